@@ -437,9 +437,8 @@ static bool ops_is_plain(const struct ops_qp *q, const struct ibv_send_wr *wr)
     for (int i = 0; i < wr->num_sge; i++) {
         bytes += wr->sg_list[i].length;
     }
-    /* libmlx5 puts data behind a UMR as well, which the library leaves out */
-    return wr->opcode != IBV_WR_BIND_MW &&
-           !(wr->opcode == IBV_WR_LOCAL_INV && wr->send_flags & IBV_SEND_INLINE) &&
+    /* data behind a UMR may lie over the next WQE */
+    return wr->opcode != IBV_WR_BIND_MW && !(wr->opcode == IBV_WR_LOCAL_INV && wr->num_sge) &&
            !(wr->opcode == IBV_WR_TSO && q->qp->qp_type == IBV_QPT_RAW_PACKET) &&
            wr->num_sge < 58 && (bytes < 900 || !(wr->send_flags & IBV_SEND_INLINE));
 }

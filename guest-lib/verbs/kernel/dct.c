@@ -22,7 +22,7 @@ int hv_dct_create(struct hv_qp *qp)
     if (!HV_CAP(qp->hca, dct)) {
         return EOPNOTSUPP;
     }
-    if (!qp->ibv.srq || !qp->ibv.recv_cq) {
+    if (!qp->srq || !qp->recv_cq) {
         return EINVAL;
     }
     qp->dct = calloc(1, sizeof(*qp->dct));
@@ -33,11 +33,11 @@ int hv_dct_create(struct hv_qp *qp)
     PRM_SET(create_dct_in, qp->dct, uid, qp->uid);
     dctc = dct_context(qp);
     PRM_SET(dctc, dctc, pd, hv_real_pd(qp->ibv.pd)->pdn);
-    PRM_SET(dctc, dctc, srqn_xrqn, hv_srq(qp->ibv.srq)->srqn);
-    PRM_SET(dctc, dctc, cqn, hv_cq(qp->ibv.recv_cq)->cqn);
+    PRM_SET(dctc, dctc, srqn_xrqn, qp->srq->srqn);
+    PRM_SET(dctc, dctc, cqn, qp->recv_cq->cqn);
     PRM_SET(dctc, dctc, dc_access_key, qp->dct_access_key);
     PRM_SET(dctc, dctc, user_index, (uint32_t)qp->uidx);
-    if (qp->scatter_to_cqe && hv_cq(qp->ibv.recv_cq)->cqe_size == 128) {
+    if (qp->scatter_to_cqe && qp->recv_cq->cqe_size == 128) {
         PRM_SET(dctc, dctc, cs_res, PRM_CS_RES_UP_TO_64B); /* there is no 32 */
     }
     return 0;
@@ -104,10 +104,10 @@ int hv_dct_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
     if (!(mask & IBV_QP_STATE)) {
         return EINVAL;
     }
-    if (qp->ibv.state == IBV_QPS_RESET && attr->qp_state == IBV_QPS_INIT) {
+    if (qp->state == IBV_QPS_RESET && attr->qp_state == IBV_QPS_INIT) {
         return dct_to_init(qp, attr, mask);
     }
-    if (qp->ibv.state == IBV_QPS_INIT && attr->qp_state == IBV_QPS_RTR && !qp->dct_exists) {
+    if (qp->state == IBV_QPS_INIT && attr->qp_state == IBV_QPS_RTR && !qp->dct_exists) {
         return dct_to_rtr(qp, attr, mask);
     }
     return EINVAL;

@@ -270,7 +270,7 @@ int hv_dv_devx_qp_modify(struct ibv_qp *qp, const void *in, size_t inlen, void *
     int state = err ? -1 : devx_state_after((uint16_t)PRM_GET(general_obj_in_cmd_hdr, in, opcode));
 
     if (state >= 0) {
-        qp->state = (enum ibv_qp_state)state;
+        qp->state = hv_qp(qp)->state = (enum ibv_qp_state)state;
     }
     return err;
 }

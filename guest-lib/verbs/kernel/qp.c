@@ -54,11 +54,11 @@ void hv_qp_fill_identity(const struct hv_qp *qp, struct prm_qpc *qpc)
     PRM_SET(qpc, qpc, st, qp_service_type(qp));
     PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
     PRM_SET(qpc, qpc, pd, pd ? hv_real_pd(pd)->pdn : hv_drv(qp->hca)->pdn);
-    if (qp->ibv.send_cq) {
-        PRM_SET(qpc, qpc, cqn_snd, hv_cq(qp->ibv.send_cq)->cqn);
+    if (qp->send_cq) {
+        PRM_SET(qpc, qpc, cqn_snd, qp->send_cq->cqn);
     }
-    if (qp->ibv.recv_cq) {
-        PRM_SET(qpc, qpc, cqn_rcv, hv_cq(qp->ibv.recv_cq)->cqn);
+    if (qp->recv_cq) {
+        PRM_SET(qpc, qpc, cqn_rcv, qp->recv_cq->cqn);
     }
 }
 
@@ -75,11 +75,10 @@ static void qp_fill_queues(struct hv_qp *qp, struct hv_context *ctx, struct prm_
     if (qp_is_xrc(type)) {
         PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
         PRM_SET(qpc, qpc, xrcd, type == IBV_QPT_XRC_RECV ? qp->xrcd->xrcdn : ctx->xrcdn);
-    } else if (qp->ibv.srq) {
+    } else if (qp->srq) {
         PRM_SET(qpc, qpc, rq_type, PRM_RQ_TYPE_SRQ);
-        PRM_SET(qpc, qpc, srqn_rmpn_xrqn, hv_srq(qp->ibv.srq)->srqn);
-        PRM_SET(qpc, qpc, offload_type,
-                hv_srq(qp->ibv.srq)->type == IBV_SRQT_TM ? OFFLOAD_RNDV : 0);
+        PRM_SET(qpc, qpc, srqn_rmpn_xrqn, qp->srq->srqn);
+        PRM_SET(qpc, qpc, offload_type, qp->srq->type == IBV_SRQT_TM ? OFFLOAD_RNDV : 0);
     } else if (qp->rq.wqe_cnt) {
         PRM_SET(qpc, qpc, log_rq_size, g_bit_storage(qp->rq.wqe_cnt) - 1);
         PRM_SET(qpc, qpc, log_rq_stride, qp->rq.wqe_shift - 4);
@@ -99,13 +98,12 @@ static void qp_fill_scatter_to_cqe(const struct hv_qp *qp, struct prm_qpc *qpc)
     }
     if (type == IBV_QPT_RC || type == IBV_QPT_UC) {
         PRM_SET(qpc, qpc, cs_res,
-                hv_cq(qp->ibv.recv_cq)->cqe_size == 128 ? PRM_CS_RES_UP_TO_64B
-                                                        : PRM_CS_RES_UP_TO_32B);
+                qp->recv_cq->cqe_size == 128 ? PRM_CS_RES_UP_TO_64B : PRM_CS_RES_UP_TO_32B);
     }
     if ((type != IBV_QPT_RC && !is_dci) || !(qp->allow_scatter_to_cqe || qp->sq_sig_all)) {
         return;
     }
-    if (hv_cq(qp->ibv.send_cq)->cqe_size == 128) {
+    if (qp->send_cq->cqe_size == 128) {
         PRM_SET(qpc, qpc, cs_req, PRM_CS_REQ_UP_TO_64B);
     } else if (!is_dci || HV_CAP(qp->hca, dc_req_scat_data_cqe)) {
         PRM_SET(qpc, qpc, cs_req, PRM_CS_REQ_UP_TO_32B);
@@ -145,10 +143,8 @@ static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
 void uverbs_use_qp(struct hv_qp *qp, int change)
 {
     gint *counts[] = {
-        qp->ibv.send_cq ? &hv_cq(qp->ibv.send_cq)->users : NULL,
-        qp->ibv.recv_cq ? &hv_cq(qp->ibv.recv_cq)->users : NULL,
-        qp->ibv.srq ? &hv_srq(qp->ibv.srq)->users : NULL,
-        qp->xrcd ? &qp->xrcd->refs : NULL,
+        qp->send_cq ? &qp->send_cq->users : NULL, qp->recv_cq ? &qp->recv_cq->users : NULL,
+        qp->srq ? &qp->srq->users : NULL,         qp->xrcd ? &qp->xrcd->refs : NULL,
         qp->ind ? &qp->ind->users : NULL,
     };
 
@@ -169,9 +165,9 @@ static int qp_check_handles(const struct hv_qp *qp)
 
     err = err || !qp->ind ? err : hv_ind_table_check(&qp->ind->ibv);
     err = err || !qp->xrcd ? err : hv_xrcd_check(&qp->xrcd->ibv);
-    err = err || !qp->ibv.send_cq ? err : hv_cq_check(qp->ibv.send_cq);
-    err = err || !qp->ibv.recv_cq ? err : hv_cq_check(qp->ibv.recv_cq);
-    return err || !qp->ibv.srq ? err : hv_srq_check(qp->ibv.srq);
+    err = err || !qp->send_cq ? err : hv_cq_check(&qp->send_cq->ibv);
+    err = err || !qp->recv_cq ? err : hv_cq_check(&qp->recv_cq->ibv);
+    return err || !qp->srq ? err : hv_srq_check(&qp->srq->ibv);
 }
 
 /* As mlx5_ib's destroy_qp_common(): what was in use is stopped first. */
@@ -185,7 +181,7 @@ static int qp_destroy_cmd(struct hv_qp *qp)
     if (qp->dc == HV_DC_DCT) {
         return hv_dct_destroy(qp);
     }
-    if (qp->ibv.state != IBV_QPS_RESET) {
+    if (qp->state != IBV_QPS_RESET) {
         hv_qp_stop(qp, PRM_CMD_OP_2RST_QP); /* if it fails, destroying says why */
     }
     PRM_SET(destroy_qp_in, in, opcode, PRM_CMD_OP_DESTROY_QP);

@@ -360,7 +360,7 @@ static int modify_own_half(const struct hv_qp *qp, int mask)
 int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int asked)
 {
     int mask = modify_own_half(qp, asked);
-    enum ibv_qp_state from = mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : qp->ibv.state;
+    enum ibv_qp_state from = mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
     int err = hv_check_there(qp->hca);
 
@@ -409,6 +409,7 @@ int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask)
     }
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
         err = hv_raw_query_state(qp, &attr->qp_state);
+        qp->state = err ? qp->state : attr->qp_state;
         attr->cur_qp_state = attr->qp_state;
         attr->port_num = 1;
         return err;
@@ -421,7 +422,7 @@ int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask)
         return err;
     }
     ads = PRM_PTR(qpc, qpc, primary_address_path);
-    attr->qp_state = attr->cur_qp_state = qp_modify_state_of(PRM_GET(qpc, qpc, state));
+    qp->state = attr->qp_state = attr->cur_qp_state = qp_modify_state_of(PRM_GET(qpc, qpc, state));
     attr->sq_draining = PRM_GET(qpc, qpc, state) == PRM_QP_STATE_SQ_DRAINING;
     attr->path_mtu = PRM_GET(qpc, qpc, mtu);
     attr->path_mig_state = IBV_MIG_MIGRATED;

@@ -69,7 +69,7 @@ static int raw_create_sq(struct hv_qp *qp)
     PRM_SET(sqc, sqc, flush_in_error_en, 1);
     PRM_SET(sqc, sqc, state, PRM_SQC_STATE_RST);
     PRM_SET(sqc, sqc, user_index, (uint32_t)qp->uidx);
-    PRM_SET(sqc, sqc, cqn, hv_cq(qp->ibv.send_cq)->cqn);
+    PRM_SET(sqc, sqc, cqn, qp->send_cq->cqn);
     PRM_SET(sqc, sqc, tis_lst_sz, 1);
     PRM_SET(sqc, sqc, tis_num_0, qp->tisn);
     PRM_SET(wq, PRM_PTR(sqc, sqc, wq), uar_page, qp->uar->page);
@@ -165,7 +165,7 @@ static int raw_create_rq(struct hv_qp *qp)
     PRM_SET(rqc, rqc, state, PRM_RQC_STATE_RST);
     PRM_SET(rqc, rqc, flush_in_error_en, 1);
     PRM_SET(rqc, rqc, user_index, (uint32_t)qp->uidx);
-    PRM_SET(rqc, rqc, cqn, hv_cq(qp->ibv.recv_cq)->cqn);
+    PRM_SET(rqc, rqc, cqn, qp->recv_cq->cqn);
     raw_fill_wq(qp, PRM_PTR(rqc, rqc, wq), &qp->rq);
     PRM_SET(wq, PRM_PTR(rqc, rqc, wq), end_padding_mode, qp->end_padding);
     err = hv_cmd(qp->hca, in, len, out, sizeof(out));
@@ -290,7 +290,7 @@ int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state)
     if (rq_failed && sq_failed != sends) {
         return EINVAL; /* a pair that is no state of a QP */
     }
-    *state = rq_failed ? IBV_QPS_ERR : sq_failed && receives ? IBV_QPS_SQE : qp->ibv.state;
+    *state = rq_failed ? IBV_QPS_ERR : sq_failed && receives ? IBV_QPS_SQE : qp->state;
     return 0;
 }
 

@@ -12,7 +12,7 @@
 /* What the driver remembers of a QP. */
 static void xrc_tgt_copy_state(struct hv_qp *to, const struct hv_qp *from)
 {
-    to->ibv.state = from->ibv.state;
+    to->state = from->state;
     to->access = from->access;
     to->max_dest_rd_atomic = from->max_dest_rd_atomic;
 }

@@ -117,8 +117,8 @@ static inline int cq_poll_complete_recv(const struct user_cq *cq, const struct h
 
     switch (rsc->type) {
     case HV_RSC_QP:
-        if (qp->ibv.srq) {
-            return cq_poll_complete_srq(cq, hv_srq(qp->ibv.srq), cqe, done);
+        if (qp->srq) {
+            return cq_poll_complete_srq(cq, qp->srq, cqe, done);
         }
         done->csum_valid = qp->rx_csum_valid;
         return cq_poll_complete_rq(cq, &qp->rq, cqe, done);

@@ -266,6 +266,20 @@ static void qp_choose_scatter_to_cqe(struct user_qp *qp, const struct ibv_qp_ini
     }
 }
 
+/* What libibverbs writes for a program to read (set_qp()): whatever it gave, used or not. */
+static void qp_init_public(struct ibv_qp *qp, const struct ibv_qp_init_attr_ex *attr)
+{
+    qp->qp_context = attr->qp_context;
+    qp->pd = attr->pd;
+    qp->send_cq = attr->send_cq;
+    qp->recv_cq = attr->recv_cq;
+    qp->srq = attr->srq;
+    qp->qp_type = attr->qp_type;
+    qp->state = IBV_QPS_RESET;
+    pthread_mutex_init(&qp->mutex, NULL);
+    pthread_cond_init(&qp->cond, NULL);
+}
+
 /* The structure, of what the service type has. */
 static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_attr_ex *attr,
                               const struct hv_qp_extra *extra)
@@ -281,18 +295,17 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
     qp->uidx = -1;
     qp->uid = tgt ? 0 : ctx->uid;
     qp->ibv.context = &ctx->ibv.context;
-    qp->ibv.qp_context = attr->qp_context;
-    qp->ibv.pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL;
-    qp->ibv.send_cq = tgt || rss ? NULL : attr->send_cq;
-    qp->ibv.recv_cq = tgt || ini || rss ? NULL : attr->recv_cq;
-    qp->ibv.srq = tgt || ini || rss ? NULL : attr->srq;
+    qp_init_public(&qp->ibv, attr);
+    qp->send_cq = tgt || rss || !attr->send_cq ? NULL : hv_cq(attr->send_cq);
+    qp->recv_cq = tgt || ini || rss || !attr->recv_cq ? NULL : hv_cq(attr->recv_cq);
+    qp->srq = tgt || ini || rss || !attr->srq ? NULL : hv_srq(attr->srq);
+    qp->state = IBV_QPS_RESET;
     qp->xrcd = tgt ? (struct hv_xrcd *)attr->xrcd : NULL;
     qp->ind = rss ? (struct hv_ind_table *)attr->rwq_ind_tbl : NULL;
-    qp->ibv.qp_type = attr->qp_type;
-    qp->ibv.state = IBV_QPS_RESET;
     qp->sq_sig_all = attr->sq_sig_all;
     qp->inline_l2 = attr->qp_type == IBV_QPT_RAW_PACKET &&
                     HV_ETH_CAP(qp->hca, wqe_inline_mode) == PRM_CAP_INLINE_MODE_L2;
+    qp->max_tso = 1u << HV_ETH_CAP(qp->hca, max_lso_cap);
     qp->max_tso_header =
         attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER ? attr->max_tso_header : 0;
     qp->end_padding = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
@@ -311,8 +324,6 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
     }
     qp_choose_scatter_to_cqe(qp, attr, extra);
     qp->uar = !tgt && qp->ibv.pd && hv_pd(qp->ibv.pd)->td ? &hv_pd(qp->ibv.pd)->td->uar : &ctx->uar;
-    pthread_mutex_init(&qp->ibv.mutex, NULL);
-    pthread_cond_init(&qp->ibv.cond, NULL);
     pthread_spin_init(&qp->sq.lock, PTHREAD_PROCESS_PRIVATE);
     pthread_spin_init(&qp->rq.lock, PTHREAD_PROCESS_PRIVATE);
     return qp;
@@ -341,12 +352,12 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
         errno = EINVAL;
         return NULL;
     }
-    qp = qp_new_xrc_tgt(context, attr->xrcd,
-                        attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
+    qp = qp_new_xrc_tgt(context, attr->xrcd, attr->qp_context);
     if (!qp) {
         return NULL;
     }
     qp->ibv.qp_num = attr->qp_num;
+    qp->ibv.state = IBV_QPS_UNKNOWN; /* until it is asked for, or changed, by this handle */
     if (hv_kernel(uverbs_open_qp(&qp->hv))) {
         free(qp);
         return NULL;
@@ -471,15 +482,15 @@ HV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_att
 
 void hv_qp_clean_cqs(struct user_qp *qp, bool forget)
 {
-    struct user_cq *send_cq = qp->ibv.send_cq ? user_cq(qp->ibv.send_cq) : NULL;
-    struct user_cq *recv_cq = qp->ibv.recv_cq ? user_cq(qp->ibv.recv_cq) : NULL;
+    struct user_cq *send_cq = qp->send_cq ? user_cq(&qp->send_cq->ibv) : NULL;
+    struct user_cq *recv_cq = qp->recv_cq ? user_cq(&qp->recv_cq->ibv) : NULL;
 
     if (qp->uidx < 0) {
         return;
     }
     hv_cq_lock_pair(send_cq, recv_cq);
     if (recv_cq) {
-        hv_cq_clean(recv_cq, (uint32_t)qp->uidx, qp->ibv.srq ? hv_srq(qp->ibv.srq) : NULL);
+        hv_cq_clean(recv_cq, (uint32_t)qp->uidx, qp->srq);
     }
     if (send_cq && send_cq != recv_cq) {
         hv_cq_clean(send_cq, (uint32_t)qp->uidx, NULL);

@@ -16,7 +16,7 @@ static void qp_reset_rings(struct user_qp *qp)
 HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
     struct user_qp *qp = user_qp(ibqp);
-    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : ibqp->state;
+    enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->state;
     int err;
 
     if (qp->ind) {
@@ -27,7 +27,7 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
         return err;
     }
     if (mask & IBV_QP_STATE) {
-        ibqp->state = to;
+        ibqp->state = qp->state = to;
         qp->can_send = to == IBV_QPS_RTS || (qp->can_send && to != IBV_QPS_RESET);
     }
     uverbs_qp_changed(&qp->hv);
@@ -72,6 +72,7 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
     if (err) {
         return err;
     }
+    uverbs_qp_changed(&qp->hv); /* the device may have changed it */
     qp_fill_init_attr(qp, attr, init);
     if (mask & IBV_QP_STATE) {
         ibqp->state = attr->qp_state;

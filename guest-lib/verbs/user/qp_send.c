@@ -226,6 +226,20 @@ static void send_put_sges(struct user_qp *qp, size_t num, const struct ibv_sge *
     }
 }
 
+/* As mlx5_post_send() counts the data of a large send. */
+static bool send_fits_tso(const struct user_qp *qp, size_t num, const struct ibv_sge *sge)
+{
+    uint64_t left = qp->max_tso;
+
+    for (size_t i = 0; i < num; i++) {
+        if (sge[i].length > left) {
+            return false;
+        }
+        left -= sge[i].length;
+    }
+    return true;
+}
+
 /* Inline data in as many pieces as there are. */
 static void send_put_inline(struct user_qp *qp, size_t num, const struct ibv_data_buf *bufs)
 {
@@ -391,9 +405,8 @@ static void send_put_local_inv(struct user_qp *qp, const struct ibv_send_wr *wr)
 static const struct send_op {
     bool known;
     uint8_t opcode, wc;
-    unsigned types; /* bit per enum ibv_qp_type: where it is known */
-    bool no_data;
-    uint32_t (*imm)(const struct ibv_send_wr *wr);                 /* or NULL */
+    unsigned types;                                /* bit per enum ibv_qp_type: where it is known */
+    uint32_t (*imm)(const struct ibv_send_wr *wr); /* or NULL */
     void (*put)(struct user_qp *qp, const struct ibv_send_wr *wr); /* or NULL */
 } ops[] = {
 #define T(type)   (1u << IBV_QPT_##type)
@@ -431,14 +444,12 @@ static const struct send_op {
                           .opcode = PRM_WQE_OPCODE_UMR,
                           .wc = IBV_WC_LOCAL_INV,
                           .types = CONNECTED,
-                          .no_data = true,
                           .imm = send_imm_key,
                           .put = send_put_local_inv},
     [IBV_WR_BIND_MW] = {.known = true,
                         .opcode = PRM_WQE_OPCODE_UMR,
                         .wc = IBV_WC_BIND_MW,
                         .types = CONNECTED,
-                        .no_data = true,
                         .imm = send_imm_window,
                         .put = send_put_window},
     [IBV_WR_SEND_WITH_INV] = {.known = true,
@@ -479,11 +490,16 @@ static void send_put_type(struct user_qp *qp, const struct ibv_send_wr *wr)
     }
 }
 
+/* What the list of any request names, whether or not it has a use for data. */
 static void send_put_data(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
     struct ibv_data_buf bufs[64];
 
     if (!(wr->send_flags & IBV_SEND_INLINE) || !wr->num_sge) {
+        if (wr->opcode == IBV_WR_TSO && !send_fits_tso(qp, (size_t)wr->num_sge, wr->sg_list)) {
+            send_fail(qp, EINVAL);
+            return;
+        }
         send_put_sges(qp, (size_t)wr->num_sge, wr->sg_list);
         return;
     }
@@ -526,9 +542,7 @@ static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
     if (fits && op->put) {
         op->put(qp, wr);
     }
-    if (!fits || !op->no_data) {
-        send_put_data(qp, wr);
-    }
+    send_put_data(qp, wr);
     if (!qp->wr_err) {
         send_end(qp);
     }
@@ -627,7 +641,7 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
 static int qp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
     struct user_qp *qp = user_qp(ibqp);
-    bool early = ibqp->state == IBV_QPS_RESET && qp->rq.max_post;
+    bool early = qp->state == IBV_QPS_RESET && qp->rq.max_post;
     uint32_t head;
     int err;
 
@@ -639,8 +653,7 @@ static int qp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_
     head = qp->rq.head;
     err = hv_rq_post(&qp->rq, wr, bad_wr); /* where there is no receive queue, it is always full */
     /* the RQ of a raw packet QP is ready before the QP may receive */
-    if (qp->rq.head != head &&
-        (ibqp->qp_type != IBV_QPT_RAW_PACKET || ibqp->state >= IBV_QPS_RTR)) {
+    if (qp->rq.head != head && (ibqp->qp_type != IBV_QPT_RAW_PACKET || qp->state >= IBV_QPS_RTR)) {
         __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);
     }
     pthread_spin_unlock(&qp->rq.lock);

@@ -37,10 +37,10 @@ struct user_qp {
     enum hv_from ring_from, dbrec_from;
     uint32_t *sq_wqe_head; /* WQEBB index -> head when it was posted, for completions */
     uint32_t max_inline;
-    bool can_send;           /* has been in RTS since RESET */
-    uint32_t max_tso_header; /* raw packet QPs */
-    bool inline_l2;          /* of those: the device wants layer 2 in the WQE */
-    bool l2_due, l2_csum;    /* its Ethernet segment comes with the data, and what it says */
+    bool can_send;                    /* has been in RTS since RESET */
+    uint32_t max_tso_header, max_tso; /* raw packet QPs: bytes of a large send */
+    bool inline_l2;                   /* of those: the device wants layer 2 in the WQE */
+    bool l2_due, l2_csum; /* its Ethernet segment comes with the data, and what it says */
     /* send builder (ibv_wr_*): see qp_send.c */
     struct prm_wqe_ctrl_seg *cur_ctrl;
     uint8_t *cur_data;
