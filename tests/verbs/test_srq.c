@@ -138,7 +138,7 @@ START_TEST(the_limit_makes_one_event)
     ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
     ck_assert_int_eq(ibv_query_srq(srq, &attr), 0);
     ck_assert_uint_eq(attr.srq_limit, 3);
-    ck_assert_uint_eq(attr.max_wr, WRS);
+    ck_assert_uint_eq(attr.max_wr, 2 * WRS + 1); /* of the kernel, which knows the whole ring */
     for (int i = 0; i < 3; i++) {
         send_from(0);
     }
@@ -151,8 +151,11 @@ START_TEST(the_limit_makes_one_event)
     ck_assert_int_eq(errno, EAGAIN);
     ck_assert_int_eq(ibv_query_srq(srq, &attr), 0);
     ck_assert_uint_eq(attr.srq_limit, 0);
-    attr.srq_limit = WRS + 1;
+    attr.srq_limit = 2 * WRS + 1; /* it is judged by that, too */
+    ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
+    attr.srq_limit = 2 * WRS + 2;
     ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
+    ck_assert_int_eq(ibv_modify_srq(srq, &attr, 0), 0);
     ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
 }
 END_TEST

@@ -360,6 +360,71 @@ START_TEST(inline_lengths_do_not_wrap)
 }
 END_TEST
 
+/* mlx5_post_send() puts the pieces of any request into its WQE, and so says what does not fit, also
+ * where nothing is made of them. */
+START_TEST(pieces_of_a_request_without_data_count)
+{
+    const struct service rc = {IBV_QPT_RC, 0, 192};
+    struct ibv_qp_cap cap = {.max_send_wr = 8, .max_send_sge = 1, .max_inline_data = 64};
+    struct ibv_qp *qp = service_qp(&rc, &cap);
+    struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+    static uint8_t data[1024];
+    struct ibv_sge sge = {(uintptr_t)data, cap.max_inline_data, 0};
+    struct ibv_send_wr wr = {.sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_LOCAL_INV,
+                             .invalidate_rkey = mw->rkey,
+                             .send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED},
+                       *bad = NULL;
+
+    to_rts(qp);
+    ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), 0);
+    sge.length++;
+    ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), ENOMEM);
+    ck_assert_ptr_eq(bad, &wr);
+    wr.send_flags = IBV_SEND_SIGNALED;
+    ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), 0);
+    table_wait(v);
+    ck_assert_int_eq(table_wc(v, cq).opcode, IBV_WC_LOCAL_INV);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
+}
+END_TEST
+
+/* As much as tso_caps.max_tso, in all pieces. */
+START_TEST(a_large_send_has_a_limit)
+{
+    const uint32_t most = 1u << HV_ETH_CAP(v->hca[0], max_lso_cap);
+    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_RAW_PACKET,
+                                       .send_cq = cq,
+                                       .recv_cq = cq,
+                                       .cap = {.max_send_wr = 8, .max_send_sge = 3},
+                                       .comp_mask =
+                                           IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_MAX_TSO_HEADER,
+                                       .pd = pd,
+                                       .max_tso_header = 64};
+    struct ibv_qp *qp = ibv_create_qp_ex(v->a, &attr);
+    struct ibv_sge sge[] = {{0, most - 10, 0}, {0, 0, 0}, {0, 10, 0}};
+    uint8_t header[54] = {0};
+    struct ibv_send_wr wr = {.sg_list = sge,
+                             .num_sge = 3,
+                             .opcode = IBV_WR_TSO,
+                             .tso = {header, sizeof(header), 1000}},
+                       *bad = NULL;
+
+    to_rts(qp);
+    sge[2].length = 11;
+    ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), EINVAL);
+    ck_assert_ptr_eq(bad, &wr);
+    sge[2].length = 10;
+    ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), 0);
+    wr.opcode = IBV_WR_SEND; /* which has its own, the device's */
+    sge[2].length = 11;
+    ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), 0);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
 /* A setter without a request writes into no WQE, whether one was there before or not. */
 START_TEST(a_setter_without_a_request_is_refused)
 {
@@ -462,6 +527,66 @@ START_TEST(attributes_are_looked_at_in_libmlx5s_order)
             ck_assert_int_eq(ibv_destroy_qp(qp), 0);
         }
     }
+}
+END_TEST
+
+/* mlx5_create_srq_ex(), then ibv_cmd_create_srq_ex(): which of two mistakes is answered. An
+ * ordinary one is not asked what else there is (mlx5_create_srq()). */
+START_TEST(an_srqs_attributes_are_looked_at_in_libmlx5s_order)
+{
+    const uint32_t type = IBV_SRQ_INIT_ATTR_TYPE, in_pd = IBV_SRQ_INIT_ATTR_PD,
+                   of_cq = IBV_SRQ_INIT_ATTR_CQ, domain = IBV_SRQ_INIT_ATTR_XRCD,
+                   tm = IBV_SRQ_INIT_ATTR_TM, unknown = IBV_SRQ_INIT_ATTR_RESERVED;
+    const uint32_t xrc = type | in_pd | of_cq | domain, tags = type | in_pd | of_cq | tm;
+    const uint32_t many = 1u << HV_CAP(v->hca[0], log_max_srq_sz);
+    struct ibv_cq_init_attr_ex ex_attr = {.cqe = 15};
+    struct ibv_cq *ex = ibv_cq_ex_to_cq(ibv_create_cq_ex(v->a, &ex_attr));
+    const struct {
+        enum ibv_srq_type type;
+        uint32_t mask, max_wr, tags;
+        struct ibv_cq *cq;
+        int err;
+    } tries[] = {
+        {IBV_SRQT_BASIC, in_pd, 4, 0, NULL, 0},
+        {IBV_SRQT_BASIC, type, 4, 0, NULL, 0},
+        {IBV_SRQT_BASIC, type | in_pd | unknown, 4, 0, NULL, 0},
+        {IBV_SRQT_BASIC, type | in_pd | unknown, many, 0, NULL, EINVAL},
+        {IBV_SRQT_XRC, 0, 4, 0, NULL, 0}, /* no type is said */
+        {IBV_SRQT_XRC, xrc, 4, 0, cq, 0},
+        {IBV_SRQT_XRC, xrc | unknown, 4, 0, cq, EOPNOTSUPP},
+        {IBV_SRQT_XRC, xrc | unknown, many, 0, cq, EINVAL},
+        {IBV_SRQT_XRC, (xrc | unknown) & ~in_pd, 4, 0, cq, EOPNOTSUPP},
+        {IBV_SRQT_XRC, xrc & ~in_pd, 4, 0, cq, EINVAL},
+        {IBV_SRQT_XRC, xrc & ~of_cq, 4, 0, cq, EINVAL},
+        {IBV_SRQT_XRC, xrc & ~domain, 4, 0, cq, EINVAL},
+        {IBV_SRQT_TM, tags, 4, 8, ex, 0},
+        {IBV_SRQT_TM, tags, 4, 0, ex, EINVAL},
+        {IBV_SRQT_TM, tags & ~tm, 4, 8, ex, EINVAL},
+        {IBV_SRQT_TM, tags | unknown, 4, 0, ex, EOPNOTSUPP},
+        {IBV_SRQT_TM, tags | unknown, 4, 8, cq, EINVAL}, /* not an extended one */
+        {IBV_SRQT_TM, tags | unknown, 4, 8, NULL, EINVAL},
+        {(enum ibv_srq_type)3, xrc | unknown, 4, 0, cq, EINVAL},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(tries); i++) {
+        struct ibv_srq_init_attr_ex attr = {.attr = {.max_wr = tries[i].max_wr, .max_sge = 1},
+                                            .comp_mask = tries[i].mask,
+                                            .srq_type = tries[i].type,
+                                            .pd = pd,
+                                            .xrcd = xrcd,
+                                            .cq = tries[i].cq,
+                                            .tm_cap = {tries[i].tags, 4}};
+        struct ibv_srq *made;
+
+        errno = 0;
+        made = ibv_create_srq_ex(v->a, &attr);
+        ck_assert_msg(made ? !tries[i].err : errno == tries[i].err, "try %zu: %s", i,
+                      made ? "made" : strerror(errno));
+        if (made) {
+            ck_assert_int_eq(ibv_destroy_srq(made), 0);
+        }
+    }
+    ck_assert_int_eq(ibv_destroy_cq(ex), 0);
 }
 END_TEST
 
@@ -627,8 +752,11 @@ Suite *unit_suite(void)
     tcase_add_test(tc, where_there_is_no_room_inline_nothing_is_inline);
     tcase_add_test(tc, too_many_pieces_are_refused_of_any_request);
     tcase_add_test(tc, inline_lengths_do_not_wrap);
+    tcase_add_test(tc, pieces_of_a_request_without_data_count);
+    tcase_add_test(tc, a_large_send_has_a_limit);
     tcase_add_test(tc, a_setter_without_a_request_is_refused);
     tcase_add_test(tc, attributes_are_looked_at_in_libmlx5s_order);
+    tcase_add_test(tc, an_srqs_attributes_are_looked_at_in_libmlx5s_order);
     tcase_add_test(tc, a_wqs_attributes_are_looked_at_in_libmlx5s_order);
     tcase_add_test(tc, acknowledged_events_are_counted_in_the_object);
     tcase_add_test(tc, completion_events_are_acknowledged_together);

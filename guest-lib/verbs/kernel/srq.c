@@ -29,7 +29,7 @@ static void srq_set_wq(const struct hv_srq *srq, struct prm_wq *wq)
 {
     PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
     PRM_SET(wq, wq, log_wq_stride, srq->wqe_shift);
-    PRM_SET(wq, wq, log_wq_sz, (uint32_t)g_bit_storage(srq->wqe_cnt) - 1);
+    PRM_SET(wq, wq, log_wq_sz, (uint32_t)g_bit_storage(srq->ring_cnt) - 1);
     PRM_SET(wq, wq, pd, srq->pd->pdn);
     PRM_SET(wq, wq, dbr_addr, (uintptr_t)srq->dbrec);
     hv_set_pas(PRM_PTR(wq, wq, pas), srq->ring, srq->ring_size);
@@ -97,7 +97,7 @@ static int srq_create_xrc(struct hv_srq *srq)
 
     PRM_SET(create_xrc_srq_in, in, opcode, PRM_CMD_OP_CREATE_XRC_SRQ);
     PRM_SET(create_xrc_srq_in, in, uid, srq_uid(srq));
-    PRM_SET(xrc_srqc, ctx, log_xrc_srq_size, (uint32_t)g_bit_storage(srq->wqe_cnt) - 1);
+    PRM_SET(xrc_srqc, ctx, log_xrc_srq_size, (uint32_t)g_bit_storage(srq->ring_cnt) - 1);
     PRM_SET(xrc_srqc, ctx, log_rq_stride, srq->wqe_shift - 4);
     PRM_SET(xrc_srqc, ctx, xrcd, srq->xrcd->xrcdn);
     PRM_SET(xrc_srqc, ctx, cqn, srq->cq->cqn);
@@ -298,14 +298,15 @@ int uverbs_destroy_srq(struct hv_srq *srq)
 
 int uverbs_modify_srq(struct hv_srq *srq, const struct ibv_srq_attr *attr, int attr_mask)
 {
-    int err = hv_srq_check(&srq->ibv);
+    int err = hv_check_there(srq->hca);
 
+    err = err ? err : hv_srq_check(&srq->ibv);
     if (err || (attr_mask & IBV_SRQ_MAX_WR)) {
         return err ? err : EINVAL;
     }
     if (!(attr_mask & IBV_SRQ_LIMIT)) {
         return 0;
     }
-    return attr->srq_limit >= srq->wqe_cnt ? EINVAL
-                                           : srq_kind(srq)->arm(srq, (uint16_t)attr->srq_limit);
+    return attr->srq_limit >= srq->ring_cnt ? EINVAL
+                                            : srq_kind(srq)->arm(srq, (uint16_t)attr->srq_limit);
 }

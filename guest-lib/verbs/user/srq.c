@@ -5,6 +5,10 @@
  * The WQEs are a linked list that the device follows: each one's next segment names the one
  * that is posted after it. A completed WQE goes to the list's end. The last one in the list is
  * never posted, so that there is always one to append to.
+ *
+ * The ring has as many WQEs again, if the device allows that: libmlx5 keeps those for receives
+ * whose pages are not there yet. Here nothing waits for pages, but a program sees them: kernel and
+ * device know the ring's size, by which they judge a limit and answer ibv_query_srq().
  */
 #include "guest-lib/verbs/user/tm.h"
 
@@ -107,7 +111,12 @@ static int post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct i
 /* -- creation -----------------------------------------------------------------------------------
  */
 
-/* Counts and sizes, rounded up as libmlx5 does: 0 or EINVAL. */
+static uint32_t srq_power_of_two(uint32_t n)
+{
+    return 1u << (n > 1 ? g_bit_storage(n - 1) : 0);
+}
+
+/* Counts and sizes, rounded up as libmlx5 does (mlx5_alloc_srq_buf()): 0 or EINVAL. */
 static int srq_choose_size(struct hv_srq *srq, const struct ibv_srq_attr *attr)
 {
     uint32_t max_wqes = 1u << HV_CAP(srq->hca, log_max_srq_sz);
@@ -117,14 +126,18 @@ static int srq_choose_size(struct hv_srq *srq, const struct ibv_srq_attr *attr)
     if (attr->max_wr >= max_wqes || attr->max_sge > max_wqe_size / DATA_SEG) {
         return EINVAL;
     }
-    srq->wqe_cnt = 1u << (attr->max_wr ? g_bit_storage(attr->max_wr) : 0);
+    srq->wqe_cnt = srq_power_of_two(attr->max_wr + 1);
+    srq->ring_cnt = srq_power_of_two(2 * attr->max_wr + 1);
+    if (2 * attr->max_wr + 1 > max_wqes) {
+        srq->ring_cnt = srq->wqe_cnt;
+    }
     size = MAX(NEXT_SEG + attr->max_sge * DATA_SEG, WQE_MIN);
     srq->wqe_shift = (uint32_t)g_bit_storage(size - 1);
     if (1u << srq->wqe_shift > max_wqe_size) {
         return EINVAL;
     }
     srq->max_gs = ((1u << srq->wqe_shift) - NEXT_SEG) / DATA_SEG;
-    srq->ring_size = hv_whole_pages((size_t)srq->wqe_cnt << srq->wqe_shift);
+    srq->ring_size = hv_whole_pages((size_t)srq->ring_cnt << srq->wqe_shift);
     return 0;
 }
 
@@ -166,6 +179,26 @@ static void srq_free(struct hv_srq *srq)
     free(srq);
 }
 
+/* What libibverbs says before the kernel is asked (ibv_cmd_create_srq_ex()): 0 or errno. */
+static int srq_check_ex(const struct ibv_srq_init_attr_ex *ex, enum ibv_srq_type type)
+{
+    bool has_cq = ex->comp_mask & IBV_SRQ_INIT_ATTR_CQ && ex->cq;
+
+    if (type == IBV_SRQT_BASIC) {
+        return 0;
+    }
+    if (ex->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED) {
+        return EOPNOTSUPP;
+    }
+    if (!(ex->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !has_cq) {
+        return EINVAL;
+    }
+    if (type == IBV_SRQT_XRC) {
+        return ex->comp_mask & IBV_SRQ_INIT_ATTR_XRCD && ex->xrcd ? 0 : EINVAL;
+    }
+    return ex->comp_mask & IBV_SRQ_INIT_ATTR_TM && ex->tm_cap.max_num_tags ? 0 : EINVAL;
+}
+
 /* Creates any kind; the sizes become those of the queue. */
 static struct ibv_srq *srq_create(struct ibv_srq_init_attr_ex *ex, enum ibv_srq_type type)
 {
@@ -184,10 +217,9 @@ static struct ibv_srq *srq_create(struct ibv_srq_init_attr_ex *ex, enum ibv_srq_
     srq->type = type;
     srq->uidx = -1;
     srq->xrcd = type == IBV_SRQT_XRC ? (struct hv_xrcd *)ex->xrcd : NULL;
-    srq->cq = type == IBV_SRQT_BASIC ? NULL : hv_cq(ex->cq);
+    srq->cq = type == IBV_SRQT_BASIC || !ex->cq ? NULL : hv_cq(ex->cq);
     srq->max_tags = type == IBV_SRQT_TM ? ex->tm_cap.max_num_tags : 0;
     srq->ibv.context = pd->context;
-    srq->ibv.srq_context = ex->srq_context;
     srq->ibv.pd = pd;
     err = srq_choose_size(srq, &ex->attr);
     if (!err) {
@@ -199,6 +231,7 @@ static struct ibv_srq *srq_create(struct ibv_srq_init_attr_ex *ex, enum ibv_srq_
     }
     pthread_mutex_init(&srq->ibv.mutex, NULL);
     pthread_cond_init(&srq->ibv.cond, NULL);
+    err = err ? err : srq_check_ex(ex, type);
     err = err ? err : uverbs_create_srq(srq);
     if (err) {
         srq_free(srq);
@@ -220,11 +253,11 @@ static struct ibv_srq *srq_create(struct ibv_srq_init_attr_ex *ex, enum ibv_srq_
 
 HV_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-    struct ibv_srq_init_attr_ex ex = {
-        .srq_context = attr->srq_context, .attr = attr->attr, .pd = pd};
+    struct ibv_srq_init_attr_ex ex = {.attr = attr->attr, .pd = pd};
     struct ibv_srq *srq = srq_create(&ex, IBV_SRQT_BASIC);
 
     if (srq) {
+        srq->srq_context = attr->srq_context; /* that of others libibverbs leaves out */
         attr->attr = ex.attr;
     }
     return srq;
@@ -232,29 +265,16 @@ HV_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_
 
 static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
-    uint32_t needs = IBV_SRQ_INIT_ATTR_CQ;
+    bool basic = !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) || attr->srq_type == IBV_SRQT_BASIC;
+    bool tm = !basic && attr->srq_type == IBV_SRQT_TM;
 
-    if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED) {
-        errno = EOPNOTSUPP;
-        return NULL;
-    }
-    if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD)) {
-        errno = EINVAL;
-        return NULL;
-    }
-    if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) || attr->srq_type == IBV_SRQT_BASIC) {
-        return srq_create(attr, IBV_SRQT_BASIC);
-    }
-    needs |= attr->srq_type == IBV_SRQT_TM ? IBV_SRQ_INIT_ATTR_TM : IBV_SRQ_INIT_ATTR_XRCD;
-    if ((attr->srq_type != IBV_SRQT_XRC && attr->srq_type != IBV_SRQT_TM) ||
-        (attr->comp_mask & needs) != needs || !attr->cq ||
-        (attr->srq_type == IBV_SRQT_XRC && !attr->xrcd) ||
+    if (!attr->pd || (!basic && !tm && attr->srq_type != IBV_SRQT_XRC) ||
         /* what tag matching tells, only extended polling can read */
-        (attr->srq_type == IBV_SRQT_TM && !user_cq(attr->cq)->ex.start_poll)) {
+        (tm && (!attr->cq || !user_cq(attr->cq)->ex.start_poll))) {
         errno = EINVAL;
         return NULL;
     }
-    return srq_create(attr, attr->srq_type);
+    return srq_create(attr, basic ? IBV_SRQT_BASIC : attr->srq_type);
 }
 
 HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
@@ -301,7 +321,7 @@ HV_EXPORT int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
     if (err) {
         return err;
     }
-    attr->max_wr = srq->wqe_cnt - 1;
+    attr->max_wr = srq->ring_cnt - 1; /* mlx5_ib_query_srq(); who made it was told the others */
     attr->max_sge = srq->max_gs;
     attr->srq_limit = limit;
     return 0;
