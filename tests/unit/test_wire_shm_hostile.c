@@ -265,6 +265,58 @@ START_TEST(who_joins_waits_for_the_join_lock_so_long_and_no_longer)
 }
 END_TEST
 
+/* Puts a file of its own under the name, again and again, and gives the lock of each back when the
+ * next one is there. */
+static void replace_for_ever(const char *path)
+{
+    char *aside = g_strconcat(path, "-next", NULL);
+    int before = -1;
+
+    for (;;) {
+        int fd = open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+        if (fd < 0 || !shm_lock(fd, SHM_LOCK_JOIN) || rename(aside, path)) {
+            _exit(1);
+        }
+        if (before >= 0) {
+            close(before);
+        }
+        before = fd;
+        g_usleep(3000);
+    }
+}
+
+START_TEST(a_file_that_is_always_another_one_is_not_joined)
+{
+    char *path = seg_path(), *uri = g_strconcat("shm:", path, NULL);
+    GError *err = NULL;
+    gint64 start;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        replace_for_ever(path);
+    }
+    while (access(path, F_OK)) {
+        g_usleep(1000);
+    }
+    start = g_get_monotonic_time();
+    ck_assert_ptr_null(wire_open(uri, &err));
+    ck_assert_int_lt(g_get_monotonic_time() - start, 4 * SHM_JOIN_WAIT_MS * 1000);
+    ck_assert(g_error_matches(err, WIRE_ERROR, WIRE_ERROR_IO));
+    g_clear_error(&err);
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    unlink(path);
+    g_free(path);
+    path = g_build_filename(nodes_dir, "seg-next", NULL);
+    unlink(path);
+    ck_assert_uint_eq(nodes_files_left(), 0);
+    g_free(uri);
+    g_free(path);
+}
+END_TEST
+
 /* In a process of its own: joins, tells its address, and says so. */
 static pid_t member_process(int *ready)
 {
@@ -436,6 +488,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_fifo_that_never_empties_is_left);
     tcase_add_test(tc, nobody_who_lives_or_leaves_waits_for_the_join_lock);
     tcase_add_test(tc, who_joins_waits_for_the_join_lock_so_long_and_no_longer);
+    tcase_add_test(tc, a_file_that_is_always_another_one_is_not_joined);
     tcase_add_test(tc, the_dead_are_detached_without_the_join_lock);
     tcase_add_test(tc, a_fork_does_not_keep_the_dead_alive);
     tcase_add_test(tc, many_come_and_go_at_once_and_nothing_is_left);

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -400,6 +401,36 @@ START_TEST(segments_of_the_dead_are_swept)
 }
 END_TEST
 
+/* The segment was removed by hand, beneath its member. */
+START_TEST(a_fifo_without_its_segment_is_swept)
+{
+    char *seg = g_build_filename(nodes_dir, "seg", NULL), *other = NULL;
+    struct child dead = spawn(nothing_more), live;
+
+    ck_assert_int_eq(unlink(seg), 0);
+    live = spawn(nothing_more); /* with a segment and a FIFO of the same names */
+    kill_child(dead);
+    shm_file_sweep(nodes_dir, "se");
+    ck_assert_uint_eq(nodes_files_left(), 2);
+    ck_assert_int_eq(unlink(seg), 0);
+    kill_child(live);
+    ck_assert_uint_eq(nodes_files_left(), 1);
+    shm_file_sweep(nodes_dir, "another-");
+    ck_assert_uint_eq(nodes_files_left(), 1);
+    shm_file_sweep(nodes_dir, "se");
+    ck_assert_uint_eq(nodes_files_left(), 0);
+
+    /* One that is no member's stays. */
+    other = g_build_filename(nodes_dir, "seg.pipe", NULL);
+    ck_assert_int_eq(mkfifo(other, 0600), 0);
+    shm_file_sweep(nodes_dir, "se");
+    ck_assert_uint_eq(nodes_files_left(), 1);
+    ck_assert_int_eq(unlink(other), 0);
+    g_free(other);
+    g_free(seg);
+}
+END_TEST
+
 #define STRESS_NODES  4
 #define STRESS_FRAMES 4000
 
@@ -676,6 +707,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_place_is_taken_over);
     tcase_add_test(tc, a_segment_of_the_dead_is_made_anew);
     tcase_add_test(tc, segments_of_the_dead_are_swept);
+    tcase_add_test(tc, a_fifo_without_its_segment_is_swept);
     tcase_add_test(tc, many_processes_lose_nothing);
     tcase_add_test(tc, kills_at_random_moments);
     tcase_add_loop_test(tc, scribbled_memory_harms_nobody, 0, 6);

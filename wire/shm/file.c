@@ -66,10 +66,8 @@ static bool shm_file_anybody_alive(int fd)
     return shm_is_locked(fd, 0, SHM_LOCK_JOIN);
 }
 
-static bool shm_file_lock_join(int fd)
+static bool shm_file_lock_join(int fd, gint64 until)
 {
-    gint64 until = g_get_monotonic_time() + SHM_JOIN_WAIT_MS * 1000;
-
     while (!shm_lock(fd, SHM_LOCK_JOIN)) {
         if (errno != EAGAIN && errno != EACCES) {
             return false;
@@ -213,18 +211,29 @@ static bool shm_file_is_same(int fd, int other)
            a.st_dev == b.st_dev;
 }
 
-/* Opens the file at path and takes the join lock; the file is then still the one at path. */
+/* The file at path, or a new one. -1: errno; ENOENT or EEXIST: it went, or came, meanwhile. */
+static int shm_file_open_any(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+    return fd < 0 && errno == ENOENT
+               ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)
+               : fd;
+}
+
+/* Opens the file at path and takes the join lock; the file is then still the one at path. Its last
+ * user may remove it while we wait for the lock. That happens once, or now and then; where it
+ * happens again and again, somebody replaces it all the time, and is not waited for. */
 static int shm_file_open_locked(const char *path, bool own_only, GError **err)
 {
-    for (;;) {
-        struct stat st;
-        int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    gint64 until = g_get_monotonic_time() + SHM_JOIN_WAIT_MS * 1000;
 
-        if (fd < 0 && errno == ENOENT) {
-            fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-            if (fd < 0 && errno == EEXIST) {
-                continue;
-            }
+    do {
+        struct stat st;
+        int fd = shm_file_open_any(path);
+
+        if (fd < 0 && errno == EEXIST) {
+            continue;
         }
         if (fd < 0) {
             shm_file_fail(err, path, "cannot open the segment");
@@ -236,7 +245,7 @@ static int shm_file_open_locked(const char *path, bool own_only, GError **err)
             close(fd);
             return -1;
         }
-        if (!shm_file_lock_join(fd)) {
+        if (!shm_file_lock_join(fd, until)) {
             shm_file_fail(err, path, "cannot lock the segment");
             close(fd);
             return -1;
@@ -244,8 +253,11 @@ static int shm_file_open_locked(const char *path, bool own_only, GError **err)
         if (shm_file_is_at(fd, path)) {
             return fd;
         }
-        close(fd); /* its last user removed it while we waited for the lock */
-    }
+        close(fd);
+    } while (g_get_monotonic_time() < until);
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: the segment is replaced again and again",
+                path);
+    return -1;
 }
 
 bool shm_allocate(int fd, off_t offset, size_t len)
@@ -382,6 +394,24 @@ void shm_file_left(int fd, const char *path)
     }
 }
 
+/* A FIFO may be left without its segment, which was removed by hand. It goes as those of a segment
+ * in which nobody lives, under that one's lock: who is about to make one keeps its own. */
+static void shm_file_sweep_fifo(const char *fifo)
+{
+    const char *id = strrchr(fifo, '.');
+    char *path = id && g_ascii_isdigit(id[1]) ? g_strndup(fifo, (gsize)(id - fifo)) : NULL;
+    int fd = path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+
+    if (fd >= 0) {
+        if (pwrite(fd, SHM_MAGIC, strlen(SHM_MAGIC), 0) < 0) {
+            unlink(path);
+        }
+        shm_file_left(fd, path);
+        close(fd);
+    }
+    g_free(path);
+}
+
 void shm_file_sweep(const char *dir, const char *prefix)
 {
     GDir *d = g_dir_open(dir, 0, NULL);
@@ -398,8 +428,13 @@ void shm_file_sweep(const char *dir, const char *prefix)
         path = g_build_filename(dir, name, NULL);
         fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd >= 0) {
-            if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid()) {
+            if (fstat(fd, &st) < 0) {
+                st.st_mode = 0;
+            }
+            if (S_ISREG(st.st_mode) && st.st_uid == geteuid()) {
                 shm_file_left(fd, path);
+            } else if (S_ISFIFO(st.st_mode) && st.st_uid == geteuid()) {
+                shm_file_sweep_fifo(path);
             }
             close(fd);
         }

@@ -51,7 +51,8 @@ void shm_file_close(int fd);
 void shm_file_left(int fd, const char *path);
 
 /* Removes the segments in a folder, of this user and with names that begin with prefix, in which
- * nobody lives. */
+ * nobody lives, with what they were woken by: a process that is killed, or leaves by _exit(),
+ * leaves its FIFO there, which goes with the segment, or with the next one at its place. */
 void shm_file_sweep(const char *dir, const char *prefix);
 
 /* The FIFO of a member. The caller frees it. */
