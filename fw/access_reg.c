@@ -12,7 +12,8 @@
 
 #define LOCAL_PORT_AT 1 /* byte of local_port in a port register */
 
-static const struct fw_reg *const tables[] = {regs_port, regs_module, regs_device};
+static const struct fw_reg *const tables[] = {regs_port,   regs_link,   regs_module,
+                                              regs_device, regs_update, regs_nv};
 
 const struct fw_reg *fw_reg_find(uint16_t id)
 {
@@ -34,6 +35,20 @@ void fw_reg_mask(uint16_t first, void *mask)
         if (fw_reg_find((uint16_t)(first + i))) {
             bytes[REG_GROUP / 8 - 1 - i / 8] |= (uint8_t)(1u << i % 8);
         }
+    }
+}
+
+static enum fw_reg_status reg_status(enum syn syn)
+{
+    switch (syn) {
+    case SYN_OK:
+        return FW_REG_OK;
+    case SYN_REG_ACCESS:
+        return FW_REG_BAD_METHOD;
+    case SYN_NO_NV_ITEM:
+        return FW_REG_NO_RESOURCE;
+    default:
+        return FW_REG_BAD_PARAM;
     }
 }
 
@@ -76,7 +91,7 @@ enum fw_reg_status fw_access_reg(struct fw *fw, uint16_t id, bool is_write, void
     }
     syn = reg_access(fw, reg, is_write, data, len, data, len);
     entry_end(fw);
-    return syn == SYN_OK ? FW_REG_OK : syn == SYN_REG_ACCESS ? FW_REG_BAD_METHOD : FW_REG_BAD_PARAM;
+    return reg_status(syn);
 }
 
 static enum syn cmd_access_reg(struct fw *fw, struct fw_cmd *cmd)

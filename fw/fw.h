@@ -147,6 +147,7 @@ enum fw_reg_status {
     FW_REG_UNKNOWN = 4,
     FW_REG_BAD_METHOD = 6,
     FW_REG_BAD_PARAM = 7,
+    FW_REG_NO_RESOURCE = 8,
 };
 
 /* Reads or writes a register by another way than the command ACCESS_REG. data has len bytes, which

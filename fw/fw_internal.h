@@ -83,6 +83,13 @@ struct fw_health {
     uint64_t since;   /* clock_ns() when it said so */
 };
 
+/* An update of the firmware (fw/regs_update.c). */
+struct fw_update {
+    uint32_t handle; /* of the update, or of the next one */
+    bool locked;     /* there is one */
+    uint8_t error;   /* enum prm_mcc_error: of its last instruction */
+};
+
 struct fw {
     struct hca hca; /* the hardware; must stay first: struct work finds struct fw */
     const struct fw_profile *profile;
@@ -94,7 +101,9 @@ struct fw {
     struct fw_cmdq cmdq;
     struct fw_pages pages;
     struct fw_caps caps;
-    char node_desc[64]; /* NODE_DESC */
+    char node_desc[64];      /* NODE_DESC */
+    uint64_t restarted_ns;   /* MGIR.uptime */
+    struct fw_update update; /* MCC */
     struct fw_health health;
     uint32_t invalid_commands; /* vnic_diagnostic_statistics.invalid_command */
 };
@@ -217,8 +226,9 @@ bool devx_uid_exists(const struct fw *fw, uint16_t uid);
 
 /* -- registers ------------------------------------------------------------------- */
 
-/* The description of the node is the device's own again. */
+/* The description of the node is the device's own again, and no update is under way. */
 void regs_reset(struct fw *fw);
+void regs_update_reset(struct fw *fw);
 /* The port's registers are as after power-on. */
 void regs_port_reset(struct fw *fw);
 

@@ -7,7 +7,7 @@
 
 #include "fw/fw_internal.h"
 
-#define REG_MAX_BYTES 256
+#define REG_MAX_BYTES 268 /* NVDA */
 
 /*
  * in and out are images of the register's size. in is what the command carries, cut or filled with
@@ -26,6 +26,8 @@ struct fw_reg {
 /* NULL: no such register. */
 const struct fw_reg *fw_reg_find(uint16_t id);
 
+#define FW_LANES  4 /* of the port: PMLP, SLTP */
+
 #define REG_GROUP 128 /* registers that one capability mask covers */
 
 /* Which of the REG_GROUP registers from first on exist; the last bit is the first register's. */
@@ -34,10 +36,17 @@ void fw_reg_mask(uint16_t first, void *mask);
 /* Tables end with a row of size 0. */
 extern const struct fw_reg regs_port[];   /* fw/regs_port.c */
 extern const struct fw_reg regs_module[]; /* fw/regs_module.c */
+extern const struct fw_reg regs_link[];   /* fw/regs_link.c */
 extern const struct fw_reg regs_device[]; /* fw/regs_device.c */
+extern const struct fw_reg regs_update[]; /* fw/regs_update.c */
+extern const struct fw_reg regs_nv[];     /* fw/regs_nv.c */
 
 /* The Ethernet mode in use; none: the link is down (fw/regs_port.c). */
 struct link_modes regs_eth_mode(struct fw *fw);
+/* The error correction in use, a bit of enum prm_fec; 0: the link is down (fw/regs_module.c). */
+uint32_t regs_fec_active(struct fw *fw);
+/* PDDR's page about the module, which is zeroed (fw/regs_module.c). */
+void regs_module_info(struct fw *fw, void *page);
 
 /* fw/regs_ppcnt.c */
 enum syn reg_ppcnt_query(struct fw *fw, const void *in, void *out);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Registers of the device: byte order, description, timeouts, firmware version, which there are. */
+/* Registers of the device: what it is, byte order, description, timeouts, which there are. */
 #include <string.h>
 #include "fw/regs.h"
+#include "model/port/eswitch.h"
+
+#define NS_PER_SECOND 1000000000ull
 
 /* HOST_ENDIANNESS: the byte order of the host's memory; the model runs on little-endian ones. */
 static enum syn regs_endianness_write(struct fw *fw, const void *in, void *out)
@@ -19,6 +22,8 @@ void regs_reset(struct fw *fw)
 {
     memset(fw->node_desc, 0, sizeof(fw->node_desc));
     g_snprintf(fw->node_desc, sizeof(fw->node_desc), "hcasim %s", fw->profile->name);
+    fw->restarted_ns = hca_now(&fw->hca);
+    regs_update_reset(fw);
 }
 
 static enum syn regs_node_desc_query(struct fw *fw, const void *in, void *out)
@@ -56,55 +61,56 @@ static enum syn regs_dtor_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* MCQS, MCQI: the firmware's components. There is one, the running image, and no update of it. */
-
-static enum syn regs_mcqs_query(struct fw *fw, const void *in, void *out)
+/* MGIR: what the card is. What is not filled in a card does not tell either: no build, no date, no
+ * expansion ROM. */
+static enum syn regs_mgir_query(struct fw *fw, const void *in, void *out)
 {
-    if (PRM_GET(mcqs_reg, in, component_index)) {
-        return SYN_REG_VALUE;
-    }
-    PRM_SET(mcqs_reg, out, last_index_flag, 1);
-    PRM_SET(mcqs_reg, out, identifier, PRM_MCQS_IDENTIFIER_BOOT_IMAGE);
-    PRM_SET(mcqs_reg, out, component_status, PRM_MCQS_COMPONENT_STATUS_PRESENT);
+    const struct fw_profile *p = fw->profile;
+    const uint8_t *mac = fw->hca.vport->sw->vports[0]->permanent_mac;
+    void *chip = PRM_PTR(mgir_reg, out, hw_info), *image = PRM_PTR(mgir_reg, out, fw_info);
+
+    PRM_SET(mgir_hardware_info, chip, device_hw_revision, p->pci.revision);
+    PRM_SET(mgir_hardware_info, chip, device_id, p->pci.device);
+    PRM_SET(mgir_hardware_info, chip, num_ports, 1);
+    PRM_SET(mgir_hardware_info, chip, hw_dev_id, p->hw_id);
+    PRM_SET(mgir_hardware_info, chip, manufacturing_base_mac_47_32,
+            (uint32_t)(mac[0] << 8 | mac[1]));
+    PRM_SET(mgir_hardware_info, chip, manufacturing_base_mac_31_0, prm_load32(mac + 2));
+    PRM_SET(mgir_hardware_info, chip, uptime,
+            (uint32_t)((hca_now(&fw->hca) - fw->restarted_ns) / NS_PER_SECOND));
+    PRM_SET(mgir_fw_info, image, major, p->fw_major);
+    PRM_SET(mgir_fw_info, image, minor, p->fw_minor);
+    PRM_SET(mgir_fw_info, image, extended_major, p->fw_major);
+    PRM_SET(mgir_fw_info, image, extended_minor, p->fw_minor);
+    PRM_SET(mgir_fw_info, image, extended_sub_minor, p->fw_subminor);
+    memcpy(PRM_PTR(mgir_fw_info, image, psid), p->psid,
+           MIN(strlen(p->psid), PRM_COUNT(mgir_fw_info, psid)));
     return SYN_OK;
 }
 
-static void regs_fill_version(const struct fw *fw, struct prm_mcqi_version *version)
+/* MQIS: texts about the card, a piece at a time. One that is not there has no bytes. */
+static enum syn regs_mqis_query(struct fw *fw, const void *in, void *out)
 {
-    const struct fw_profile *p = fw->profile;
-    char *text = (char *)PRM_PTR(mcqi_version, version, version_string);
-    int len = g_snprintf(text, (gulong)PRM_COUNT(mcqi_version, version_string), "%u.%u.%u",
-                         p->fw_major, p->fw_minor, p->fw_subminor);
+    const char *const texts[] = {
+        [PRM_MQIS_INFO_TYPE_MODEL_NAME] = fw->profile->pci.part_number,
+        [PRM_MQIS_INFO_TYPE_MODEL_DESCRIPTION] = fw->profile->pci.product,
+        [PRM_MQIS_INFO_TYPE_IMAGE_VSD] = "",
+        [PRM_MQIS_INFO_TYPE_DEVICE_VSD] = "",
+    };
+    uint32_t type = PRM_GET(mqis_reg, in, info_type), at = PRM_GET(mqis_reg, in, read_offset);
+    size_t len;
 
-    PRM_SET(mcqi_version, version, version_string_length, (uint32_t)len);
-    PRM_SET(mcqi_version, version, version,
-            (uint32_t)p->fw_major << 24 | (uint32_t)p->fw_minor << 16 | p->fw_subminor);
-}
-
-static enum syn regs_mcqi_query(struct fw *fw, const void *in, void *out)
-{
-    void *data = PRM_PTR(mcqi_reg, out, data);
-    uint32_t type = PRM_GET(mcqi_reg, in, info_type);
-
-    if (PRM_GET(mcqi_reg, in, component_index) || PRM_GET(mcqi_reg, in, offset) ||
-        PRM_GET(mcqi_reg, in, data_size) > PRM_SIZE(mcqi_version)) {
+    if (type >= G_N_ELEMENTS(texts) || !texts[type] || at > strlen(texts[type])) {
         return SYN_REG_VALUE;
     }
-    memcpy(out, in, PRM_SIZE(mcqi_reg));
-    switch (type) {
-    case PRM_MCQI_INFO_TYPE_CAPABILITIES: /* which kinds of information there are; nothing can be
-                                             written */
-        PRM_SET(mcqi_cap, data, supported_info_bitmask,
-                1u << PRM_MCQI_INFO_TYPE_CAPABILITIES | 1u << PRM_MCQI_INFO_TYPE_VERSION);
-        PRM_SET(mcqi_reg, out, info_size, PRM_SIZE(mcqi_cap));
-        return SYN_OK;
-    case PRM_MCQI_INFO_TYPE_VERSION:
-        regs_fill_version(fw, data);
-        PRM_SET(mcqi_reg, out, info_size, PRM_SIZE(mcqi_version));
-        return SYN_OK;
-    default:
-        return SYN_REG_VALUE;
-    }
+    len = MIN(MIN(PRM_GET(mqis_reg, in, read_length), PRM_COUNT(mqis_reg, info_string)),
+              strlen(texts[type]) - at);
+    PRM_SET(mqis_reg, out, info_type, type);
+    PRM_SET(mqis_reg, out, info_length, (uint32_t)strlen(texts[type]));
+    PRM_SET(mqis_reg, out, read_offset, at);
+    PRM_SET(mqis_reg, out, read_length, (uint32_t)len);
+    memcpy(PRM_PTR(mqis_reg, out, info_string), texts[type] + at, len);
+    return SYN_OK;
 }
 
 /* MCAM: which registers 0x9000 to 0x91ff there are, a group at a time, and no feature of theirs. */
@@ -129,8 +135,8 @@ const struct fw_reg regs_device[] = {
      regs_endianness_write},
     {PRM_REG_ID_NODE_DESC, PRM_SIZE(set_node_in), false, regs_node_desc_query,
      regs_node_desc_write},
-    {PRM_REG_ID_MCQS, PRM_SIZE(mcqs_reg), false, regs_mcqs_query, NULL},
-    {PRM_REG_ID_MCQI, PRM_SIZE(mcqi_reg) + PRM_SIZE(mcqi_version), false, regs_mcqi_query, NULL},
+    {PRM_REG_ID_MGIR, PRM_SIZE(mgir_reg), false, regs_mgir_query, NULL},
+    {PRM_REG_ID_MQIS, PRM_SIZE(mqis_reg), false, regs_mqis_query, NULL},
     {PRM_REG_ID_MCAM, PRM_SIZE(mcam_reg), false, regs_mcam_query, NULL},
     {PRM_REG_ID_DTOR, PRM_SIZE(dtor_reg), false, regs_dtor_query, NULL},
     {0},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registers of the module at the port: its lanes, its memory, the error correction agreed over it.
+ * Registers of the module at the port: its lanes, state and memory, the error correction agreed
+ * over it.
  *
  * What is plugged in is a passive copper cable with QSFP28 ends, which is one module with four
  * lanes. It has the memory of such cables (SFF-8636): the lower page and upper page 0, nothing
@@ -19,8 +20,9 @@ static enum syn regs_pmlp_query(struct fw *fw, const void *in, void *out)
         PRM_OFFSET(pmlp_reg, lane0_module_mapping), PRM_OFFSET(pmlp_reg, lane1_module_mapping),
         PRM_OFFSET(pmlp_reg, lane2_module_mapping), PRM_OFFSET(pmlp_reg, lane3_module_mapping)};
 
-    PRM_SET(pmlp_reg, out, width, G_N_ELEMENTS(lanes));
-    for (unsigned i = 0; i < G_N_ELEMENTS(lanes); i++) {
+    G_STATIC_ASSERT(G_N_ELEMENTS(lanes) == FW_LANES);
+    PRM_SET(pmlp_reg, out, width, FW_LANES);
+    for (unsigned i = 0; i < FW_LANES; i++) {
         PRM_SET(lane_2_module_mapping, out + lanes[i], module, 0);
         PRM_SET(lane_2_module_mapping, out + lanes[i], tx_lane, i);
         PRM_SET(lane_2_module_mapping, out + lanes[i], rx_lane, i);
@@ -116,6 +118,45 @@ static enum syn regs_mcia_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
+/* -- PMAOS; PDDR's page: state, and what its memory says --------------------------------------- */
+
+static enum syn regs_pmaos_query(struct fw *fw, const void *in, void *out)
+{
+    if (PRM_GET(pmaos_reg, in, module)) {
+        return SYN_REG_VALUE;
+    }
+    PRM_SET(pmaos_reg, out, admin_status, PRM_PMAOS_ADMIN_STATUS_ENABLED);
+    PRM_SET(pmaos_reg, out, oper_status,
+            fw_uplink(fw)->wire ? PRM_PMAOS_OPER_STATUS_PLUGGED_ENABLED
+                                : PRM_PMAOS_OPER_STATUS_UNPLUGGED);
+    return SYN_OK;
+}
+
+void regs_module_info(struct fw *fw, void *page)
+{
+    uint8_t eeprom[EEPROM_BYTES];
+
+    if (!fw_uplink(fw)->wire) {
+        PRM_SET(pddr_module_info, page, cable_type, PRM_PDDR_CABLE_TYPE_UNPLUGGED);
+        return;
+    }
+    regs_eeprom_fill(fw, eeprom);
+    PRM_SET(pddr_module_info, page, cable_type, PRM_PDDR_CABLE_TYPE_PASSIVE_COPPER);
+    PRM_SET(pddr_module_info, page, cable_identifier, PRM_PDDR_CABLE_IDENTIFIER_QSFP28);
+    PRM_SET(pddr_module_info, page, memory_map_rev, eeprom[1]);
+    PRM_SET(pddr_module_info, page, connector_type, eeprom[130]);
+    PRM_SET(pddr_module_info, page, ethernet_compliance_code, eeprom[131]);
+    PRM_SET(pddr_module_info, page, cable_length, eeprom[146]);
+    PRM_SET(pddr_module_info, page, cable_technology, eeprom[147]);
+    PRM_SET(pddr_module_info, page, ext_ethernet_compliance_code, eeprom[192]);
+    PRM_SET(pddr_module_info, page, nbr250, eeprom[222]);
+    memcpy(PRM_PTR(pddr_module_info, page, vendor_name), eeprom + 148, 16);
+    memcpy(PRM_PTR(pddr_module_info, page, vendor_pn), eeprom + 168, 16);
+    memcpy(PRM_PTR(pddr_module_info, page, vendor_rev), eeprom + 184, 2);
+    memcpy(PRM_PTR(pddr_module_info, page, vendor_sn), eeprom + 196, 16);
+    memcpy(PRM_PTR(pddr_module_info, page, date_code), eeprom + 212, 8);
+}
+
 /* -- PPLM: forward error correction ------------------------------------------------------------ */
 
 #define FEC_NONE       (1u << PRM_FEC_NONE)
@@ -160,18 +201,25 @@ static uint32_t regs_fec_in_use(size_t speed, uint8_t wished)
                                    : FEC_NONE;
 }
 
-static enum syn regs_pplm_query(struct fw *fw, const void *in, void *out)
+uint32_t regs_fec_active(struct fw *fw)
 {
     uint32_t proto = regs_eth_mode(fw).legacy;
 
     for (size_t i = 0; i < G_N_ELEMENTS(fec_speeds); i++) {
-        prm_set(out, fec_speeds[i].cap, fec_speeds[i].can, "fec_override_cap");
-        prm_set(out, fec_speeds[i].admin, fw_uplink(fw)->phy.fec_admin[i], "fec_override_admin");
         if (fec_speeds[i].protos & proto) {
-            PRM_SET(pplm_reg, out, fec_mode_active,
-                    regs_fec_in_use(i, fw_uplink(fw)->phy.fec_admin[i]));
+            return regs_fec_in_use(i, fw_uplink(fw)->phy.fec_admin[i]);
         }
     }
+    return 0;
+}
+
+static enum syn regs_pplm_query(struct fw *fw, const void *in, void *out)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(fec_speeds); i++) {
+        prm_set(out, fec_speeds[i].cap, fec_speeds[i].can, "fec_override_cap");
+        prm_set(out, fec_speeds[i].admin, fw_uplink(fw)->phy.fec_admin[i], "fec_override_admin");
+    }
+    PRM_SET(pplm_reg, out, fec_mode_active, regs_fec_active(fw));
     return SYN_OK;
 }
 
@@ -195,6 +243,7 @@ static enum syn regs_pplm_write(struct fw *fw, const void *in, void *out)
 
 const struct fw_reg regs_module[] = {
     {PRM_REG_ID_PMLP, PRM_SIZE(pmlp_reg), true, regs_pmlp_query, NULL},
+    {PRM_REG_ID_PMAOS, PRM_SIZE(pmaos_reg), false, regs_pmaos_query, NULL},
     {PRM_REG_ID_PPLM, PRM_SIZE(pplm_reg), true, regs_pplm_query, regs_pplm_write},
     {PRM_REG_ID_MCIA, PRM_SIZE(mcia_reg), false, regs_mcia_query, NULL},
     {0},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registers of the port: administration, speed, MTU, pause, what is wrong with the link.
+ * Registers of the port: administration, speed, MTU, pause.
  *
  * The simulated cable has no speed of its own: the link takes the fastest mode that the
  * administrator left enabled, each time it comes up; what PTYS is told while it is up is for the
@@ -262,26 +262,6 @@ static enum syn regs_pfcc_write(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* -- PDDR: why the link is down ---------------------------------------------------------------- */
-
-static enum syn regs_pddr_query(struct fw *fw, const void *in, void *out)
-{
-    void *page = PRM_PTR(pddr_reg, out, page_data);
-    uint32_t opcode = PRM_PDDR_STATUS_OPCODE_NO_ISSUE;
-
-    if (PRM_GET(pddr_reg, in, page_select) != PRM_PDDR_PAGE_TROUBLESHOOTING) {
-        return SYN_REG_VALUE;
-    }
-    if (!fw_uplink(fw)->wire) {
-        opcode = PRM_PDDR_STATUS_OPCODE_NO_CABLE;
-    } else if (fw_uplink(fw)->admin_up && !uplink_is_up(fw_uplink(fw))) {
-        opcode = PRM_PDDR_STATUS_OPCODE_NO_PARTNER;
-    }
-    PRM_SET(pddr_reg, out, page_select, PRM_PDDR_PAGE_TROUBLESHOOTING);
-    PRM_SET(pddr_troubleshooting_page, page, status_opcode, opcode);
-    return SYN_OK;
-}
-
 /* -- PCAM: which port registers there are ------------------------------------------------------ */
 
 #define PCAM_FIRST 0x5000
@@ -301,6 +281,7 @@ static enum syn regs_pcam_query(struct fw *fw, const void *in, void *out)
     PRM_SET(pcam_enhanced_features, features, ptys_extended_ethernet,
             fw->profile->eth_modes.ext != 0);
     PRM_SET(pcam_enhanced_features, features, rx_icrc_encapsulated_counter, 1);
+    PRM_SET(pcam_enhanced_features, features, ppcnt_statistical_group, 1);
     return SYN_OK;
 }
 
@@ -310,7 +291,6 @@ const struct fw_reg regs_port[] = {
     {PRM_REG_ID_PAOS, PRM_SIZE(paos_reg), true, regs_paos_query, regs_paos_write},
     {PRM_REG_ID_PFCC, PRM_SIZE(pfcc_reg), true, regs_pfcc_query, regs_pfcc_write},
     {PRM_REG_ID_PPCNT, PRM_SIZE(ppcnt_reg), true, reg_ppcnt_query, NULL},
-    {PRM_REG_ID_PDDR, PRM_SIZE(pddr_reg), true, regs_pddr_query, NULL},
     {PRM_REG_ID_PCAM, PRM_SIZE(pcam_reg), false, regs_pcam_query, NULL},
     {0},
 };

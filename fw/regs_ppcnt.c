@@ -121,6 +121,22 @@ static void ppcnt_fill_physical(struct fw *fw, const struct uplink_counters *c, 
     PRM_SET(phys_layer_cntrs, set, link_down_events, (uint32_t)c->link_downs);
 }
 
+/* A cable on which no bit was ever wrong has, as cards say it, a rate of 15E-255. */
+#define NO_ERRORS_COEF      15
+#define NO_ERRORS_MAGNITUDE 255
+
+static void ppcnt_fill_statistical(struct fw *fw, const struct uplink_counters *c, void *set)
+{
+    uint64_t age = hca_now(&fw->hca) - fw_uplink(fw)->phy.counters_cleared_ns;
+
+    PUT(phys_layer_statistical_cntrs, set, time_since_last_clear, age / NS_PER_MS);
+    PUT(phys_layer_statistical_cntrs, set, phy_received_bits, 8 * ppcnt_octets(&c->rx));
+    PRM_SET(phys_layer_statistical_cntrs, set, raw_ber_coef, NO_ERRORS_COEF);
+    PRM_SET(phys_layer_statistical_cntrs, set, raw_ber_magnitude, NO_ERRORS_MAGNITUDE);
+    PRM_SET(phys_layer_statistical_cntrs, set, effective_ber_coef, NO_ERRORS_COEF);
+    PRM_SET(phys_layer_statistical_cntrs, set, effective_ber_magnitude, NO_ERRORS_MAGNITUDE);
+}
+
 /* IBTA PortCounters (16.1.3.5): a counter stops at the largest value of its field. */
 static void ppcnt_fill_infiniband(struct fw *fw, const struct uplink_counters *c, void *set)
 {
@@ -143,6 +159,7 @@ static const struct {
     {PRM_PPCNT_GRP_ETHERNET_EXTENDED, ppcnt_fill_extended},
     {PRM_PPCNT_GRP_PER_PRIORITY, ppcnt_fill_per_priority},
     {PRM_PPCNT_GRP_PHYSICAL_LAYER, ppcnt_fill_physical},
+    {PRM_PPCNT_GRP_PHYSICAL_LAYER_STATISTICAL, ppcnt_fill_statistical},
     {PRM_PPCNT_GRP_INFINIBAND_PORT, ppcnt_fill_infiniband},
 };
 

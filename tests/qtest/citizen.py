@@ -325,7 +325,7 @@ def vendor_gateway(plugin, work):
         status, back = gateway.register(0x5003, 2, [1 << 16, 0, 9000 << 16, 0])
         expect(status == 0 and gateway.register(0x5003, 1, pmtu)[1][2] == 9000 << 16, f"{back}")
         for number, method, dwords, wrong in (
-                (0x9020, 1, [0] * 4, 4), (0x5003, 3, pmtu, 6), (0x5008, 2, [1 << 16] + [0] * 3, 6),
+                (0x9021, 1, [0] * 4, 4), (0x5003, 3, pmtu, 6), (0x5008, 2, [1 << 16] + [0] * 3, 6),
                 (0x5003, 1, [2 << 16, 0, 0, 0], 7), (0x5003, 2, [1 << 16, 0, 1 << 16, 0], 7)):
             status, _ = gateway.register(number, method, dwords)
             expect(status == wrong, f"register {number:x}, method {method}: {status}, not {wrong}")

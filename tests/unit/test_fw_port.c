@@ -310,7 +310,7 @@ START_TEST(pcam_tells_the_truth)
 
         PRM_SET(paos_reg, reg, local_port, 1);
         PRM_SET(pddr_reg, reg, page_select, 1);
-        if (0x5000 + i == 0x507f) {
+        if (0x5000 + i == PRM_REG_ID_PCAM || 0x5000 + i == PRM_REG_ID_PMAOS) { /* not a port's */
             memset(reg, 0, sizeof(reg_bytes));
         }
         known = fwd_reg(&d, (uint16_t)(0x5000 + i), false, reg, sizeof(reg_bytes)) == 0;
@@ -332,7 +332,7 @@ START_TEST(firmware_version_is_told)
     ck_assert_uint_eq(fwd_reg(&d, 0x907f, false, mcam, sizeof(mcam)), 0);
     ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcqs), 1);
     ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcqi), 1);
-    ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcc), 0);
+    ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mcc), 1);
     ck_assert_uint_eq(PRM_GET(mcam_access_reg, regs, mfrl), 0);
     ck_assert_uint_eq(fwd_reg(&d, 0x9060, false, mcqs, sizeof(mcqs)), 0);
     ck_assert_uint_eq(PRM_GET(mcqs_reg, mcqs, identifier), 1);

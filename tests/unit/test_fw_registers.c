@@ -118,8 +118,9 @@ START_TEST(a_component_says_what_is_known_of_it)
     }
     ck_assert_uint_eq(read_mcqi(bytes, sizeof(bytes), 1, 1, 0, 4), SYN_REG_VALUE);
     ck_assert_uint_eq(read_mcqi(bytes, sizeof(bytes), 0, 1, 4, 4), SYN_REG_VALUE);
-    ck_assert_uint_eq(read_mcqi(bytes, sizeof(bytes), 0, 1, 0, PRM_SIZE(mcqi_version) + 4),
-                      SYN_REG_VALUE);
+    /* mstflint asks for more than there is */
+    ck_assert_uint_eq(read_mcqi(bytes, sizeof(bytes), 0, 1, 0, 128), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(mcqi_reg, reg, info_size), PRM_SIZE(mcqi_version));
 }
 END_TEST
 
@@ -154,7 +155,7 @@ START_TEST(registers_are_accessed_without_commands_too)
     PRM_SET(pmtu_reg, reg, admin_mtu, 9000);
     ck_assert_int_eq(fw_access_reg(d.fw, PRM_REG_ID_PMTU, true, reg, sizeof(reg)), FW_REG_OK);
     ck_assert_uint_eq(fw_uplink(d.fw)->mtu, 9000);
-    ck_assert_int_eq(fw_access_reg(d.fw, 0x9020, false, reg, sizeof(reg)), FW_REG_UNKNOWN);
+    ck_assert_int_eq(fw_access_reg(d.fw, 0x9021, false, reg, sizeof(reg)), FW_REG_UNKNOWN);
     ck_assert_int_eq(fw_access_reg(d.fw, PRM_REG_ID_PPCNT, true, reg, sizeof(reg)),
                      FW_REG_BAD_METHOD);
     PRM_SET(pmtu_reg, reg, local_port, 2);
@@ -232,7 +233,7 @@ START_TEST(a_link_that_is_down_says_why)
     fwd_leave_alone(&d);
     ck_assert_uint_eq(why_down(), PRM_PDDR_STATUS_OPCODE_NO_PARTNER);
     PRM_SET(pddr_reg, other, local_port, 1);
-    PRM_SET(pddr_reg, other, page_select, PRM_PDDR_PAGE_TROUBLESHOOTING + 1);
+    PRM_SET(pddr_reg, other, page_select, PRM_PDDR_PAGE_TROUBLESHOOTING + 1); /* the PHY's */
     ck_assert_uint_eq(READ(PDDR, other), SYN_REG_VALUE);
 }
 END_TEST

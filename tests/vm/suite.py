@@ -479,6 +479,30 @@ def tools(lab):
         expect(re.search(pattern, said), f"{command}: no {pattern!r} in\n{said}")
 
 
+@check("Mellanox's tools know the card: mstflint, mstconfig, mstlink, mstreg, mstmcra, mstvpd", only="hcasim")
+def vendor_tools(lab):
+    vm, host = lab.vms[0], lab.hosts[0]
+    where = host["pci"].removeprefix("0000:")
+    for command, patterns in (
+            (f"mstflint -d {where} q full", (r"FW Version:\s+16\.", r"Part Number:\s+MCX516A-CCAT\n",
+                                            r"Base MAC:\s+020000ca5101\s+1\n", r"PSID:\s+MT_0000000012\n")),
+            (f"mstconfig -d {where} -e q", (r"Device type:\s+ConnectX5", r"LINK_TYPE_P1(\s+ETH\(2\)){3}")),
+            (f"mstlink -d {where} -m -c --show_fec", (r"State\s+: .*Active", r"Speed\s+: .*100GbE", r"Width\s+: .*4x",
+                                                     r"No issue was observed", r"SIMULATED-CABLE",
+                                                     r"Raw Physical BER\s+: .*15E-255")),
+            (f"mstreg -d {where} --reg_name PMTU --get --indexes local_port=0x1", (r"max_mtu\s+\| 0x000026fa",)),
+            (f"mstmcra {where} 0xf0014", (r"0x0000020d",)),
+            (f"mstvpd {where}", (r"PN:\s+MCX516A-CCAT",))):
+        said = vm.run(command).out
+        for pattern in patterns:
+            expect(re.search(pattern, said), f"{command}: no {pattern!r} in\n{said}")
+    # There are no virtual functions and no flash, and the tools say so.
+    for command, pattern in ((f"mstconfig -d {where} q SRIOV_EN", "doesn't support SRIOV_EN"),
+                             (f"mstflint -d {where} v", "NO_FLASH_DETECTED")):
+        refused = vm.run(command, check=False)
+        expect(refused.status and pattern in refused.out + refused.err, f"{command}: {refused}")
+
+
 @check("ethtool -A sets pause and dcb sets priority flow control, on a link that comes up again",
        only="hcasim")
 def flow_control(lab):
