@@ -208,6 +208,43 @@ START_TEST(an_ack_is_not_behind_the_rest_of_a_read)
 }
 END_TEST
 
+/* The most packets of one QP that a side sends on end while another one has something to send. */
+static unsigned longest_run(unsigned from)
+{
+    unsigned run = 0, longest = 0;
+    uint32_t last = 0;
+
+    for (unsigned i = 0; i < lab->num_packets; i++) {
+        const struct lab_packet *p = &lab->trace[i];
+
+        if (p->from == from) {
+            run = p->pkt.dest_qp == last ? run + 1 : 1;
+            last = p->pkt.dest_qp;
+            longest = MAX(longest, run);
+        }
+    }
+    return longest;
+}
+
+/* Of several with much to send each has its turn, however little room there is: no QP sends more
+ * than two bursts on end, the second because what it waited for came first. */
+START_TEST(large_writes_take_turns)
+{
+    uint64_t from = lab_mem(left, MIB, 1), to = lab_mem(right, MIB, 0);
+    struct lab_wr write = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, from, MIB, to);
+
+    pairs(4);
+    for (unsigned i = 0; i < 4; i++) {
+        lab_post(&as[i], &write);
+    }
+    lab_run(lab);
+    for (unsigned i = 0; i < 4; i++) {
+        expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    }
+    ck_assert_uint_le(longest_run(0), 32);
+}
+END_TEST
+
 /* -- lines ------------------------------------------------------------------------------------- */
 
 /* Messages of many packets, of more QPs than there are lines, all under way at a time. */
@@ -475,6 +512,7 @@ Suite *unit_suite(void)
     tcase_add_test(bare, a_queue_that_idled_waits_as_long_as_ever);
     tcase_add_test(bare, an_ack_is_not_behind_all_the_data_of_reads);
     tcase_add_test(bare, an_ack_is_not_behind_the_rest_of_a_read);
+    tcase_add_test(bare, large_writes_take_turns);
     tcase_add_test(bare, more_qps_are_at_work_than_there_is_memory_for);
     tcase_add_loop_test(bare, messages_of_many_qps_come_bit_by_bit, 0, 2);
     tcase_add_test(bare, a_wqe_that_lost_its_blueflame_line_is_in_the_ring);
