@@ -31,6 +31,7 @@ struct worker {
 struct kind {
     const char *name;
     void (*once)(struct worker *me, unsigned n);
+    bool alone; /* nobody but these threads has the device open */
 };
 
 static unsigned times = 100;
@@ -203,16 +204,41 @@ static void device(struct worker *me, unsigned n)
     must_be_0(ibv_close_device(own));
 }
 
+#define LARGE 8192 /* work requests */
+
+static void large_rings(struct worker *me, unsigned n)
+{
+    struct ibv_srq_init_attr attr = {.attr = {.max_wr = LARGE, .max_sge = 4}};
+    struct ibv_cq *cq = ibv_create_cq(ctx[0], 2 * LARGE, NULL, NULL, 0);
+    struct ibv_qp_init_attr init = {
+        .send_cq = cq,
+        .recv_cq = cq,
+        .srq = ibv_create_srq(pd[0], &attr),
+        .cap = {.max_send_wr = LARGE, .max_send_sge = 1},
+        .qp_type = IBV_QPT_RC,
+    };
+    struct ibv_qp *qp;
+
+    must(cq && init.srq, "errno %d", errno);
+    qp = ibv_create_qp(pd[0], &init);
+    must(qp, "errno %d", errno);
+    must_be_0(ibv_destroy_qp(qp));
+    must_be_0(ibv_destroy_srq(init.srq));
+    must_be_0(ibv_destroy_cq(cq));
+}
+
 static const struct kind kinds[] = {
-    {"protection domains", domain},
-    {"regions", region},
-    {"windows", window},
-    {"channels and CQs", channel_and_cq},
-    {"address handles, 16 of a UD QP", address},
-    {"several SRQs", several_srqs},
-    {"pairs of QPs with an SRQ", pair_by_srq},
-    {"pairs of QPs that live three times", queue_pair},
-    {"contexts", device},
+    {"protection domains", domain, false},
+    {"regions", region, false},
+    {"windows", window, false},
+    {"channels and CQs", channel_and_cq, false},
+    {"address handles, 16 of a UD QP", address, false},
+    {"several SRQs", several_srqs, false},
+    {"pairs of QPs with an SRQ", pair_by_srq, false},
+    {"pairs of QPs that live three times", queue_pair, false},
+    {"queues with large rings", large_rings, false},
+    {"contexts", device, false},
+    {"contexts, the first and the last one of the device", device, true},
 };
 
 /* -- threads ----------------------------------------------------------------------------------- */
@@ -274,8 +300,18 @@ int main(int argc, char **argv)
     must(threads >= 1 && threads <= MOST && times > 0, "%u threads", threads);
     device_open();
     for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        double first, alone = run(&kinds[i], 1, &first), all = run(&kinds[i], threads, &first);
+        double first, alone, all;
 
+        if (kinds[i].alone) {
+            device_close();
+            list = ibv_get_device_list(NULL);
+        }
+        alone = run(&kinds[i], 1, &first);
+        all = run(&kinds[i], threads, &first);
+        if (kinds[i].alone) {
+            ibv_free_device_list(list);
+            device_open();
+        }
         printf("%s: %.0f/s alone, %.0f/s in %u threads (%.3f s, the first one after %.3f s)\n",
                kinds[i].name, times / alone, times * threads / all, threads, all, first);
         fflush(stdout);
