@@ -176,6 +176,14 @@ ANSWERED = (
              "some threads had not got their answers after 48 s: is one starved?",
              "no, each thread's polls bring on the work of all; but 32 spinning threads waited for the processor in turn. Now one "
              "that polls in vain lets others run ([ADR 16](adr/0016-one-thread-works-for-the-others.md), `tests/programs/spinners.c`)"),
+    Answered("UCX 1.22's own tests `tag_match_rndv`, `tag_match_rndv_align`",
+             "they had not ended after 120 s: do they hang?",
+             "no, they move much: four messages of a sixteenth of the machine's memory for each variant of the latter. "
+             "[ucx.md](ucx.md#much-at-a-time) has how fast that is"),
+    Answered("eight threads that make, use and destroy SRQs, queue pairs, address handles",
+             "they had not ended after a minute: does a lock keep them?",
+             "not seen: eight threads together have as many a second as one alone, within the noise, of each of eleven kinds "
+             "(`tests/programs/lifecycles.c`); if they spin, see eRPC's"),
 )
 
 UNTRIED = (
