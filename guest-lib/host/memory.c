@@ -20,8 +20,34 @@ static __thread void **volatile window __attribute__((tls_model("initial-exec"))
 
 /* -- faults ------------------------------------------------------------------------------------ */
 
-static const int fault_signals[] = {SIGSEGV, SIGBUS};
-static struct sigaction previous[2];
+#define ACTIONS 16 /* of one signal: as many may be set while a handler looks at one */
+
+/* What the program does about these signals. A thread may set it while another one has a fault, so
+ * it is never changed in its place. */
+static struct memory_action {
+    int signal;
+    struct sigaction action[ACTIONS];
+    unsigned set, now; /* how often it was set; where the last one is */
+} actions[] = {{.signal = SIGSEGV}, {.signal = SIGBUS}};
+static bool taken; /* the signals */
+
+static struct memory_action *memory_find_action(int signal)
+{
+    return signal == SIGSEGV ? &actions[0] : signal == SIGBUS ? &actions[1] : NULL;
+}
+
+static struct sigaction *memory_program_action(struct memory_action *of)
+{
+    return &of->action[__atomic_load_n(&of->now, __ATOMIC_ACQUIRE) % ACTIONS];
+}
+
+static void memory_set_action(struct memory_action *of, const struct sigaction *action)
+{
+    unsigned at = __atomic_add_fetch(&of->set, 1, __ATOMIC_RELAXED);
+
+    of->action[at % ACTIONS] = *action;
+    __atomic_store_n(&of->now, at, __ATOMIC_RELEASE);
+}
 
 /* Goes on where the window was opened. By returning from the handler, where that is known to be
  * possible: then the kernel gives back the signals that were blocked meanwhile, and who stands
@@ -40,24 +66,58 @@ static void memory_leave_window(ucontext_t *context)
 #endif
 }
 
+/* As the kernel would, but on the stack that ours is on. The signals that are blocked for it are so
+ * no more when ours returns. */
+static void memory_call_program(struct memory_action *of, siginfo_t *info, void *context)
+{
+    struct sigaction action = *memory_program_action(of);
+    sigset_t blocked = action.sa_mask;
+
+    if (!(action.sa_flags & SA_NODEFER)) {
+        sigaddset(&blocked, of->signal);
+    }
+    if (action.sa_flags & (int)SA_RESETHAND) {
+        memory_set_action(of, &(struct sigaction){.sa_handler = SIG_DFL});
+    }
+    pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+    if (action.sa_flags & SA_SIGINFO) {
+        action.sa_sigaction(of->signal, info, context);
+    } else {
+        action.sa_handler(of->signal);
+    }
+}
+
+static void memory_end_program(int signal, const siginfo_t *info, const struct sigaction *action)
+{
+    __atomic_store_n(&taken, false, __ATOMIC_RELAXED);
+    sigaction(signal, action, NULL);
+    if (info->si_code <= 0) {
+        raise(signal); /* a fault happens again by itself */
+    }
+}
+
+/* A signal that is the program's. One that is ignored ends it, too, if it is a fault. */
+static G_GNUC_NO_INLINE void memory_pass_on(int signal, siginfo_t *info, void *context)
+{
+    struct memory_action *of = memory_find_action(signal);
+    const struct sigaction *action = memory_program_action(of);
+    bool calls = action->sa_flags & SA_SIGINFO ||
+                 (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+
+    if (calls) {
+        memory_call_program(of, info, context);
+    } else if (action->sa_handler == SIG_DFL || info->si_code > 0) {
+        memory_end_program(signal, info, action);
+    }
+}
+
 static void memory_on_fault(int signal, siginfo_t *info, void *context)
 {
-    const struct sigaction *before = &previous[signal == SIGBUS];
-
     if (window && info->si_code > 0) { /* the kernel's, not kill()'s */
         memory_leave_window(context);
         return;
     }
-    if (before->sa_flags & SA_SIGINFO) {
-        before->sa_sigaction(signal, info, context);
-    } else if (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) {
-        sigaction(signal, before, NULL);
-        if (info->si_code <= 0) {
-            raise(signal); /* a fault happens again by itself */
-        }
-    } else {
-        before->sa_handler(signal);
-    }
+    memory_pass_on(signal, info, context);
 }
 
 static void memory_install(void)
@@ -65,9 +125,27 @@ static void memory_install(void)
     struct sigaction action = {.sa_sigaction = memory_on_fault,
                                .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
 
-    for (unsigned i = 0; i < 2; i++) {
-        sigaction(fault_signals[i], &action, &previous[i]);
+    for (size_t i = 0; i < G_N_ELEMENTS(actions); i++) {
+        sigaction(actions[i].signal, NULL, &actions[i].action[0]);
+        sigaction(actions[i].signal, &action, NULL);
     }
+    __atomic_store_n(&taken, true, __ATOMIC_RELEASE);
+}
+
+bool memory_sigaction(int signal, const struct sigaction *action, struct sigaction *old)
+{
+    struct memory_action *of = memory_find_action(signal);
+
+    if (!of || !__atomic_load_n(&taken, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    if (old) {
+        *old = *memory_program_action(of);
+    }
+    if (action) {
+        memory_set_action(of, action);
+    }
+    return true;
 }
 
 void memory_catch_faults(void)

@@ -10,6 +10,7 @@
 #ifndef HCASIM_GUEST_LIB_HOST_MEMORY_H
 #define HCASIM_GUEST_LIB_HOST_MEMORY_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,9 @@
 
 /* Takes the signals that faults are; others go to whoever had them before. Once is enough. */
 void memory_catch_faults(void);
+/* As sigaction(2), for who sets one of these signals' actions afterwards: it gets those that are
+ * none of ours. False: the signal is another one, or was not taken yet. Safe in a handler. */
+bool memory_sigaction(int signal, const struct sigaction *action, struct sigaction *old);
 /* Lets the calling thread, which blocks the program's signals, have those two. */
 void memory_unblock_faults(void);
 

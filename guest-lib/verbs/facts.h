@@ -10,6 +10,7 @@
 #define HCASIM_GUEST_LIB_VERBS_FACTS_H
 
 #include <endian.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -53,6 +54,8 @@ struct hv_beside_ops {
     /* Whether the address, in host byte order, is the one that goes with the number of a host that
      * is on the wire now. */
     bool (*is_peer)(uint32_t ipv4);
+    /* sigaction(2) of a signal that tells of faults: a fault of the HCA's is not the program's. */
+    bool (*sigaction)(int signal, const struct sigaction *action, struct sigaction *old);
 };
 
 /* What libhcasim.so has. */

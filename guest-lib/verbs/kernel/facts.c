@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "fw/fw.h"
+#include "guest-lib/host/memory.h"
 #include "guest-lib/verbs/kernel/link.h"
 #include "wire/forks.h"
 #include "wire/open.h"
@@ -115,7 +116,8 @@ unsigned hv_facts_ifindex(unsigned device)
     return facts_are_shown ? HV_FACTS_IFINDEX + device : 0;
 }
 
-static const struct hv_beside_ops facts_ops = {.look = facts_look, .is_peer = facts_is_peer};
+static const struct hv_beside_ops facts_ops = {
+    .look = facts_look, .is_peer = facts_is_peer, .sigaction = memory_sigaction};
 
 static void facts_before_fork(void)
 {

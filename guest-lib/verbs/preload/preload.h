@@ -28,6 +28,8 @@ void self_ask(void);
 bool self_is_known(void);
 /* hv_beside_ops.is_peer(), if it is there. */
 bool self_is_peer(uint32_t ipv4);
+/* hv_beside_ops.sigaction(), if it is there. */
+bool self_sigaction(int signal, const struct sigaction *action, struct sigaction *old);
 
 /* -- ifaddrs.c --------------------------------------------------------------------------------- */
 

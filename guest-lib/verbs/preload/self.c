@@ -121,3 +121,10 @@ bool self_is_peer(uint32_t ipv4)
 
     return ops && ops->is_peer(ipv4);
 }
+
+bool self_sigaction(int signal, const struct sigaction *action, struct sigaction *old)
+{
+    const struct hv_beside_ops *ops = self_known_ops();
+
+    return ops && ops->sigaction(signal, action, old);
+}
