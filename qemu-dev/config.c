@@ -135,6 +135,16 @@ void config_exit(PCIDevice *dev)
     }
 }
 
+uint32_t config_link(const PCIDevice *dev)
+{
+    return pci_get_long(dev->config + dev->exp.exp_cap + PCI_EXP_LNKCAP);
+}
+
+void config_reading(PCIDevice *dev, uint32_t link)
+{
+    pci_set_long(dev->config + dev->exp.exp_cap + PCI_EXP_LNKCAP, link);
+}
+
 void config_written(PCIDevice *dev, uint32_t addr, uint32_t val, int len)
 {
     pcie_cap_flr_write_config(dev, addr, val, len);

@@ -26,6 +26,12 @@ void config_exit_atomics(PCIDevice *dev);
 /* The function is reset. */
 void config_reset(PCIDevice *dev);
 
+/* What LNKCAP is after config_init(). */
+uint32_t config_link(const PCIDevice *dev);
+/* To be called before configuration space is read: LNKCAP is what it was, although QEMU 7.2 writes
+ * four bytes of device status, of which there are two, when it injects an uncorrectable error
+ * (pcie_aer_inject_error). */
+void config_reading(PCIDevice *dev, uint32_t link);
 /* To be called after configuration space was written. */
 void config_written(PCIDevice *dev, uint32_t addr, uint32_t val, int len);
 

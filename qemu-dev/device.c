@@ -86,6 +86,7 @@ struct HcasimState {
     bool trace;
 
     MemoryRegion bar;
+    uint32_t link; /* LNKCAP; 0: configuration space is not filled in */
     struct vsc vsc;
     struct vpd vpd;
     struct fw *fw;
@@ -344,6 +345,9 @@ static const MemoryRegionOps bar_ops = {
 
 static uint32_t device_config_read(PCIDevice *dev, uint32_t addr, int len)
 {
+    if (HCASIM(dev)->link) {
+        config_reading(dev, HCASIM(dev)->link);
+    }
     vsc_config_read(&HCASIM(dev)->vsc, dev, addr, len);
     return pci_default_read_config(dev, addr, len);
 }
@@ -374,6 +378,7 @@ static bool device_init_config(HcasimState *s, const struct fw_pci_id *id, Error
     if (!config_init(dev, id, errp)) {
         return false;
     }
+    s->link = config_link(dev);
     s->port_completes = compat_cpus_are_atomic() && config_init_atomics(dev);
     if (msix_init(dev, id->num_msix, &s->bar, 0, BAR_MSIX_TAB, &s->bar, 0, BAR_MSIX_PBA, CAP_MSIX,
                   errp) < 0) {
@@ -467,6 +472,7 @@ static void device_remove_config(HcasimState *s)
         config_exit_atomics(dev);
         s->port_completes = false;
     }
+    s->link = 0;
     config_exit(dev);
 }
 

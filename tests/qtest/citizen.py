@@ -423,6 +423,18 @@ def arrived(machine, target):
     return [machine.read(page, 1) != b"\0" for page in range(target, target + LONG, 16 * PAGE)]
 
 
+@test("an error that QEMU injects leaves what the link can do as it was")
+def injected_error(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine)
+        link = machine.load(hca.config_page + hca.express + 0x0c, 4)
+        said = machine.monitor("pcie_aer_inject_error hca UNSUP")
+        expect("OK" in said, said)
+        expect(machine.load(hca.config_page + hca.express + 0x0a, 2) & 0xa == 0xa, "there was no error")
+        expect(machine.load(hca.config_page + hca.express + 0x0c, 4) == link, "LNKCAP has changed")
+        end(machine)
+
+
 @test("a link that changes while the machine is stopped tells so once it goes on")
 def stopped_link(plugin, work):
     with plugin.machine(work, NETDEV + fn.PORT + fn.device_argument(netdev="net")) as machine:
