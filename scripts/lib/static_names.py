@@ -20,7 +20,6 @@ ABOUT = {
     "guest-lib/verbs/kernel/events.c": "async",
     "guest-lib/verbs/user/dv_wr.c": "wr",
     "guest-lib/verbs/user/events.c": "comp async",
-    "guest-lib/verbs/user/qp_send.c": "wr",
     "model/eth/tir.c": "rqt",
     "model/rdma/wqe_source.c": "ring device",
     "qemu-dev/device.c": "host",

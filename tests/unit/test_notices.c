@@ -31,7 +31,7 @@ static uint8_t *narrow_reserve(struct wire_port *port, const uint8_t dmac[6], si
     return wire_tx_reserve(narrow.inner, len);
 }
 
-static unsigned narrow_waits_for(struct wire_port *port)
+static unsigned narrow_credit_class(struct wire_port *port)
 {
     return STUCK_ROOM;
 }
@@ -49,7 +49,7 @@ static void plug_narrow_port(struct lab_side *side)
 
     narrow_ops = wire_filter_ops;
     narrow_ops.tx_reserve_to = narrow_reserve;
-    narrow_ops.tx_credit_class = narrow_waits_for;
+    narrow_ops.tx_credit_class = narrow_credit_class;
     narrow_ops.tx_credits = narrow_credits;
     has_credit = false;
     refused = sent_to_stuck = 0;

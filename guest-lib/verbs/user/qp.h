@@ -19,7 +19,7 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
 void hv_qp_clean_cqs(struct user_qp *qp, bool forget);
 
 /*
- * Puts a WQE that is whole into the send queue (qp_send.c), between ibv_wr_start() and
+ * Puts a WQE that is whole into the send queue (send_wqe.c), between ibv_wr_start() and
  * ibv_wr_complete(): ds 16-byte units; wr_id and flags are those of the struct ibv_qp_ex. The
  * index is filled in; if not raw, QPN, ds and flags as well. wc_opcode is what its completion
  * says. No room: wr_err is ENOMEM.

@@ -41,7 +41,7 @@ struct user_qp {
     uint32_t max_tso_header, max_tso; /* raw packet QPs: bytes of a large send */
     bool inline_l2;                   /* of those: the device wants layer 2 in the WQE */
     bool l2_due, l2_csum; /* its Ethernet segment comes with the data, and what it says */
-    /* send builder (ibv_wr_*): see qp_send.c */
+    /* send builder (ibv_wr_*): see qp_wr.c */
     struct prm_wqe_ctrl_seg *cur_ctrl;
     uint8_t *cur_data;
     uint32_t sq_post; /* WQEBBs posted since RESET */

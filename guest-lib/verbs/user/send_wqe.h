@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A send WQE while it is built, by a list (qp_send.c) or by builders (qp_wr.c), with the send
+ * queue's lock: begin, the segments, end. A WQE is written into the ring in units of 16 bytes, at
+ * whose end it goes on at the beginning. The first that fails is told in wr_err, and nothing is
+ * begun then.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_USER_SEND_WQE_H
+#define HCASIM_GUEST_LIB_VERBS_USER_SEND_WQE_H
+
+#include <string.h>
+#include "guest-lib/verbs/user/qp.h"
+
+#define HV_WQEBB 64u
+
+void hv_wqe_fail(struct user_qp *qp, int err);
+/* False (wr_err) if there is no room. */
+bool hv_wqe_begin(struct user_qp *qp, uint8_t opcode, unsigned flags, uint64_t wr_id,
+                  enum ibv_wc_opcode wc, uint32_t imm);
+/* It counts from now on. */
+void hv_wqe_end(struct user_qp *qp);
+
+void hv_wqe_put_raddr(struct user_qp *qp, uint64_t raddr, uint32_t rkey);
+void hv_wqe_put_atomic(struct user_qp *qp, bool swap, uint64_t compare_add, uint64_t swap_value);
+void hv_wqe_put_av(struct user_qp *qp, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
+void hv_wqe_put_xrc(struct user_qp *qp, uint32_t srqn);
+/* A raw packet's headers need not be in the WQE, unless it is cut into segments (hdr), or the
+ * device wants them there: then the segment waits for the data. */
+void hv_wqe_put_eth(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len);
+void hv_wqe_put_sge(struct user_qp *qp, uint32_t lkey, uint64_t addr, uint32_t length);
+void hv_wqe_put_sges(struct user_qp *qp, size_t num, const struct ibv_sge *sge);
+/* Inline data in as many pieces as there are. */
+void hv_wqe_put_inline(struct user_qp *qp, size_t num, const struct ibv_data_buf *bufs);
+/* A UMR that binds a window, or with no length takes a key back. */
+void hv_wqe_put_bind(struct user_qp *qp, enum ibv_mw_type type, uint32_t new_rkey,
+                     const struct ibv_mw_bind_info *info);
+
+/* Copies what does not fit before the end of the ring. */
+G_GNUC_NO_INLINE void hv_wqe_put_round(struct user_qp *qp, const void *data, size_t len);
+
+/* Copies whole units to where the WQE goes on. */
+static inline void hv_wqe_put(struct user_qp *qp, const void *data, size_t len)
+{
+    const uint8_t *end = qp->sq.buf + (size_t)qp->sq.wqe_cnt * HV_WQEBB;
+
+    if (G_LIKELY((size_t)(end - qp->cur_data) > len)) {
+        memcpy(qp->cur_data, data, len);
+        qp->cur_data += len;
+    } else {
+        hv_wqe_put_round(qp, data, len);
+    }
+    qp->cur_size += (uint32_t)len / 16;
+}
+
+#endif
