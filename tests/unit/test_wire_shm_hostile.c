@@ -430,20 +430,24 @@ START_TEST(many_come_and_go_at_once_and_nothing_is_left)
 }
 END_TEST
 
-/* The file under the name is no longer the one that was opened: it is not removed. */
+/* The file under the name is no longer the one that was opened: it is not removed, nor what wakes
+ * those who live in it. */
 START_TEST(another_file_of_the_name_stays)
 {
     struct node *a = join(1), *b;
     char *path = seg_path(), *aside = g_strconcat(path, "-aside", NULL);
+    char *fifo = shm_wake_path(path, 0);
 
     ck_assert_int_eq(g_rename(path, aside), 0);
     b = join(2); /* makes a new one */
     leave(a);
     ck_assert_int_eq(access(path, F_OK), 0);
+    ck_assert_int_eq(access(fifo, F_OK), 0);
     leave(b);
     ck_assert_int_eq(access(path, F_OK), -1);
     ck_assert_int_eq(g_remove(aside), 0);
     ck_assert_uint_eq(nodes_files_left(), 0);
+    g_free(fifo);
     g_free(aside);
     g_free(path);
 }

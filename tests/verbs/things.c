@@ -383,8 +383,10 @@ static void *make_rss_qp(struct things *t)
 
 static void *make_flow(struct things *t)
 {
-    struct ibv_flow_attr attr = {
-        .type = IBV_FLOW_ATTR_ALL_DEFAULT, .size = sizeof(attr), .port = 1};
+    struct ibv_flow_attr attr = {.type = thing_chance(t, 3) ? IBV_FLOW_ATTR_ALL_DEFAULT
+                                                            : IBV_FLOW_ATTR_SNIFFER,
+                                 .size = sizeof(attr),
+                                 .port = 1};
     struct ibv_qp *qp = thing_some(t, thing_chance(t, 2) ? THING_RAW_QP : THING_RSS_QP);
 
     return qp ? ibv_create_flow(qp, &attr) : NULL;

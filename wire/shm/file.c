@@ -195,7 +195,7 @@ static void shm_file_unlink_fifos(const char *path)
     }
 }
 
-static bool shm_file_is_at(int fd, const char *path)
+bool shm_file_is_at(int fd, const char *path)
 {
     struct stat opened, named;
 

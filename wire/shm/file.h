@@ -55,6 +55,9 @@ void shm_file_left(int fd, const char *path);
  * leaves its FIFO there, which goes with the segment, or with the next one at its place. */
 void shm_file_sweep(const char *dir, const char *prefix);
 
+/* Whether what is open is what has this name. */
+bool shm_file_is_at(int fd, const char *path);
+
 /* The FIFO of a member. The caller frees it. */
 char *shm_wake_path(const char *path, unsigned id);
 

@@ -155,7 +155,9 @@ static void shm_segment_move_out(struct shm_segment *seg)
     if (seg->wake_fd >= 0) {
         char *fifo = shm_wake_path(seg->path, seg->id);
 
-        unlink(fifo);
+        if (shm_file_is_at(seg->wake_fd, fifo)) { /* not one of another segment of the name */
+            unlink(fifo);
+        }
         g_free(fifo);
         close(seg->wake_fd);
     }
