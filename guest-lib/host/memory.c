@@ -31,9 +31,16 @@ static struct memory_action {
 } actions[] = {{.signal = SIGSEGV}, {.signal = SIGBUS}};
 static bool taken; /* the signals */
 
+/* Of one of the two. */
+static struct memory_action *memory_action_of(int signal)
+{
+    return &actions[signal == SIGBUS];
+}
+
+/* NULL: it is none of the two. */
 static struct memory_action *memory_find_action(int signal)
 {
-    return signal == SIGSEGV ? &actions[0] : signal == SIGBUS ? &actions[1] : NULL;
+    return signal == SIGSEGV || signal == SIGBUS ? memory_action_of(signal) : NULL;
 }
 
 static struct sigaction *memory_program_action(struct memory_action *of)
@@ -99,7 +106,7 @@ static void memory_end_program(int signal, const siginfo_t *info, const struct s
 /* A signal that is the program's. One that is ignored ends it, too, if it is a fault. */
 static G_GNUC_NO_INLINE void memory_pass_on(int signal, siginfo_t *info, void *context)
 {
-    struct memory_action *of = memory_find_action(signal);
+    struct memory_action *of = memory_action_of(signal);
     const struct sigaction *action = memory_program_action(of);
     bool calls = action->sa_flags & SA_SIGINFO ||
                  (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
