@@ -178,11 +178,12 @@ const struct cap caps_general[] = {
     VALUE(port_type, PRM_CAP_PORT_TYPE_ETH),
     VALUE(num_ports, 1),
     VALUE(native_port_num, 1),
-    VALUE(max_tc, 1),             /* the port has one queue (fw/regs_ppcnt.c) */
+    VALUE(max_tc, 1),             /* the port has one queue (fw/regs_qos.c) */
     FLAG(vport_group_manager),    /* of a group of its own vport: whoever sets up the port is one */
     FLAG(qos, NEEDS(ACCESS_REG)), /* flow control by priority: PFCC */
     FLAG(pcam_reg, NEEDS(ACCESS_REG)),
     FLAG(mcam_reg, NEEDS(ACCESS_REG)),
+    FLAG(qcam_reg, NEEDS(ACCESS_REG)),
     VALUE(log_max_current_uc_list, CAP_LOG2(PORT_MAX_MACS), CAP_SET(log_max_current_uc_list)),
     FLAG(log_max_current_uc_list_wr_supported),
     VALUE(log_max_current_mc_list, CAP_LOG2(PORT_MAX_MACS)),

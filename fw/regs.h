@@ -36,6 +36,7 @@ void fw_reg_mask(uint16_t first, void *mask);
 /* Tables end with a row of size 0. */
 extern const struct fw_reg regs_port[];   /* fw/regs_port.c */
 extern const struct fw_reg regs_module[]; /* fw/regs_module.c */
+extern const struct fw_reg regs_qos[];    /* fw/regs_qos.c */
 extern const struct fw_reg regs_link[];   /* fw/regs_link.c */
 extern const struct fw_reg regs_device[]; /* fw/regs_device.c */
 extern const struct fw_reg regs_update[]; /* fw/regs_update.c */

@@ -126,6 +126,9 @@ void regs_port_reset(struct fw *fw)
         .eth_admin = fw->profile->eth_modes,
         .counters_cleared_ns = hca_now(&fw->hca),
     };
+    for (unsigned dscp = 0; dscp < DSCPS; dscp++) {
+        uplink->phy.dscp_priority[dscp] = (uint8_t)(dscp / PRIORITIES);
+    }
     uplink->cong.counters.since = uplink->phy.counters_cleared_ns;
     regs_set_line_rate(uplink);
 }

@@ -5,8 +5,8 @@
  * They count what passed the cable; what is wrong with a frame its vport finds and counts.
  *
  * Octets are those on the wire: each frame's 4 bytes of FCS are counted, as the standards want. The
- * port has one buffer and one priority, 0. Errors of a physical layer that the model does not
- * have are 0 because they cannot happen.
+ * port has one buffer; a frame's priority is told by its VLAN tag or its DSCP (fw/regs_qos.c).
+ * Errors of a physical layer that the model does not have are 0 because they cannot happen.
  */
 #include "fw/regs.h"
 #include "model/port/eswitch.h"
@@ -103,13 +103,26 @@ static void ppcnt_fill_extended(struct fw *fw, const struct uplink_counters *c, 
     PUT(eth_extended_cntrs_grp_data_layout, set, rx_icrc_encapsulated, FOUND(fw, rx_bad_icrc));
 }
 
-static void ppcnt_fill_per_priority(struct fw *fw, const struct uplink_counters *c, void *set)
+static void ppcnt_fill_priority(const struct uplink_counters *c, unsigned priority, void *set)
 {
+    const struct priority_traffic *rx = &c->rx_priority[priority], *tx = &c->tx_priority[priority];
+    struct priority_traffic in = *rx, out = *tx;
+
+    if (priority == 0) { /* what is left */
+        in = (struct priority_traffic){traffic_frames(&c->rx), traffic_bytes(&c->rx)};
+        out = (struct priority_traffic){traffic_frames(&c->tx), traffic_bytes(&c->tx)};
+        for (unsigned i = 1; i < PRIORITIES; i++) {
+            in.frames -= rx[i].frames;
+            in.bytes -= rx[i].bytes;
+            out.frames -= tx[i].frames;
+            out.bytes -= tx[i].bytes;
+        }
+    }
 #define P(field, value) PUT(eth_per_prio_grp_data_layout, set, field, value)
-    P(rx_octets, ppcnt_octets(&c->rx));
-    P(rx_frames, traffic_frames(&c->rx));
-    P(tx_octets, ppcnt_octets(&c->tx));
-    P(tx_frames, traffic_frames(&c->tx));
+    P(rx_octets, in.bytes + FCS_LEN * in.frames);
+    P(rx_frames, in.frames);
+    P(tx_octets, out.bytes + FCS_LEN * out.frames);
+    P(tx_frames, out.frames);
 #undef P
 }
 
@@ -157,7 +170,6 @@ static const struct {
     {PRM_PPCNT_GRP_RFC_2819, ppcnt_fill_rfc_2819},
     {PRM_PPCNT_GRP_RFC_3635, ppcnt_fill_rfc_3635},
     {PRM_PPCNT_GRP_ETHERNET_EXTENDED, ppcnt_fill_extended},
-    {PRM_PPCNT_GRP_PER_PRIORITY, ppcnt_fill_per_priority},
     {PRM_PPCNT_GRP_PHYSICAL_LAYER, ppcnt_fill_physical},
     {PRM_PPCNT_GRP_PHYSICAL_LAYER_STATISTICAL, ppcnt_fill_statistical},
     {PRM_PPCNT_GRP_INFINIBAND_PORT, ppcnt_fill_infiniband},
@@ -173,11 +185,16 @@ enum syn reg_ppcnt_query(struct fw *fw, const void *in, void *out)
     }
     PRM_SET(ppcnt_reg, out, grp, group);
     PRM_SET(ppcnt_reg, out, prio_tc, prio);
+    if (group == PRM_PPCNT_GRP_PER_PRIORITY) {
+        if (prio < PRIORITIES) {
+            ppcnt_fill_priority(&fw_uplink(fw)->counters, prio,
+                                PRM_PTR(ppcnt_reg, out, counter_set));
+        }
+        return SYN_OK;
+    }
     for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
         if (groups[i].group == group) {
-            if (group != PRM_PPCNT_GRP_PER_PRIORITY || prio == 0) {
-                groups[i].fill(fw, &fw_uplink(fw)->counters, PRM_PTR(ppcnt_reg, out, counter_set));
-            }
+            groups[i].fill(fw, &fw_uplink(fw)->counters, PRM_PTR(ppcnt_reg, out, counter_set));
             return SYN_OK;
         }
     }

@@ -113,7 +113,7 @@ static void eswitch_cable_rx(void *opaque, const uint8_t *frame, size_t len, uns
         sw->uplink.counters.rx_truncated++;
         return;
     }
-    uplink_count_rx(&sw->uplink, frame_class(frame), len);
+    uplink_count_rx(&sw->uplink, frame, len);
     if (G_LIKELY(sw->num_functions == 1)) {
         vport_rx(sw->reader, frame, len, flags, PORT_NO_TD);
     } else {

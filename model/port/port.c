@@ -169,7 +169,7 @@ static void port_count_tx(struct vport *vport, size_t len, bool is_roce)
         traffic_count(&vport->counters.tx_roce, class, len);
     }
     if (!vport->to) {
-        uplink_count_tx(vport->uplink, class, len);
+        uplink_count_tx(vport->uplink, vport->frame, len);
     }
 }
 

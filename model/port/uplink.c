@@ -2,6 +2,7 @@
 /* A physical port: its state and what it counts. */
 #include <glib.h>
 #include "model/port/uplink.h"
+#include "wire/encap/ip.h"
 #include "wire/port.h"
 
 /* The RFC 2819 size class, of a frame with its FCS: to 64, 127, 255, 511, 1023, 1518, 2047, 4095,
@@ -20,16 +21,55 @@ static unsigned uplink_size_class(size_t len)
     return MIN(log2 - 4, 9);
 }
 
-void uplink_count_rx(struct uplink *uplink, enum frame_class class, size_t len)
+/* Where the DSCP is trusted, what is no IP packet has the priority of DSCP 0: so does a driver that
+ * chooses a queue for it (mlx5e_get_dscp_up()). */
+static unsigned uplink_frame_priority(const struct uplink *uplink, const uint8_t *frame, size_t len)
 {
-    traffic_count(&uplink->counters.rx, class, len);
-    uplink->counters.rx_sizes[uplink_size_class(len)]++;
+    unsigned type = frame[12] << 8 | frame[13], pcp = 0;
+    const uint8_t *packet = frame + 14, *end = frame + len;
+
+    if (type == ETH_TYPE_VLAN && len >= 18) {
+        pcp = frame[14] >> 5;
+        type = frame[16] << 8 | frame[17];
+        packet += 4;
+    }
+    if (G_LIKELY(!uplink->phy.trusts_dscp)) {
+        return pcp;
+    }
+    if (type == ETH_TYPE_IPV4 && packet + 2 <= end) {
+        return uplink_priority(uplink, pcp, packet[1]);
+    }
+    if (type == ETH_TYPE_IPV6 && packet + 2 <= end) {
+        return uplink_priority(uplink, pcp, (uint8_t)(packet[0] << 4 | packet[1] >> 4));
+    }
+    return uplink_priority(uplink, pcp, 0);
 }
 
-void uplink_count_tx(struct uplink *uplink, enum frame_class class, size_t len)
+static void uplink_count(const struct uplink *uplink, struct traffic *all, uint64_t *sizes,
+                         struct priority_traffic *by_priority, const uint8_t *frame, size_t len)
 {
-    traffic_count(&uplink->counters.tx, class, len);
-    uplink->counters.tx_sizes[uplink_size_class(len)]++;
+    unsigned priority = uplink_frame_priority(uplink, frame, len);
+
+    traffic_count(all, frame_class(frame), len);
+    sizes[uplink_size_class(len)]++;
+    if (G_UNLIKELY(priority)) {
+        by_priority[priority].frames++;
+        by_priority[priority].bytes += len;
+    }
+}
+
+void uplink_count_rx(struct uplink *uplink, const uint8_t *frame, size_t len)
+{
+    struct uplink_counters *c = &uplink->counters;
+
+    uplink_count(uplink, &c->rx, c->rx_sizes, c->rx_priority, frame, len);
+}
+
+void uplink_count_tx(struct uplink *uplink, const uint8_t *frame, size_t len)
+{
+    struct uplink_counters *c = &uplink->counters;
+
+    uplink_count(uplink, &c->tx, c->tx_sizes, c->tx_priority, frame, len);
 }
 
 bool uplink_is_up(const struct uplink *uplink)

@@ -18,9 +18,15 @@ struct wire_port;
 #define FCS_LEN           4
 #define PORT_DEFAULT_MBPS 100000
 #define UPLINK_FEC_SPEEDS 4 /* for which PPLM has a wish (fw/regs_module.c) */
+#define PRIORITIES        8
+#define DSCPS             64
 
 struct uplink_counters {
     struct traffic rx, tx;
+    /* Of rx and tx, what has another priority than 0; element 0 counts nothing. */
+    struct priority_traffic {
+        uint64_t frames, bytes;
+    } rx_priority[PRIORITIES], tx_priority[PRIORITIES];
     uint64_t rx_sizes[10], tx_sizes[10]; /* RFC 2819 classes, PPCNT group 2 */
     uint64_t rx_truncated;               /* frames without a whole header */
     uint64_t link_downs;                 /* times that the link went down */
@@ -42,6 +48,8 @@ struct uplink_phy {
     bool pause_rx, pause_tx; /* PFCC */
     uint8_t pfc_rx, pfc_tx;
     uint8_t fec_admin[UPLINK_FEC_SPEEDS]; /* PPLM: corrections wished, by speed */
+    bool trusts_dscp;                     /* QPTS: for priorities, not the VLAN tag */
+    uint8_t dscp_priority[DSCPS];         /* QPDPM */
     uint64_t counters_cleared_ns;
 };
 
@@ -73,7 +81,14 @@ bool uplink_is_up(const struct uplink *uplink);
 /* The link may have changed: counts it if it went down. Returns whether it is up. */
 bool uplink_look(struct uplink *uplink);
 
-void uplink_count_rx(struct uplink *uplink, enum frame_class class, size_t len);
-void uplink_count_tx(struct uplink *uplink, enum frame_class class, size_t len);
+/* The priority of an IP packet, whose frame's VLAN tag, if it has one, has pcp. */
+static inline unsigned uplink_priority(const struct uplink *uplink, unsigned pcp, uint8_t tclass)
+{
+    return uplink->phy.trusts_dscp ? uplink->phy.dscp_priority[tclass >> 2] : pcp;
+}
+
+/* A frame of len bytes, 14 or more; its headers are at frame. */
+void uplink_count_rx(struct uplink *uplink, const uint8_t *frame, size_t len);
+void uplink_count_tx(struct uplink *uplink, const uint8_t *frame, size_t len);
 
 #endif

@@ -36,7 +36,8 @@ void notification_answer_mark(struct peer *peer, const struct roce_packet *pkt)
 {
     struct hca *hca = peer->qp->hca;
     struct cong *cong = notification_cong(hca);
-    unsigned priority = roce_priority(&pkt->addr);
+    unsigned priority =
+        uplink_priority(hca->vport->uplink, roce_priority(&pkt->addr), pkt->addr.tclass);
     bool is_initiator = peer->qp->dci;
     uint64_t now = hca_now(hca);
     struct notice_text cnp = {

@@ -151,6 +151,7 @@ START_TEST(advertised_is_implemented)
         {"tag_matching", PRM_CMD_OP_CREATE_XRQ},
         {"rndv_offload_dc", PRM_CMD_OP_SET_XRQ_DC_PARAMS_ENTRY},
         {"pcam_reg", PRM_CMD_OP_ACCESS_REG},
+        {"qcam_reg", PRM_CMD_OP_ACCESS_REG},
     };
     const struct prm_struct *s = prm_struct_find("cmd_hca_cap");
     uint8_t cap[4096];
@@ -187,7 +188,6 @@ START_TEST(not_advertised)
         "lag_master",
         "cqe_compression",
         "pps",
-        "qcam_reg",
         "ib_virt",
         "debug",
         "temp_warn_event",

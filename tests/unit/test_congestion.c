@@ -197,6 +197,22 @@ START_TEST(a_priority_that_is_off_is_not_answered)
 }
 END_TEST
 
+/* QPTS, QPDPM: of what has no VLAN tag, too. */
+START_TEST(a_priority_is_that_of_the_dscp_if_that_is_trusted)
+{
+    struct uplink *uplink = right->hca.vport->uplink;
+
+    uplink->phy.dscp_priority[0] = 3;
+    cong_of(right)->np_side.enabled = 1u << 3;
+    mark_packets_of(&a);
+    write_and_run(100);
+    ck_assert_uint_eq(cnps_from(1), 0); /* it is of priority 0 */
+    uplink->phy.trusts_dscp = true;
+    write_and_run(100);
+    ck_assert_uint_eq(cnps_from(1), 1);
+}
+END_TEST
+
 /* A17.9.3 speaks of connections: who sent a datagram has no rate to reduce here. */
 START_TEST(a_marked_datagram_is_counted_and_not_answered)
 {
@@ -701,6 +717,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_cnp_has_the_priority_that_it_is_given, 0, 2);
     tcase_add_test(tc, a_flood_of_marks_makes_no_more_cnps_than_marks);
     tcase_add_test(tc, a_priority_that_is_off_is_not_answered);
+    tcase_add_test(tc, a_priority_is_that_of_the_dscp_if_that_is_trusted);
     suite_add_tcase(s, tc);
     tc = tcase_create("datagrams");
     tcase_add_checked_fixture(tc, setup_ud, teardown);

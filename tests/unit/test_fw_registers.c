@@ -209,6 +209,127 @@ START_TEST(pause_and_priority_flow_control_are_set_apart)
 }
 END_TEST
 
+static unsigned trust(bool is_write, unsigned state, enum syn want)
+{
+    struct prm_qpts_reg reg[1] = {0};
+
+    PRM_SET(qpts_reg, reg, local_port, 1);
+    PRM_SET(qpts_reg, reg, trust_state, state);
+    ck_assert_uint_eq(fwd_reg(&d, PRM_REG_ID_QPTS, is_write, reg, sizeof(reg)), want);
+    return PRM_GET(qpts_reg, reg, trust_state);
+}
+
+/* Driver MLX5_DSCP_SUPPORTED(): QCAM names these two. No other register of its group is there. */
+START_TEST(where_priorities_come_from_can_be_set)
+{
+    struct prm_qcam_reg qcam[1] = {0};
+    const uint8_t *mask = (void *)PRM_PTR(qcam_reg, qcam, qos_access_reg_cap_mask_reg_cap);
+
+    ck_assert_uint_eq(READ(QCAM, qcam), SYN_OK);
+    ck_assert_mem_eq(mask, ((uint8_t[16]){[12] = 0x02, [13] = 0x08, [15] = 0x04}), 16);
+    PRM_SET(qcam_reg, qcam, feature_group, 1);
+    ck_assert_uint_eq(READ(QCAM, qcam), SYN_REG_VALUE);
+
+    ck_assert_uint_eq(trust(false, 0, SYN_OK), PRM_QPTS_TRUST_PCP);
+    trust(true, PRM_QPTS_TRUST_DSCP, SYN_OK);
+    ck_assert_uint_eq(trust(false, 0, SYN_OK), PRM_QPTS_TRUST_DSCP);
+    trust(true, PRM_QPTS_TRUST_BOTH, SYN_REG_VALUE); /* feature qpts_trust_both is missing */
+    trust(true, 0, SYN_REG_VALUE);
+    ck_assert_uint_eq(trust(false, 0, SYN_OK), PRM_QPTS_TRUST_DSCP);
+}
+END_TEST
+
+static void read_qpdpm(struct prm_qpdpm_reg *reg)
+{
+    memset(reg, 0, PRM_SIZE(qpdpm_reg));
+    PRM_SET(qpdpm_reg, reg, local_port, 1);
+    ck_assert_uint_eq(fwd_reg(&d, PRM_REG_ID_QPDPM, false, reg, PRM_SIZE(qpdpm_reg)), SYN_OK);
+}
+
+static unsigned dscp_priority(unsigned dscp)
+{
+    struct prm_qpdpm_reg reg[1];
+
+    read_qpdpm(reg);
+    return PRM_GET(qpdpm_dscp_reg, PRM_PTR_AT(qpdpm_reg, reg, dscp, dscp), prio);
+}
+
+/* Driver mlx5_set_dscp2prio(): one at a time, with e. */
+START_TEST(each_dscp_has_a_priority)
+{
+    struct prm_qpdpm_reg reg[1];
+    struct prm_qpdpm_dscp_reg *entry = PRM_PTR_AT(qpdpm_reg, reg, dscp, 26);
+
+    for (unsigned dscp = 0; dscp < 64; dscp++) {
+        ck_assert_uint_eq(dscp_priority(dscp), dscp / 8);
+    }
+    read_qpdpm(reg);
+    PRM_SET(qpdpm_dscp_reg, entry, e, 1);
+    PRM_SET(qpdpm_dscp_reg, entry, prio, 5);
+    PRM_SET(qpdpm_dscp_reg, PRM_PTR_AT(qpdpm_reg, reg, dscp, 0), prio, 7); /* without e */
+    ck_assert_uint_eq(WRITE(QPDPM, reg), SYN_OK);
+    ck_assert_uint_eq(dscp_priority(26), 5);
+    ck_assert_uint_eq(dscp_priority(0), 0);
+    PRM_SET(qpdpm_dscp_reg, entry, prio, 8);
+    ck_assert_uint_eq(WRITE(QPDPM, reg), SYN_REG_VALUE);
+    ck_assert_uint_eq(dscp_priority(26), 5);
+}
+END_TEST
+
+static uint64_t frames_of_priority(unsigned priority, bool sent)
+{
+    struct prm_ppcnt_reg reg[1] = {0};
+    const void *set = PRM_PTR(ppcnt_reg, reg, counter_set);
+
+    PRM_SET(ppcnt_reg, reg, local_port, 1);
+    PRM_SET(ppcnt_reg, reg, grp, PRM_PPCNT_GRP_PER_PRIORITY);
+    PRM_SET(ppcnt_reg, reg, prio_tc, priority);
+    ck_assert_uint_eq(READ(PPCNT, reg), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(eth_per_prio_grp_data_layout, set, rx_octets_low),
+                      64 * PRM_GET(eth_per_prio_grp_data_layout, set, rx_frames_low));
+    return sent ? PRM_GET(eth_per_prio_grp_data_layout, set, tx_frames_low)
+                : PRM_GET(eth_per_prio_grp_data_layout, set, rx_frames_low);
+}
+
+START_TEST(frames_are_counted_by_their_priority)
+{
+    struct frame {
+        const char *head; /* what follows the addresses */
+        size_t len;
+        unsigned by_tag, by_dscp;
+    } frames[] = {
+        {"\x08\x00\x45\x68", 4, 0, 3},                 /* IPv4, DSCP 26 */
+        {"\x86\xdd\x6b\x80", 4, 0, 5},                 /* IPv6, DSCP 46 */
+        {"\x81\x00\xc0\x07\x08\x00\x45\x68", 8, 6, 3}, /* IPv4 in a VLAN, priority 6 */
+        {"\x81\x00\x40\x07\x08\x06", 6, 2, 0},         /* ARP in a VLAN, priority 2 */
+        {"\x08\x06", 2, 0, 0},                         /* ARP */
+    };
+
+    for (unsigned by_dscp = 0; by_dscp < 2; by_dscp++) {
+        unsigned want[8] = {0};
+
+        fw_uplink(d.fw)->phy.trusts_dscp = by_dscp;
+        memset(&fw_uplink(d.fw)->counters, 0, sizeof(fw_uplink(d.fw)->counters));
+        for (size_t i = 0; i < G_N_ELEMENTS(frames); i++) {
+            uint8_t frame[60] = {0};
+
+            memcpy(frame + 12, frames[i].head, frames[i].len);
+            uplink_count_rx(fw_uplink(d.fw), frame, sizeof(frame));
+            uplink_count_tx(fw_uplink(d.fw), frame, sizeof(frame));
+            uplink_count_tx(fw_uplink(d.fw), frame, sizeof(frame));
+            want[by_dscp ? frames[i].by_dscp : frames[i].by_tag]++;
+        }
+        for (unsigned priority = 0; priority < 8; priority++) {
+            ck_assert_uint_eq(frames_of_priority(priority, false), want[priority]);
+            ck_assert_uint_eq(frames_of_priority(priority, true), 2 * want[priority]);
+        }
+    }
+    /* a header that ends with the frame */
+    uplink_count_rx(fw_uplink(d.fw), (uint8_t[14]){[12] = 0x08}, 14);
+    uplink_count_rx(fw_uplink(d.fw), (uint8_t[15]){[12] = 0x81}, 15);
+}
+END_TEST
+
 /* ethtool's extended link state (driver mlx5e_get_link_ext_state()): "No cable", or nothing. */
 static uint32_t why_down(void)
 {
@@ -293,6 +414,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, groups_that_are_not_there_are_refused);
     tcase_add_test(tc, registers_are_accessed_without_commands_too);
     tcase_add_test(tc, pause_and_priority_flow_control_are_set_apart);
+    tcase_add_test(tc, where_priorities_come_from_can_be_set);
+    tcase_add_test(tc, each_dscp_has_a_priority);
+    tcase_add_test(tc, frames_are_counted_by_their_priority);
     tcase_add_test(tc, a_link_that_is_down_says_why);
     tcase_add_test(tc, nothing_else_is_on_the_modules_bus);
     tcase_add_test(tc, what_error_correction_there_is_not_is_refused);

@@ -518,9 +518,31 @@ def flow_control(lab):
     finally:
         vm.run(f"ethtool -A {netdev} rx off tx off; dcb pfc set dev {netdev} prio-pfc all:off")
     vm.until(f"grep -qx 1 /sys/class/net/{netdev}/carrier")
-    # What is not there is refused: bandwidth shares and DSCPs of priorities.
-    for refused in (f"dcb ets set dev {netdev} prio-tc all:0", f"dcb app add dev {netdev} dscp-prio 26:3"):
-        expect(vm.run(refused, check=False).status, f"{refused} was taken")
+    # What is not there is refused: bandwidth shares, and buffers of priorities.
+    for refused in ("ets set dev {} prio-tc all:0", "buffer set dev {} prio-buffer all:0"):
+        said = vm.run("dcb " + refused.format(netdev), check=False)
+        expect("not found" in said.err, f"{refused} was taken: {said}")
+
+
+@check("dcb app gives packets with a DSCP a priority, by which both ends count them", only="hcasim")
+def priorities_by_dscp(lab):
+    def counted(vm, host):
+        said = vm.run(f"ethtool -S {host['netdev']}").out
+        return [int(re.search(rf"{way}_prio3_packets: (\d+)", said)[1]) for way in ("rx", "tx")]
+
+    both = list(zip(lab.vms, lab.hosts))
+    try:
+        for vm, host in both:
+            vm.run(f"dcb app add dev {host['netdev']} dscp-prio 26:3")
+            expect("AF31:3" in vm.run(f"dcb app show dev {host['netdev']}").out, "it is not shown")
+        before = [counted(*side) for side in both]
+        lab.vms[0].run(f"ping -c 5 -i 0.2 -W 5 -Q 0x68 {lab.hosts[1]['ip']}")
+        lab.vms[0].run(f"ping -c 3 -i 0.2 -W 5 {lab.hosts[1]['ip']}")
+        for side, had in zip(both, before):
+            expect([now - was for now, was in zip(counted(*side), had)] == [5, 5], f"{side[0].name}: {counted(*side)}")
+    finally:
+        for vm, host in both:
+            vm.run(f"dcb app flush dev {host['netdev']}", check=False)
 
 
 # Life of the function
