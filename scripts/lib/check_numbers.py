@@ -56,7 +56,7 @@ def tables():
             numbers = list(map(int, cells[1:]))
             if numbers[0] != sum(numbers[1:]):
                 yield f"{MUTANTS}: {line}: does not add up"
-            if cells[0] == "all" and numbers != [sum(column) for column in zip(*rows)]:
+            if cells[0] == "all" and rows and numbers != [sum(column) for column in zip(*rows)]:
                 yield f"{MUTANTS}: {line}: is not the sum of the rows above"
             rows.append(numbers)
 
