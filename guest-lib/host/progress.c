@@ -13,8 +13,10 @@
 #define FULL_POLLS    8  /* polls that find completions, of which one is noted */
 #define ARMS          250000000u /* ns for which a program that armed a CQ waits for events */
 #define IDLE_POLLS    100        /* in vain, after which others may have the processor */
-#define CROWDED_POLLS 4          /* the same where others want it */
-#define CROWD         2000u      /* ns until it came back: they do */
+#define CROWDED_POLLS 4          /* the same where others want it that this thread may wait for */
+#define MOST_POLLS    3200       /* the same where those had it that bring it nothing */
+#define CROWD         2000u      /* ns until it came back: others want it */
+#define PROCESSORS    1024       /* that are told apart */
 
 static uint64_t local_whim(const struct local_hca *hca, uint64_t n)
 {
@@ -50,13 +52,18 @@ static unsigned local_budget(const struct local_hca *hca)
 #define LATE   200000u  /* ns in a turn, then its thread may have lost its processor */
 #define SLICE  4000000u /* ns for which another thread, which may have taken it, waits then */
 
-/* Until when the calling thread knows that another one is there; and how many more polls in vain
- * there are before it lets others run. */
-static __thread struct {
+/* Until when the calling thread knows that another one is there; how many more polls in vain there
+ * are before it lets others run, of how many; and whether a turn of it did something since it last
+ * did so. */
+static __thread struct spinner {
     const struct local_hca *hca;
     uint64_t until_ns;
-    unsigned patience;
-} another __attribute__((tls_model("initial-exec")));
+    unsigned patience, of;
+    bool did;
+} another __attribute__((tls_model("initial-exec"))) = {.patience = IDLE_POLLS, .of = IDLE_POLLS};
+
+/* The thread of this process that was the last one to give a processor away. */
+static const struct spinner *gave_away[PROCESSORS];
 
 static G_GNUC_NO_INLINE bool local_look_for_another(const struct local_hca *hca)
 {
@@ -80,14 +87,26 @@ static void local_pause(void)
 #endif
 }
 
-/* Lets others have the processor. If there are some, this thread is sooner done with its next polls
- * in vain. */
+/* Lets others have the processor. If these are threads of this process that spin, too, or brought
+ * what this one waits for, it is sooner done with its next polls in vain. If it was somebody who
+ * just computes, it was gone for a slice of the scheduler's and got nothing for it: then each time
+ * it polls twice as long before it gives the processor away. */
 static void local_yield(void)
 {
+    const struct spinner **last = &gave_away[(unsigned)sched_getcpu() % PROCESSORS];
     uint64_t before = local_monotonic_ns();
 
+    __atomic_store_n(last, &another, __ATOMIC_RELAXED);
     sched_yield();
-    another.patience = local_monotonic_ns() - before > CROWD ? CROWDED_POLLS : IDLE_POLLS;
+    if (local_monotonic_ns() - before <= CROWD) {
+        another.of = IDLE_POLLS;
+    } else if (another.did || __atomic_load_n(last, __ATOMIC_RELAXED) != &another) {
+        another.of = CROWDED_POLLS;
+    } else {
+        another.of = MIN(2 * another.of, MOST_POLLS);
+    }
+    another.patience = another.of;
+    another.did = false;
 }
 
 /* Whether this poll in vain is one too many. */
@@ -113,11 +132,19 @@ static bool local_gives_way(struct local_hca *hca)
     return true;
 }
 
-/* For the one that works, to do so for others is no reason to keep the processor from them. */
 static bool local_is_waited_for(struct local_hca *hca)
 {
-    return local_is_impatient() && __atomic_load_n(&hca->worker.waited_for, __ATOMIC_RELAXED) &&
+    return __atomic_load_n(&hca->worker.waited_for, __ATOMIC_RELAXED) &&
            __atomic_exchange_n(&hca->worker.waited_for, false, __ATOMIC_RELAXED);
+}
+
+/* Whether the one that works, and had nothing to do for so many polls in a row, lets others run. To
+ * work for others is no reason to keep the processor from them. */
+static bool local_is_idle(struct local_hca *hca, bool did)
+{
+    another.did |= did;
+    return local_is_impatient() &&
+           (hca->poller.idle_polls > IDLE_POLLS || local_is_waited_for(hca));
 }
 
 /* Whether the program polls, in another thread than this one: the lock, if it is taken, is most
@@ -345,7 +372,7 @@ bool local_run(struct local_hca *hca)
         local_turn(hca, now, true); /* to wake the helper for what is left costs more */
     }
     hca->poller.idle_polls = did ? 0 : hca->poller.idle_polls + 1;
-    idles = hca->poller.idle_polls > IDLE_POLLS || local_is_waited_for(hca);
+    idles = local_is_idle(hca, did);
     pthread_mutex_unlock(&hca->lock);
     if (rest && __atomic_load_n(&hca->helper.asleep, __ATOMIC_SEQ_CST)) {
         local_helper_wake(hca);

@@ -266,12 +266,16 @@ END_TEST
 
 static gint send_is_due;
 static pthread_t poller;
-static unsigned yields; /* of the poller */
+static unsigned yields;     /* of the poller */
+static bool others_compute; /* and have the processor for a slice each time */
 
 /* In the C library's place: others have the processor, one of them sends, and the helper works. */
 int sched_yield(void)
 {
     yields += pthread_equal(pthread_self(), poller);
+    if (others_compute) {
+        usleep(100);
+    }
     if (pthread_equal(pthread_self(), poller) &&
         g_atomic_int_compare_and_exchange(&send_is_due, 1, 0)) {
         post_send(first, 0, 0);
@@ -337,6 +341,24 @@ START_TEST(who_waits_for_anothers_work_lets_others_run)
 }
 END_TEST
 
+/* A processor that others compute on comes back after a slice of the scheduler's, each time: a
+ * thread that gets nothing for that polls longer and longer before it gives the processor away. */
+START_TEST(who_gets_nothing_for_the_processor_gives_it_away_less_often)
+{
+    first = pair_new(false, false);
+    poller = pthread_self();
+    others_compute = true;
+    yields = 0;
+    for (unsigned i = 0; i < 20 * MANY_POLLS; i++) {
+        polls_in_vain();
+    }
+    others_compute = false;
+    ck_assert_uint_gt(yields, 0);
+    ck_assert_uint_lt(yields, MANY_POLLS / 10);
+    pair_free(first);
+}
+END_TEST
+
 /* Who works for the others has always something to do, though nothing comes for itself: it lets
  * those run that wait. */
 START_TEST(who_works_for_others_lets_them_run)
@@ -372,6 +394,7 @@ int main(void)
     tcase_add_test(tc, a_poll_finds_what_came_while_others_had_the_processor);
     tcase_add_test(tc, who_posts_during_a_turn_leaves_a_note);
     tcase_add_test(tc, who_waits_for_anothers_work_lets_others_run);
+    tcase_add_test(tc, who_gets_nothing_for_the_processor_gives_it_away_less_often);
     tcase_add_test(tc, who_works_for_others_lets_them_run);
     tcase_set_timeout(two, 3 * SECONDS);
     tcase_add_checked_fixture(two, setup_two, teardown);
