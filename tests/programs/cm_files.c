@@ -157,11 +157,12 @@ static void *wait_for_event(void *opaque)
 }
 
 /* AddressSanitizer takes what a cancelled thread's cleanup has on the stack for what the call that
- * was cancelled left there. */
+ * was cancelled left there. And its malloc() does not know of fork(): a child gets the allocator's
+ * lock as another thread had it at that moment, and waits for it for ever. */
 #ifdef __SANITIZE_ADDRESS__
-#define MAY_CANCEL false
+#define IS_ASAN true
 #else
-#define MAY_CANCEL true
+#define IS_ASAN false
 #endif
 
 /* A thread that is cancelled while it waits holds the file no more. */
@@ -288,9 +289,11 @@ int main(void)
 {
     const TTest *const statements[] = {
         a_file_stays_while_somebody_writes_to_it,
-        a_cancelled_thread_keeps_no_file,
         a_handler_ends_a_program_that_is_in_a_command,
         a_handler_uses_the_file_that_it_interrupted,
+    };
+    const TTest *const not_asan_s[] = {
+        a_cancelled_thread_keeps_no_file,
         a_child_with_files_of_its_own_closes_its_parent_s,
     };
     TCase *tc = tcase_create("cm-files");
@@ -298,9 +301,10 @@ int main(void)
 
     tcase_set_timeout(tc, 120);
     for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++) {
-        if (MAY_CANCEL || statements[i] != a_cancelled_thread_keeps_no_file) {
-            tcase_add_test(tc, statements[i]);
-        }
+        tcase_add_test(tc, statements[i]);
+    }
+    for (size_t i = 0; !IS_ASAN && i < sizeof(not_asan_s) / sizeof(not_asan_s[0]); i++) {
+        tcase_add_test(tc, not_asan_s[i]);
     }
     suite_add_tcase(suite, tc);
     return run_on_own_wire(suite, "cm-files");
