@@ -13,6 +13,7 @@
 /* The queue's owner holds it, and each thread that is in hv_event_take(). */
 struct hv_event_store {
     gint holders;
+    pid_t made_by; /* in a child of fork() another thread may have had the lock, and is not there */
     pthread_mutex_t lock; /* before those of the objects that events are about */
     GQueue events;
     int fd; /* -1: the queue has ended, and the descriptor may be another's; atomic */
@@ -41,6 +42,7 @@ int hv_event_queue_init(struct hv_event_queue *queue, GDestroyNotify free_event)
     pthread_mutex_init(&queue->store->lock, NULL);
     g_queue_init(&queue->store->events);
     queue->store->holders = 1;
+    queue->store->made_by = getpid();
     queue->store->free_event = free_event;
     queue->store->fd = queue->fd = fd;
     queue->holds_signals = false;
@@ -59,13 +61,18 @@ static void event_drop_all(struct hv_event_store *store)
 void hv_event_queue_fini(struct hv_event_queue *queue)
 {
     struct hv_event_store *store = queue->store;
+    bool is_ours = store->made_by == getpid();
     int state = cancel_disable();
 
-    pthread_mutex_lock(&store->lock);
+    if (is_ours) {
+        pthread_mutex_lock(&store->lock);
+    }
     __atomic_store_n(&store->fd, -1, __ATOMIC_RELAXED);
     close(queue->fd);
     event_drop_all(store);
-    pthread_mutex_unlock(&store->lock);
+    if (is_ours) {
+        pthread_mutex_unlock(&store->lock);
+    }
     event_release(store);
     cancel_restore(state);
 }

@@ -132,7 +132,7 @@ static inline enum local_driven local_driven_by(const struct local_hca *hca)
 }
 
 /* Around what a call does of its own without the lock, seldom: who closes the HCA waits until it is
- * done (local_shut()). False: that has begun. */
+ * done (local_shut()). False: that has begun, or the HCA was pulled out or has ended. */
 static inline bool local_enter(struct local_hca *hca)
 {
     __atomic_add_fetch(&hca->outside, 1, __ATOMIC_SEQ_CST);

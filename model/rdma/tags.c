@@ -155,8 +155,12 @@ enum verdict tags_begin(struct peer *peer, const struct roce_packet *pkt, uint32
     if (t->msg == TAGS_MATCHED && pkt->payload_len < EAGER_HEADER) {
         return VERDICT_INVALID; /* it is not the one that came before */
     }
-    if (t->msg != TAGS_NONE) {
+    if (t->msg == TAGS_MATCHED) {
         return VERDICT_OK;
+    }
+    if (t->msg != TAGS_NONE) {
+        return responder_take(
+            peer); /* unless a WRITE with immediate took it meanwhile, it has it */
     }
     if (qp->srq->error) {
         return VERDICT_OPERATION;

@@ -120,6 +120,44 @@ START_TEST(a_fault_of_the_programs_ends_it)
 }
 END_TEST
 
+/* One that happens, and is not sent: no program can ignore that. */
+START_TEST(a_fault_that_is_ignored_ends_the_program)
+{
+    volatile char *nowhere = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    signal(SIGSEGV, note);
+    fault_of_the_device();
+    ck_assert_int_eq(came, 0);
+    signal(SIGSEGV, SIG_IGN);
+    *nowhere = 1;
+}
+END_TEST
+
+static volatile char *forbidden;
+
+static void allow(int number, siginfo_t *info, void *context)
+{
+    came++;
+    info_came = info->si_code > 0 && info->si_addr == forbidden;
+    must_be_0(mprotect((void *)forbidden, PAGE, PROT_READ | PROT_WRITE));
+}
+
+/* A handler that mends what was wrong: the program goes on where it had the fault. */
+START_TEST(a_handler_mends_a_fault_that_happens)
+{
+    struct sigaction action = {.sa_sigaction = allow, .sa_flags = SA_SIGINFO};
+
+    forbidden = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    must_be_0(sigaction(SIGSEGV, &action, NULL));
+    fault_of_the_device();
+    ck_assert_int_eq(came, 0);
+    *forbidden = 7;
+    ck_assert_int_eq(came, 1);
+    ck_assert_int_eq(info_came, 1);
+    ck_assert_int_eq(*forbidden, 7);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("faults");
@@ -130,6 +168,7 @@ int main(void)
     tcase_add_loop_test(tc, sigaction_gets_the_programs_own, 0, 2);
     tcase_add_loop_test(tc, signal_gets_the_programs_own, 0, 2);
     tcase_add_loop_test(tc, a_handler_for_one_fault_is_gone_after_it, 0, 2);
+    tcase_add_test(tc, a_handler_mends_a_fault_that_happens);
     suite_add_tcase(suite, tc);
     for (int i = 0; i < 2; i++) {
         ends[i] = tcase_create("ends");
@@ -138,5 +177,6 @@ int main(void)
                                          i + 1);
         suite_add_tcase(suite, ends[i]);
     }
+    tcase_add_test_raise_signal(ends[0], a_fault_that_is_ignored_ends_the_program, SIGSEGV);
     return run_on_own_wire(suite, "faults");
 }

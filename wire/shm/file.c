@@ -211,7 +211,7 @@ static bool shm_file_is_same(int fd, int other)
            a.st_dev == b.st_dev;
 }
 
-/* The file at path, or a new one. -1: errno; ENOENT or EEXIST: it went, or came, meanwhile. */
+/* The file at path, or a new one. -1: errno; EEXIST: it came meanwhile. */
 static int shm_file_open_any(const char *path)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);

@@ -242,8 +242,10 @@ void hv_dv_devx_destroy_event_channel(struct mlx5dv_devx_event_channel *dv)
 {
     struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
 
-    if (channel->file.hca && hv_is_ours(channel->file.hca)) {
-        devx_unsubscribe(channel->file.hca, channel, NULL, NULL);
+    struct hv_hca *hca = __atomic_load_n(&channel->file.hca, __ATOMIC_ACQUIRE);
+
+    if (hca && hv_is_ours(hca)) {
+        devx_unsubscribe(hca, channel, NULL, NULL);
     }
     hv_event_file_close(&channel->file);
     g_free(channel);
