@@ -61,8 +61,8 @@ static enum syn regs_dtor_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* MGIR: what the card is. What is not filled in a card does not tell either: no build, no date, no
- * expansion ROM. */
+/* MGIR: what the card is. Fields are 0 where this device has nothing to tell: it has no build, no
+ * date of one, and no expansion ROM. */
 static enum syn regs_mgir_query(struct fw *fw, const void *in, void *out)
 {
     const struct fw_profile *p = fw->profile;
@@ -88,7 +88,7 @@ static enum syn regs_mgir_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* MQIS: texts about the card, a piece at a time. One that is not there has no bytes. */
+/* MQIS: texts about the card, a piece at a time. A text that the card lacks has no bytes. */
 static enum syn regs_mqis_query(struct fw *fw, const void *in, void *out)
 {
     const char *const texts[] = {

@@ -87,10 +87,10 @@ static void local_pause(void)
 #endif
 }
 
-/* Lets others have the processor. If these are threads of this process that spin, too, or brought
- * what this one waits for, it is sooner done with its next polls in vain. If it was somebody who
- * just computes, it was gone for a slice of the scheduler's and got nothing for it: then each time
- * it polls twice as long before it gives the processor away. */
+/* Lets others have the processor. If threads of this process that spin, too, had it, or if
+ * something came since the last time, this thread is sooner done with its next polls in vain. If
+ * somebody had it that just computes, this thread was gone for a slice of the scheduler's and got
+ * nothing: then it polls twice as long before it gives the processor away again. */
 static void local_yield(void)
 {
     const struct spinner **last = &gave_away[(unsigned)sched_getcpu() % PROCESSORS];
@@ -138,8 +138,8 @@ static bool local_is_waited_for(struct local_hca *hca)
            __atomic_exchange_n(&hca->worker.waited_for, false, __ATOMIC_RELAXED);
 }
 
-/* Whether the one that works, and had nothing to do for so many polls in a row, lets others run. To
- * work for others is no reason to keep the processor from them. */
+/* Whether the thread that works lets others run: because it had nothing to do for so many polls in
+ * a row, or because another thread waits for what it does. Its turns count as polls in vain. */
 static bool local_is_idle(struct local_hca *hca, bool did)
 {
     another.did |= did;
@@ -263,7 +263,8 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
     return rang || fw_pieces(hca->fw) != before;
 }
 
-/* Who is told arms the EQ again, which raises the next one at once if an event is there. */
+/* The owner that is told arms the EQ again, which raises the next interrupt at once if an event is
+ * there. */
 static void local_tell_irqs(struct local_hca *hca)
 {
     while (__atomic_load_n(&hca->irqs.raised, __ATOMIC_ACQUIRE) && hca->owner.irq) {
@@ -639,7 +640,7 @@ bool local_start(struct local_hca *hca, void (*irq)(void *opaque, uint32_t vecto
     return local_driven_by(hca) == LOCAL_BY_WORLD || local_helper_start(hca);
 }
 
-/* A world's is driven by who owns that. */
+/* The HCA of a world is driven by the owner of the world, and stays so. */
 void local_shut(struct local_hca *hca)
 {
     enum local_driven by_threads = LOCAL_BY_THREADS;

@@ -2,7 +2,7 @@
 """usage: clang_warnings.py BUILD
 
 What clang has to say about each file that BUILD compiles with another compiler: it reads the files with BUILD's
-options and writes nothing, which takes a quarter of the time of a build. Exit status 1 if it says anything.
+options and writes nothing, which takes a quarter of the time of a build. Exit status 1 if it says anything, or if there are no files.
 """
 import concurrent.futures
 import json
@@ -49,7 +49,7 @@ def main():
             found |= bool(text)
             sys.stdout.write(text)
     print(f"{len(jobs)} files", file=sys.stderr)
-    return 1 if found else 0
+    return 1 if found or not jobs else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that make, use and destroy objects of one kind at once, kind after kind: each ends, no
- * thread waits for the others to have done all of theirs, and what they share gives none away.
+ * Threads that make, use and destroy objects of one kind at once, kind after kind: each call
+ * succeeds, and each thread ends. Whether one waits for the others is printed, and not judged.
  *
  * usage: lifecycles [-t THREADS] [-n TIMES]
  *

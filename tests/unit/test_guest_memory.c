@@ -189,6 +189,34 @@ START_TEST(addresses_that_cannot_be_are_nothing)
 }
 END_TEST
 
+#define ADDITIONS 100000
+
+static void *add_in_a_loop(void *opaque)
+{
+    for (unsigned i = 0; i < ADDITIONS; i++) {
+        __atomic_fetch_add((uint64_t *)opaque, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+/* A device's additions beside a CPU's: none is lost, and none finds that the CPU came between. */
+START_TEST(additions_of_a_device_and_of_a_cpu_are_all_there)
+{
+    uint64_t *word = (uint64_t *)page;
+    pthread_t cpu;
+
+    *word = 0;
+    ck_assert_int_eq(pthread_create(&cpu, NULL, add_in_a_loop, word), 0);
+    for (unsigned i = 0; i < ADDITIONS; i++) {
+        struct host_atomic op = {HOST_ATOMIC_ADD, .operand = 1};
+
+        ck_assert(memory_atomic(addr(word), 8, &op, NULL) && !op.lost);
+    }
+    ck_assert_int_eq(pthread_join(cpu, NULL), 0);
+    ck_assert_uint_eq(*word, 2 * ADDITIONS);
+}
+END_TEST
+
 static void *read_page_by_page(void *opaque)
 {
     uint8_t buf[8];
@@ -248,6 +276,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, what_is_not_there_is_nothing);
     tcase_add_test(tc, who_asks_to_be_is_told_of_what_is_not_there);
     tcase_add_test(tc, addresses_that_cannot_be_are_nothing);
+    tcase_add_test(tc, additions_of_a_device_and_of_a_cpu_are_all_there);
     tcase_add_test(tc, each_thread_has_its_own_faults);
     tcase_add_test_raise_signal(tc, a_fault_outside_of_an_access_is_the_programs, SIGSEGV);
     tcase_add_test_raise_signal(tc, a_signal_that_somebody_sends_is_the_programs, SIGSEGV);

@@ -287,7 +287,7 @@ static uint64_t fetch_and_add_from_left(uint64_t add)
     return src;
 }
 
-/* An addition is one instruction, which no CPU can come between. */
+/* An addition is one call of the host, so that no CPU comes between two. */
 START_TEST(fetch_and_add_never_waits_for_a_cpu_that_changes_the_word)
 {
     struct lab_cqe cqe;
