@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A card's life, and what of it a function's reset begins anew. */
+/* Makes and frees cards, and restarts the card of a function that is alone on it. */
 #include "model/card/card.h"
 #include "model/port/port.h"
 

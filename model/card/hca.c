@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A function's life: its parts put together, started over, taken apart.
+ * Makes, resets and clears a function: its parts are put together here.
  */
 #include "model/card/card.h"
 #include "model/core/obj_class.h"
@@ -23,7 +23,8 @@ const struct port_receivers port_receivers = {
     .wants_copy = roce_wants_copy,
 };
 
-/* Users before what they use, each object a piece at least. False: some are left. */
+/* Frees objects, users before the objects that they use; each costs at least one piece. False: some
+ * are left. */
 static bool hca_objects_free(struct hca *hca)
 {
     struct hca_reset *at = &hca->reset;
@@ -45,7 +46,8 @@ static bool hca_objects_free(struct hca *hca)
         }
     }
     for (unsigned i = 0; i < obj_n_spaces; i++) {
-        obj_table_reset(obj_space(hca, i)); /* when all are empty: a space may have ranges of it */
+        /* only when all are empty: a space may hold ranges of another */
+        obj_table_reset(obj_space(hca, i));
     }
     return true;
 }
@@ -79,8 +81,8 @@ void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
     hca_init_on(hca, ops, host, limits, card, 0, mac);
 }
 
-/* In this order, so that the function may work between two parts: what leads to an object goes
- * before it. */
+/* The order lets the function work between two parts: whatever leads to an object is removed before
+ * the object. */
 static bool hca_objects_clear(struct hca *hca)
 {
     struct hca_reset *at = &hca->reset;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of object classes, made from model/core/obj_classes.def. */
+/* Builds the table of object classes from model/core/obj_classes.def. */
 #include "model/core/obj_class.h"
 #include "model/eth/eth.h"
 #include "model/eth/tir.h"

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A turn.
+ * Runs one turn of a function.
  *
- * It has three parts in this order: received frames, due timers, ready work. Each has a share of
- * the turn's pieces, so that none keeps the others from going on: frames at most three quarters,
- * timers an eighth, work what is left but always a quarter. A share may be overrun by its last
- * step, which cannot be divided: a batch of frames, a timer, a packet, a step of a command. With a
- * virtual clock the order is the same in every run.
+ * A turn has three parts in this order: received frames, due timers, ready work. Each part has a
+ * share of the turn's pieces, so that no part starves the others: frames get at most three
+ * quarters, timers an eighth, and work gets the rest, but at least a quarter. The last step of a
+ * share may overrun it, because a step cannot be divided: a batch of frames, a timer, a packet, a
+ * step of a command. With a virtual clock the order is the same in every run.
  *
- * Work may wait for more frames: then the turn looks for them again, a few times.
+ * Work may wait for more frames. Then the turn looks for frames again, a few times.
  *
- * Timers come after frames: what a timer waits for may lie in the ring of a host that did not get
- * to run. While there are more frames than fit their share, timers are held, but not for ever.
+ * Timers come after frames, because the frame that would stop a timer may lie in the ring of a host
+ * that did not get to run. While more frames wait than fit their share, timers are held, but for a
+ * bounded number of turns.
  */
 #include "model/card/card.h"
 #include "model/core/work.h"
 #include "model/port/port.h"
 
-/* Gives who is at work next so many pieces from now on, one at least. */
+/* Gives the next part of the turn this many pieces, at least one. */
 static void turn_share(struct hca *hca, uint64_t pieces)
 {
     hca->pieces_end = hca->pieces + MAX(pieces, 1);
 }
 
-/* Work that waits for frames has what came since, until it waits no more or the turn is used up. */
+/* Runs the work that waits for frames after each look at the wire, until no work waits or the turn
+ * is used up. */
 static void turn_look_again(struct hca *hca)
 {
     while (hca_frames_awaited(hca)) {

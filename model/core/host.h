@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an HCA needs from whoever owns it: DMA, interrupts, time, a log.
+ * Defines what an HCA needs from its owner: DMA, interrupts, time, a log.
  *
- * The owner (a QEMU device, guest-lib, a test) fills in one table of callbacks. The model has
- * no thread, lock or clock of its own: it runs inside the calls its owner makes (fw/fw.h), and
- * calls back only from there. All calls for one HCA are serialized by the owner.
+ * The owner (a QEMU device, guest-lib, a test) fills in one table of callbacks. The model has no
+ * thread, lock or clock of its own: it runs inside the calls its owner makes (fw/fw.h), and calls
+ * back only from there. All calls for one HCA are serialized by the owner.
  *
- * Re-entry: every callback may come back into the function before it returns. DMA and interrupts
- * go to addresses that the guest chose, and behind one there may be the function's own BAR, its
- * configuration space (a reset), or the slot that it is plugged into. What comes back while an
- * entry is under way is noted, and done when that entry ends (fw/entry.c):
+ * Re-entry: every callback may come back into the function before it returns. DMA and interrupts go
+ * to addresses that the guest chose. Behind such an address there may be the function's own BAR,
+ * its configuration space (a reset), or the slot that the function is plugged into. A call that
+ * comes back while an entry is under way is noted, and done when that entry ends (fw/entry.c):
  *
  *   fw_mmio_read()    is answered at once
- *   fw_mmio_write()   waits in a short queue, as a posted write does; what does not fit is lost,
- *                     counted and logged as the guest's error
+ *   fw_mmio_write()   waits in a short queue, as a posted write does. If the queue is full, the
+ *                     write is lost, counted and logged as the guest's error
  *   fw_reset(), and a write that disables the function
- *                     from here on the entry reaches the host no more: DMA is not answered,
- *                     interrupts are not sent. The writes noted before are forgotten
+ *                     From here on the entry does not reach the host any more: DMA is not
+ *                     answered, interrupts are not sent. The writes noted before are forgotten
  *   fw_set_wire()     the old cable is in use until the entry ends
  *   fw_run()          does nothing and says that there is work
- *   fw_retire()       as a reset, and for good; fw_free() must wait until the entry has ended
+ *   fw_retire()       acts like a reset, for good; fw_free() must wait until the entry has ended
  *   the wire's callbacks (wire/port.h)
- *                     note, whether an entry is under way or not, and ask for a turn
+ *                     note the event, whether an entry is under way or not, and ask for a turn
  *
- * So nothing that the HCA is at work on goes away under it. What an entry does of the notes when it
- * ends is bounded too; what is left, or provoked by that, is done in the turn that it asks for.
+ * Therefore nothing that the HCA works on is freed during the work. When an entry ends, it does a
+ * bounded number of the noted calls. The rest, and calls that they provoke, are done in the turn
+ * that the entry asks for.
  *
  * Addresses are bus addresses as the function puts them on PCI; the owner translates (a vIOMMU
  * included). Data is a byte image: nothing here swaps bytes.
@@ -37,7 +38,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes from which on dma_read_far is worth it (docs/performance.md). */
+/* Length in bytes from which on dma_read_far pays off (docs/performance.md). */
 #define HOST_FAR_BYTES 2048
 
 enum hca_log_level {
@@ -47,11 +48,11 @@ enum hca_log_level {
     HCA_LOG_TRACE,
 };
 
-/* What an atomic operation makes of a word (IBTA 9.4.5). */
+/* What an atomic operation does to a word (IBTA 9.4.5). */
 enum host_atomic_kind {
-    HOST_ATOMIC_ADD,      /* operand is added, whatever the word is */
-    HOST_ATOMIC_CMP_SWAP, /* the word becomes operand if it is compare */
-    HOST_ATOMIC_COMPUTE,  /* the word becomes what compute() makes of it */
+    HOST_ATOMIC_ADD,      /* operand is added to the word */
+    HOST_ATOMIC_CMP_SWAP, /* if the word equals compare, it becomes operand */
+    HOST_ATOMIC_COMPUTE,  /* the word becomes the result of compute() */
 };
 
 struct host_atomic {
@@ -61,7 +62,8 @@ struct host_atomic {
     const void *with;
 
     uint64_t held; /* out: what the word was before */
-    bool lost;     /* out: nothing was done, for CPUs changed the word too often; compute() only */
+    /* out: nothing was done, because CPUs changed the word too often; only with compute() */
+    bool lost;
 };
 
 struct hca_host_ops {
@@ -72,8 +74,8 @@ struct hca_host_ops {
     bool (*dma_read)(void *host, uint64_t addr, void *buf, size_t len);
     /* The last 8 bytes become visible to the host's CPUs no earlier than all before them. */
     bool (*dma_write)(void *host, uint64_t addr, const void *buf, size_t len);
-    /* As dma_read, for HOST_FAR_BYTES or more that go to memory which another processor reads next.
-     * NULL: dma_read does as well. */
+    /* As dma_read(), for HOST_FAR_BYTES or more that go to memory which another processor reads
+     * next. NULL: there is no such function, dma_read() does it. */
     bool (*dma_read_far)(void *host, uint64_t addr, void *buf, size_t len);
 
     /*
@@ -86,9 +88,10 @@ struct hca_host_ops {
     void (*dma_unmap)(void *host, void *ptr, size_t len, bool is_write);
 
     /*
-     * Changes the len (4 or 8) naturally aligned bytes at addr, taken as a host-order word, as
-     * host_atomic_do() does. Atomic beside the host's CPUs and whatever else changes the word by
-     * an atomic operation of that size. False: the address does not answer.
+     * Changes the len (4 or 8) naturally aligned bytes at addr as host_atomic_do() does. The bytes
+     * are one word in host byte order. The change is atomic to the host's CPUs and to everything
+     * else that changes the word by an atomic operation of that size. False: the address does not
+     * answer.
      */
     bool (*dma_atomic)(void *host, uint64_t addr, size_t len, struct host_atomic *op);
 
@@ -103,17 +106,18 @@ struct hca_host_ops {
      * UINT64_MAX disarms. */
     void (*timer_arm)(void *host, uint64_t deadline_ns);
 
-    /* Asks for a call of fw_run() soon; may be called from within any call into the HCA. */
+    /* Asks for a call of fw_run() soon. The HCA may call it from within any call into the HCA. */
     void (*wake)(void *host);
 
-    /* One line without newline. May be NULL. How many a guest can cause is bounded (hca_log()). */
+    /* Takes one line without a newline. May be NULL. hca_log() bounds the number of lines that a
+     * guest can cause. */
     void (*log)(void *host, enum hca_log_level level, const char *line);
 };
 
 /*
- * Copies for dma_write where the host's memory is at hand. Programs wait for the last word of a
- * WRITE and then use the rest, because a card writes from the first byte to the last; memcpy() may
- * store in any order.
+ * Copies for dma_write() if the host's memory is directly accessible. Programs wait for the last
+ * word of a WRITE and then use the rest, because a card writes from the first byte to the last.
+ * memcpy() may store in any order.
  */
 static inline void host_copy_in_order(void *to, const void *from, size_t len)
 {
@@ -130,7 +134,7 @@ static inline void host_copy_in_order(void *to, const void *from, size_t len)
     memcpy((uint8_t *)to + len, &last, sizeof(last));
 }
 
-/* Stores desired if memory holds *expected, which receives what it held before. */
+/* Stores desired if memory holds *expected. *expected receives the value before. */
 static inline void host_cmpxchg(void *at, size_t len, uint64_t *expected, uint64_t desired)
 {
     if (len == sizeof(uint32_t)) {
@@ -145,8 +149,8 @@ static inline void host_cmpxchg(void *at, size_t len, uint64_t *expected, uint64
     }
 }
 
-/* What is exchanged only if nobody changed the word meanwhile is tried so often: what lies between
- * look and exchange are a few instructions here, so that a CPU which changes the word in a loop
+/* Number of tries of an exchange that succeeds only if no CPU changed the word meanwhile. Only a
+ * few instructions lie between the read and the exchange, so a CPU that changes the word in a loop
  * does not win every time. */
 #define HOST_ATOMIC_TRIES 1000
 
@@ -164,7 +168,7 @@ static inline void host_atomic_compute(void *at, size_t len, struct host_atomic 
     op->lost = true;
 }
 
-/* The work of dma_atomic where the host's memory is at hand, and aligned. */
+/* Does the work of dma_atomic() if the host's memory is directly accessible and aligned. */
 static inline void host_atomic_do(void *at, size_t len, struct host_atomic *op)
 {
     switch (op->kind) {

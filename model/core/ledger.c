@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Accounts of memory, and what an object of each kind pays. */
+/* Keeps the accounts of memory (model/core/ledger.h), and charges each object for its kind. */
 #include <sys/mman.h>
 #include "model/core/obj_class.h"
 
-/* Blocks from this size on are mappings of their own. An allocator that has some to use again would
- * clear them first, all at once, and give memory back when it likes. */
+/* Blocks of this size or more are mmap()ed separately. An allocator that reuses freed memory would
+ * clear such a block all at once, and would give memory back at a time of its choice. */
 #define MAPPED_BYTES (1u << 20)
 #define PAGE_BYTES   4096u
 
-/* glibc: a size word before each block, multiples of 16 bytes, at least 32. */
+/* The size of a block in glibc's allocator: a size word before the block, a multiple of 16 bytes,
+ * at least 32. */
 static uint64_t ledger_block_bytes(uint64_t bytes)
 {
     return bytes >= MAPPED_BYTES ? (bytes + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1)
@@ -46,7 +47,8 @@ void *ledger_alloc(struct ledger *ledger, uint64_t bytes)
         return NULL;
     }
     block = bytes >= MAPPED_BYTES ? ledger_mapped(bytes)
-                                  : g_try_malloc0(MAX(bytes, 1)); /* of none, glib makes NULL */
+                                  /* for 0 bytes glib returns NULL */
+                                  : g_try_malloc0(MAX(bytes, 1));
     if (!block) {
         ledger_give(ledger, ledger_block_bytes(bytes));
     }
@@ -68,7 +70,8 @@ void ledger_free(struct ledger *ledger, void *block, uint64_t bytes)
 
 bool ledger_trim(struct ledger *ledger, void *block, uint64_t *bytes)
 {
-    /* What is left is still known as a mapping, also if its owner counts in larger units. */
+    /* The remaining block must stay large enough to be recognized as a mapping, even if its owner
+     * counts in larger units. */
     if (*bytes < MAPPED_BYTES + 2 * LEDGER_TRIM) {
         return true;
     }

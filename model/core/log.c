@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The log, bounded: a guest or a peer that errs for ever fills no disk, whoever owns the function.
+ * Writes the log with a bound: a guest or a peer that errs for ever cannot fill the owner's disk.
  *
- * Each level has a bucket of its own, so that a flood of one hides nothing of the others. It holds
- * LOG_BURST lines, and one flows out each LOG_LINE_NS. A trace, which the owner asked for, is told
- * in full, and everything else beside it.
+ * Each level has a bucket of its own, so that a flood on one level does not suppress the others. A
+ * bucket holds LOG_BURST lines and loses one line each LOG_LINE_NS. If the owner asked for a trace,
+ * nothing is left out, neither of the trace nor of the other levels.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static void log_tell_left_out(struct hca *hca, enum hca_log_level level)
     }
 }
 
-/* Takes a line's place in the bucket. False: it is full. */
+/* Puts a line into the bucket. False: the bucket is full. */
 static bool log_take(struct hca *hca, struct log_bucket *b)
 {
     uint64_t now = hca_now(hca);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The trace of state machines. */
+/* Traces the changes of state machines. */
 #include "model/core/hca.h"
 #include "model/core/machine.h"
 

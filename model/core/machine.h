@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Small state machines as tables: what each event makes of each state.
+ * Small state machines as tables: the next state for each state and event.
  *
- * The state is a byte that its owner keeps; a table names the states and the events, and gives the
- * next state of each pair. An event that a state ignores changes nothing, and says so to the owner.
- * Each change is a line of the trace.
+ * The state is a byte that its owner keeps. A table names the states and the events, and gives the
+ * next state of each pair. An event that a state ignores changes nothing, and machine_step()
+ * returns false. The trace has a line for each change.
  */
 #ifndef HCASIM_MODEL_MACHINE_H
 #define HCASIM_MODEL_MACHINE_H
@@ -24,14 +24,14 @@ struct machine {
     unsigned n_events;
 };
 
-/* A machine of the tables PREFIX_states, PREFIX_events and PREFIX_next. */
+/* Defines a machine from the tables PREFIX_states, PREFIX_events and PREFIX_next. */
 #define MACHINE(title, prefix)                                                                     \
     {                                                                                              \
         .name = title, .states = prefix##_states, .events = prefix##_events,                       \
         .next = prefix##_next, .n_events = G_N_ELEMENTS(prefix##_events),                          \
     }
 
-/* Traces a change; qpn says whose machine it is. */
+/* Traces a change; qpn names the QP whose machine changes. */
 void machine_trace(const struct machine *machine, struct hca *hca, uint32_t qpn, uint8_t from,
                    uint8_t event);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbered objects: a two-level table whose lower level is there while it is used. */
+/* Implements numbered objects: a two-level table. A chunk of the lower level exists only while it
+ * is used. */
 #include <glib.h>
 #include "model/core/obj_class.h"
 
@@ -17,7 +18,7 @@ static void obj_bit_put(uint64_t *words, uint32_t bit, bool value)
     words[bit / WORD_BITS] = value ? words[bit / WORD_BITS] | mask : words[bit / WORD_BITS] & ~mask;
 }
 
-/* The first bit from from on that is value; end: there is none before that. */
+/* The first bit at or after from that equals value. Returns end if there is none before end. */
 static uint32_t obj_bit_find(struct obj_table *table, const uint64_t *words, bool value,
                              uint32_t from, uint32_t end)
 {
@@ -56,7 +57,7 @@ static void obj_chunk_free(struct obj_table *table, uint32_t index)
 void obj_table_reset(struct obj_table *table)
 {
     g_assert(table->count == 0);
-    obj_chunk_free(table, table->next / OBJ_CHUNK); /* the one that may be there without objects */
+    obj_chunk_free(table, table->next / OBJ_CHUNK); /* the chunk that may exist without objects */
     table->next = table->start;
     table->next_reserved = 0;
 }
@@ -76,7 +77,7 @@ void obj_table_clear(struct obj_table *table)
     table->end = 0;
 }
 
-/* Numbers in a chunk: the first and the last one may have fewer. */
+/* How many numbers a chunk has: the first and the last chunk may have fewer than OBJ_CHUNK. */
 static uint32_t obj_chunk_room(const struct obj_table *table, uint32_t index)
 {
     return MIN(table->end, (index + 1) * OBJ_CHUNK) - MAX(table->first, index * OBJ_CHUNK);
@@ -96,14 +97,14 @@ static bool obj_slot_is_reserved(const struct obj_chunk *chunk, uint32_t slot)
     return chunk->reserved >> slot / WORD_BITS & 1;
 }
 
-/* Bits of a chunk have changed. */
+/* Updates the table after the bits of a chunk have changed. */
 static void obj_chunk_changed(struct obj_table *table, uint32_t index)
 {
     const struct obj_chunk *chunk = table->chunks[index];
 
     obj_bit_put(table->some, index, chunk->objects);
     obj_bit_put(table->full, index, chunk->count == obj_chunk_room(table, index));
-    if (!chunk->count && index != table->next / OBJ_CHUNK) { /* that one is needed next */
+    if (!chunk->count && index != table->next / OBJ_CHUNK) { /* the chunk of next is needed soon */
         obj_chunk_free(table, index);
     }
 }
@@ -133,7 +134,7 @@ bool obj_insert_at(struct obj_table *table, struct obj *obj, uint32_t num)
     return true;
 }
 
-/* The first free number from num on; the table's end: none. */
+/* The first free number at or after num. Returns the table's end if there is none. */
 static uint32_t obj_free_from(struct obj_table *table, uint32_t num)
 {
     while (num < table->end) {
@@ -194,7 +195,8 @@ void obj_remove(struct obj_table *table, struct obj *obj)
 G_STATIC_ASSERT(RESERVED == WORD_BITS);
 G_STATIC_ASSERT(OBJ_CHUNK / RESERVED <= 16);
 
-/* The first of RESERVED free numbers, from num on, a multiple; the end: there are none. */
+/* The first number of a word of RESERVED free numbers, at or after num, which is a multiple of
+ * RESERVED. Returns end if there is none. */
 static uint32_t obj_free_word(struct obj_table *table, uint32_t num, uint32_t end)
 {
     while (num + RESERVED <= end) {
@@ -275,7 +277,7 @@ struct obj *obj_next(struct obj_table *table, uint32_t num)
     return NULL;
 }
 
-/* Of an object's kind. */
+/* The table of an object's kind. */
 static struct obj_table *obj_table_of(struct hca *hca, const struct obj *obj)
 {
     return (struct obj_table *)((char *)hca + obj_class(obj)->space);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Why a request on an object failed. Functions that carry out commands return one of these;
- * SYN_OK is 0. Status, 32-bit code and text of each stand in model/core/syndromes.def.
+ * The reasons why a request on an object failed. Functions that carry out commands return one of
+ * these syndromes; SYN_OK is 0. model/core/syndromes.def has the status, 32-bit code and text of
+ * each.
  */
 #ifndef HCASIM_MODEL_SYNDROME_H
 #define HCASIM_MODEL_SYNDROME_H
@@ -14,11 +15,11 @@ enum syn {
 #include "model/core/syndromes.def"
 #undef SYN
     SYN_COUNT,
-    SYN_AGAIN, /* not done yet, to be called again (fw/cmd.h); it has no status, software never sees
-                  it */
+    /* not done yet, call again (fw/cmd.h); it has no status, and software never sees it */
+    SYN_AGAIN,
 };
 
-/* PRM command status (enum cmd_status) that a failure is reported with. */
+/* The PRM command status (enum cmd_status) with which the failure is reported. */
 uint8_t syn_status(enum syn syn);
 /* The value of the output's syndrome field. */
 uint32_t syn_code(enum syn syn);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The trace's lines. Nothing here is on the data path: it may take memory. */
+/* Formats the lines of the trace. It may allocate memory: nothing here is on the data path. */
 #include "model/core/trace.h"
 #include <inttypes.h>
 #include "prm/prm.h"
@@ -7,7 +7,7 @@
 
 #define COMMAND_BYTES 1024u
 
-/* "title: dwords" */
+/* Logs "title: dwords", and frees line. */
 static void trace_say(struct hca *hca, GString *line, const uint8_t *bytes, size_t len)
 {
     g_string_append_c(line, ':');

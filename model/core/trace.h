@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device's trace: what it was told and what it answered, a line each, on its owner's log.
+ * Writes a device's trace to its owner's log: a line for each command, WQE, CQE and event.
  *
  *     command CREATE_CQ status 0: 04000000 ...     its input mailbox
  *     qp 0x4a: send wqe 3 RDMA_WRITE: 00000308 ...
@@ -8,9 +8,9 @@
  *     cq 0x42: cqe REQ: 00000000 ...
  *     eq 4: event COMP.0: ...                      its event_data
  *
- * After the colon: the bytes as they lie in memory, in dwords (tests/vm/traces.py reads them by
- * the descriptions in prm). Only a function whose owner asked for it (fw_config.trace) has a
- * trace: callers look at hca->tracing first.
+ * After the colon come the bytes in memory order, in dwords (tests/vm/traces.py reads them with the
+ * descriptions in prm). Only a function whose owner asked for a trace (fw_config.trace) writes one:
+ * callers check hca->tracing first.
  */
 #ifndef HCASIM_MODEL_TRACE_H
 #define HCASIM_MODEL_TRACE_H
@@ -18,8 +18,9 @@
 #include "model/core/hca.h"
 #include "prm/prm.h"
 
-/* Input of a command and the status that it got; len bytes, of which no more are shown than
- * describe objects (lists of pages may be long). */
+/* Traces the input of a command and the command's status. Of the len bytes of input, only the first
+ * COMMAND_BYTES (model/core/trace.c), which describe objects, are shown, because lists of pages may
+ * be long. */
 void trace_command(struct hca *hca, uint16_t opcode, uint8_t status, const void *in, size_t len);
 /* image: the len bytes of the WQE. */
 void trace_send_wqe(struct hca *hca, uint32_t qpn, unsigned index, uint8_t opcode,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Work and timers: the lists of what wants attention, and the heap of what wants it later.
+ * Keeps the lists of pending work, and the heap of timers.
  *
- * A struct work is on one list at most: ready, waiting for the wire's credit, waiting for another
- * look at the wire in this turn, or late. A timer is in the heap while it is armed.
+ * A struct work is on at most one list: ready, waiting for the wire's credit, waiting until this
+ * turn has looked at the wire again, or late. A timer is in the heap while it is armed.
  * model/card/turn.c says when they run.
  */
 #include "model/core/work.h"
@@ -26,7 +26,7 @@ static void work_list_append(struct work *head, struct work *work)
     head->prev = work;
 }
 
-/* All of a list to the end of another. */
+/* Moves all work of a list to the end of another list. */
 static void work_list_move(struct work *to, struct work *from)
 {
     if (work_list_empty(from)) {
@@ -73,9 +73,9 @@ bool hca_wait_frames(struct hca *hca, struct work *work)
 }
 
 /*
- * Whoever is before the others finds the credit, and takes as much of it as it can use. So it
- * stands behind those who came too late for any: each of them is the first at some time, however
- * little credit comes at a time.
+ * The first work on the list finds the credit, and takes as much of it as it can use. Therefore
+ * work that has sent something waits behind work that found no credit. So each work is the first at
+ * some time, even if little credit comes at a time.
  */
 void hca_wait_tx(struct hca *hca, struct work *work)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Work and timers for who runs them: model/card. What asks for a turn or sets a timer finds that in
- * model/core/hca.h.
+ * Runs work and timers; for model/card. Code that asks for a turn or sets a timer uses the
+ * functions of model/core/hca.h.
  */
 #ifndef HCASIM_MODEL_WORK_H
 #define HCASIM_MODEL_WORK_H
@@ -17,14 +17,15 @@ void hca_work_clear(struct hca *hca);
 void hca_work_run(struct hca *hca);
 bool hca_work_pending(const struct hca *hca);
 
-/* Whether some work waits for the wire's credit: of this class, of any. */
+/* Whether some work waits for the wire's credit: of this class; of any class. */
 bool hca_credit_awaited(const struct hca *hca, unsigned credit_class);
 bool hca_tx_awaited(const struct hca *hca);
-/* Whether some work waits for another look whether frames came; and that there was one. */
+/* hca_frames_awaited(): whether some work waits until the turn has looked for frames again.
+ * hca_frames_looked_for(): the turn has looked. */
 bool hca_frames_awaited(const struct hca *hca);
 void hca_frames_looked_for(struct hca *hca);
 
-/* Fires due timers as long as hca_may_go_on(). more_frames: some are left that might have stopped a
+/* Fires due timers as long as hca_may_go_on(). more_frames: frames are left that might stop a
  * timer. */
 void hca_timers_fire(struct hca *hca, bool more_frames);
 /* Tells the owner when the next timer is due. */
