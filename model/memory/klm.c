@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where each range of a KLM list begins.
+ * Finds where each range of a KLM list begins.
  *
- * The entries are a tree of sums in place (Fenwick's): entry i, counted from 1, has the bytes of as
- * many entries, itself the last of them, as the lowest bit set in i says. So who changes n entries
- * mends their n sums and no more than one for each bit of the list's length behind them, and a
- * search for an offset goes down from the largest step to the smallest.
+ * The entries form a tree of sums in place (a Fenwick tree). Entry i, counted from 1, has the total
+ * bytes of the last n entries up to and including itself, where n is the lowest set bit of i.
+ * Therefore a change of n entries computes the n sums again, and at most one sum behind them for
+ * each bit of the list's length. A search for an offset descends from the largest step to the
+ * smallest.
  *
- * A sum keeps the halves of byte counts apart, and is right both for a plain list and for an
- * interleaved one, whose byte counts have 16 bits (struct klm). Which it is, its first entry says.
+ * A sum keeps the two halves of the byte counts apart. So it is right both for a plain list and for
+ * an interleaved list, whose byte counts have 16 bits (struct klm). The first entry says which of
+ * the two the list is.
  */
 #include "model/memory/mkey_priv.h"
 
@@ -31,7 +33,7 @@ static void klm_sum(struct mkey *mkey, uint32_t i)
     mkey->klm[i - 1].sum = sum;
 }
 
-/* Of the first n entries. */
+/* Sum of the first n entries. */
 static uint64_t klm_sum_to(const struct mkey *mkey, uint32_t n)
 {
     uint64_t sum = 0;

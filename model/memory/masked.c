@@ -20,7 +20,7 @@ static void masked_cmp_swap(size_t len, const uint8_t *operands, const uint8_t *
     }
 }
 
-/* A field's top bit is added without its carry: that is what keeps it in the field. */
+/* The top bit of each field is added without carry; therefore no carry leaves the field. */
 static void masked_fetch_add(size_t len, const uint8_t *operands, const uint8_t *held,
                              uint8_t *made)
 {

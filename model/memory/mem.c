@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Page lists and the buffers on them. Nothing here trusts an offset or a length. */
+/* Implements page lists and the buffers on them. Every offset and length is checked. */
 #include <glib.h>
 #include <string.h>
 #include "model/core/hca.h"
@@ -128,7 +128,7 @@ void mem_buf_drop(struct obj *holder, struct mem_buf *ring)
     mem_buf_clear(ring);
 }
 
-/* Walks the pages under a range; one DMA for each run of pages that lie side by side. */
+/* Reads or writes a range page by page, with one DMA for each run of adjacent pages. */
 static bool mem_buf_access(struct hca *hca, const struct mem_buf *buf, uint64_t offset,
                            uint8_t *data, size_t len, bool is_write)
 {

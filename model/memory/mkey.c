@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory keys as objects: creation, query, destruction, and their translation entries. */
+/* Creates, queries and destroys memory keys, and stores their translation entries. */
 #include "model/core/pd.h"
 #include "model/memory/mkey_priv.h"
 #include "model/memory/umem.h"
 
-/* A key's translation entries at most: bytes of our memory. */
+/* The most memory of this process that a key's translation entries may take, in bytes. */
 #define XLT_MAX_BYTES (512ULL << 20)
 
 /* UMR writes entries in multiples of 64 bytes (driver: MLX5_UMR_FLEX_ALIGNMENT), also to keys that
- * were created with fewer: what software may write there belongs to the key. */
+ * were created with fewer entries. Therefore a key always has entries for whole multiples of 64
+ * bytes. */
 #define XLT_ALIGN_OCTWORDS 4
 
 static uint32_t mkey_mkc_mode(const struct prm_mkc *mkc)
@@ -38,7 +39,7 @@ void mkey_parse(struct mkey *mkey)
 
 bool mkey_log_page_ok(uint8_t mode, uint32_t log_page)
 {
-    /* KLM ranges have lengths of their own, PA keys no pages */
+    /* KLM ranges have lengths of their own; PA keys have no pages */
     return (mode != PRM_MKC_ACCESS_MODE_MTT && mode != PRM_MKC_ACCESS_MODE_KSM) ||
            (log_page >= 12 && log_page <= 48);
 }
@@ -79,7 +80,7 @@ static uint64_t mkey_xlt_bytes(const struct mkey *mkey)
     return (uint64_t)mkey->capacity * kept;
 }
 
-/* Makes room for the entries that mkc.translations_octword_size asks for. */
+/* Allocates the entries that mkc.translations_octword_size asks for. */
 static enum syn mkey_xlt_alloc(struct hca *hca, struct mkey *mkey)
 {
     uint64_t octwords = PRM_GET(mkc, mkey->mkc, translations_octword_size);
@@ -105,7 +106,7 @@ static enum syn mkey_xlt_alloc(struct hca *hca, struct mkey *mkey)
 
 /* -- object ----------------------------------------------------------------------------------- */
 
-/* MTT entries that a key needs to cover its range. */
+/* How many MTT entries a key needs to cover its range. */
 static uint64_t mkey_mtt_needed(const struct mkey *mkey)
 {
     uint64_t in_page = mkey->start & ((1ULL << mkey->log_page) - 1);
@@ -231,7 +232,7 @@ enum syn mkey_query(struct hca *hca, uint32_t index, struct prm_mkc *mkc)
     return SYN_OK;
 }
 
-/* The key ends where its entries do, until none are left. False: the turn is over. */
+/* Frees entries of the key from its end on. False: there are more, but the turn is used up. */
 static bool mkey_xlt_trim(struct hca *hca, struct mkey *mkey)
 {
     uint64_t bytes = mkey_xlt_bytes(mkey), entry = mkey->capacity ? bytes / mkey->capacity : 1;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory keys in use: checks, translation, and the copies between packets and host memory.
+ * Accesses memory through keys: checks, translation, and the copies between packets and host
+ * memory.
  *
  * mkey_walk() goes through a range of a key piece by piece and hands each run of addresses to an
- * operation. It allocates nothing; a page list is indexed, a KLM list searched by halving; keys
- * behind keys are followed to a fixed depth, so that a list that names itself ends.
+ * operation. It allocates nothing. It indexes a page list and searches a KLM list by halving. It
+ * follows keys behind keys to a fixed depth, so that a list that names itself ends.
  */
 #include "model/memory/mkey_priv.h"
 
-/* What is done with each contiguous run of memory. */
+/* The operation on each contiguous run of memory. */
 struct mem_op {
     enum {
         OP_READ,
@@ -16,8 +17,8 @@ struct mem_op {
         OP_PLACE
     } kind;
     uint8_t *buf;           /* next byte; OP_PLACE: not used */
-    struct mem_place place; /* OP_PLACE: where the range is, all of it in one run */
-    bool is_null;           /* OP_PLACE: in the null key */
+    struct mem_place place; /* OP_PLACE: receives where the range is; it must be one run */
+    bool is_null;           /* OP_PLACE: the range is in the null key */
 };
 
 static enum mem_result mkey_walk(struct hca *hca, const struct mkey *mkey, uint64_t va,
@@ -68,10 +69,10 @@ static void mkey_null_op(uint64_t len, struct mem_op *op)
 /* -- what was found lately -------------------------------------------------------------------- */
 
 /*
- * A message is an access for each of its packets, and the next message often goes to the same
- * memory. So where a key's checks and its page list have led is kept, a run of pages for each of a
- * few keys, as a card has it in its translation buffer. Nothing of it outlives a change of any key:
- * mkey_changed().
+ * A message makes an access for each of its packets, and the next message often goes to the same
+ * memory. Therefore the result of a key's checks and page walk is cached: one run of pages for each
+ * of a few keys, as in a card's translation buffer. Any change of any key empties the cache
+ * (mkey_changed()).
  */
 
 static inline struct key_run *mkey_run_of(struct hca *hca, uint32_t key)
@@ -79,7 +80,7 @@ static inline struct key_run *mkey_run_of(struct hca *hca, uint32_t key)
     return &hca->key_runs[(key >> 8) % HCA_KEY_RUNS];
 }
 
-/* Whether all of a range is in the run, for an access that the key admits. */
+/* Whether the whole range is in the run, and the access is one that the key allows. */
 static inline bool mkey_run_has(const struct key_run *run, uint32_t key, uint32_t pdn, uint64_t va,
                                 uint64_t len, unsigned access)
 {
@@ -109,7 +110,8 @@ static bool mkey_is_local(unsigned access)
     return !(access & ~(unsigned)(MEM_LOCAL_READ | MEM_LOCAL_WRITE));
 }
 
-/* The reserved lkey reaches all of memory: for the kernel's PDs only, and never from remote. */
+/* The reserved lkey reaches all of memory. Only PDs of the kernel may use it, and only for local
+ * access. */
 static bool mkey_reserved_lkey_ok(struct hca *hca, uint32_t pdn, unsigned access)
 {
     const struct obj *pd = obj_find(&hca->pds, pdn);
@@ -118,7 +120,7 @@ static bool mkey_reserved_lkey_ok(struct hca *hca, uint32_t pdn, unsigned access
     return kernel && mkey_is_local(access);
 }
 
-/* The key if it may be used for the access, else NULL. */
+/* The key if the access may use it, else NULL. */
 static const struct mkey *mkey_lookup(struct hca *hca, uint32_t key, uint32_t pdn, unsigned access)
 {
     const struct mkey *mkey = mkey_find(hca, key >> 8);
@@ -169,7 +171,8 @@ bool mkey_allows_qp(struct hca *hca, uint32_t key, uint32_t qpn)
 
 /* -- translation ------------------------------------------------------------------------------ */
 
-/* A page of an on-demand key is missing: notes what is, for who parks the step. */
+/* Called when a page is missing. If the key is on-demand and the function has a pager, describes
+ * the access in hca->fault and returns MEM_FAULT. */
 static enum mem_result mkey_page_missing(struct hca *hca, const struct mkey *mkey, uint64_t va,
                                          uint64_t len, const struct mem_op *op)
 {
@@ -181,13 +184,13 @@ static enum mem_result mkey_page_missing(struct hca *hca, const struct mkey *mke
     return MEM_FAULT;
 }
 
-/* What of a range lies in the first page that it touches. */
+/* The part of a range that lies in the first page of the range. */
 struct mkey_page_run {
-    uint64_t page; /* its place in the list */
+    uint64_t page; /* index of the page in the list */
     uint64_t offset, len;
 };
 
-/* in_page: where in its first page the key begins. False: the list has no such page. */
+/* in_page: offset of the key's first byte in its first page. False: the list has no such page. */
 static inline bool mkey_page_run(const struct mkey *mkey, uint64_t in_page, uint64_t va,
                                  uint64_t len, struct mkey_page_run *run)
 {
@@ -200,10 +203,10 @@ static inline bool mkey_page_run(const struct mkey *mkey, uint64_t in_page, uint
     return run->page < mkey->capacity;
 }
 
-/* Pages that a look ahead takes in. */
+/* The most pages that a cached run covers. */
 #define RUN_PAGES 16
 
-/* Keeps the run of pages that begins with the one of va, which is in the key's bounds. */
+/* Caches the run of pages that begins with the page of va. va is in the key's bounds. */
 static void mkey_keep_run(struct hca *hca, uint32_t key, const struct mkey *mkey, uint64_t va)
 {
     uint64_t page_size = 1ULL << mkey->log_page, pages = 1, before;
@@ -268,8 +271,8 @@ static enum mem_result mkey_walk_mtt(struct hca *hca, const struct mkey *mkey, u
     return MEM_OK;
 }
 
-/* A range of a key that another key's list names. The outer key's rights were checked; the inner
- * one must allow local access of that sort to the outer one's PD. */
+/* Accesses a range of a key that another key's list names. The outer key's rights have been
+ * checked. The inner key must allow the same access as a local access in the outer key's PD. */
 static enum mem_result mkey_walk_inner(struct hca *hca, const struct mkey *outer, uint32_t key,
                                        uint64_t va, uint64_t len, struct mem_op *op, unsigned depth)
 {
@@ -294,9 +297,9 @@ static enum mem_result mkey_walk_inner(struct hca *hca, const struct mkey *outer
     return mkey_walk(hca, inner, va, len, op, depth + 1);
 }
 
-/* Unlike a page, the first range begins at the key's first byte, whatever that one's address: UCX
- * moves a key's addresses by some bytes so (its atomic keys), and Linux takes no address for a KSM
- * that is not a page's. */
+/* Unlike a page list, a KSM list begins with the key's first byte, whatever the address of that
+ * byte. UCX relies on this: it shifts a key's addresses by some bytes (its atomic keys). Linux
+ * takes only page addresses for a KSM. */
 static enum mem_result mkey_walk_ksm(struct hca *hca, const struct mkey *mkey, uint64_t va,
                                      uint64_t len, struct mem_op *op, unsigned depth)
 {
@@ -320,8 +323,8 @@ static enum mem_result mkey_walk_ksm(struct hca *hca, const struct mkey *mkey, u
     return MEM_OK;
 }
 
-/* The range that has the byte at *offset of a round, which must have it; *offset is that in the
- * range then. */
+/* Finds the range that holds byte *offset of a round. The round must have that byte. *offset
+ * becomes the offset in the range. */
 static const struct klm *mkey_klm_search(const struct mkey *mkey, uint64_t *offset)
 {
     uint32_t before = 0;
@@ -375,7 +378,7 @@ static enum mem_result mkey_walk_klm(struct hca *hca, const struct mkey *mkey, u
     return MEM_OK;
 }
 
-/* The range is within the key's bounds. */
+/* Walks a range that is within the key's bounds. */
 static enum mem_result mkey_walk(struct hca *hca, const struct mkey *mkey, uint64_t va,
                                  uint64_t len, struct mem_op *op, unsigned depth)
 {
@@ -462,8 +465,8 @@ static enum mem_result mkey_atomic_place(struct hca *hca, uint32_t key, uint32_t
     return result;
 }
 
-/* A word that CPUs changed too often is busy: the request is taken for lost, and its sender asks
- * again, for the HCA has other things to do. */
+/* If CPUs change the word too often, the result is MEM_BUSY: the device treats the request as lost,
+ * and the sender repeats it. So the HCA can do other work meanwhile. */
 static enum mem_result mkey_atomic_word(struct hca *hca, struct mem_place at, size_t len,
                                         struct host_atomic *op, uint64_t *original)
 {
@@ -510,7 +513,7 @@ enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint
         hca, op.place, 8, &(struct host_atomic){.kind = HOST_ATOMIC_ADD, .operand = add}, original);
 }
 
-/* Between a number and how the host has it in memory. */
+/* Converts a number between the byte order of packets and the host's byte order. */
 static void mkey_number_copy(uint8_t *to, const uint8_t *from, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -547,7 +550,7 @@ static uint64_t mkey_compute_word(const void *with, uint64_t held)
     return masked_compute_word(word->masked, word->operands, held);
 }
 
-/* One of 4 or 8 bytes: the host's own atomics do it. */
+/* An operation on 4 or 8 bytes, done by the host's own atomics. */
 static enum mem_result mkey_masked_word(struct hca *hca, struct mem_place at, enum masked_op masked,
                                         size_t len, const uint8_t *operands, uint8_t *original)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a memory key is made of, for model/mkey*.c only.
+ * Defines the inside of a memory key, for model/memory/mkey*.c and klm.c only.
  *
- * mkc is the truth; the fields below it are read from it by mkey_parse() after every change.
+ * mkc is the truth. mkey_parse() sets the fields from mode to len from it after every change.
  * Translation entries are kept in host order: MTTs as bus addresses with MTT_PRESENT, KLMs and KSMs
- * as struct klm. A KLM list is laid out as rounds of ranges so that both the plain and the
- * interleaved form are found by one search (model/memory/klm.c).
+ * as struct klm. A KLM list is treated as rounds of ranges, so that one search finds a range of
+ * both the plain and the interleaved form (model/memory/klm.c).
  */
 #ifndef HCASIM_MODEL_MKEY_PRIV_H
 #define HCASIM_MODEL_MKEY_PRIV_H
@@ -14,16 +14,17 @@
 #include "model/memory/place.h"
 #include "prm/prm.h"
 
-#define MTT_PRESENT    1ULL /* in an entry that was written */
+#define MTT_PRESENT    1ULL /* set in an entry that maps a page */
 #define MTT_ENTRY_SIZE 8
 #define KLM_ENTRY_SIZE PRM_SIZE(wqe_klm_seg)
 #define OCTWORD        16
 
 struct klm {
-    uint32_t count; /* dword 0: bytes of the range; stride and bytes of an interleaved source */
+    uint32_t count; /* dword 0: bytes of the range; in an interleaved list, stride and bytes */
     uint32_t key;   /* dword 1 */
     uint64_t va;    /* dwords 2 and 3 */
-    uint64_t sum;   /* klm_halves() of this range and of some before it (model/memory/klm.c) */
+    /* sum of klm_halves() of this range and of ranges before it (model/memory/klm.c) */
+    uint64_t sum;
 };
 
 struct mkey {
@@ -35,13 +36,13 @@ struct mkey {
     uint8_t variant;
     uint8_t rights; /* enum mem_access */
     bool free, length64;
-    uint8_t space;  /* enum mem_space_id: where its addresses are */
-    bool on_demand; /* a page that is not present may come: MEM_FAULT */
+    uint8_t space;  /* enum mem_space_id: the space of its addresses */
+    bool on_demand; /* a page that is not present may come later: MEM_FAULT */
     uint32_t pdn, qpn;
     uint64_t start, len;
 
-    struct obj *pd;    /* this and the next: named */
-    struct obj *umem;  /* whose pages it has, or NULL */
+    struct obj *pd;    /* the key references this and the next */
+    struct obj *umem;  /* the umem whose pages it has, or NULL */
     uint32_t capacity; /* translation entries */
     union {
         void *xlt;
@@ -50,11 +51,11 @@ struct mkey {
     };
     /* layout of a KLM list */
     uint32_t rounds;
-    uint64_t round_len; /* of the ranges of a round; 0: there are none */
+    uint64_t round_len; /* total bytes of the ranges of a round; 0: there are none */
     bool repeat;        /* interleaved: range r of round n begins at va + n * stride */
 };
 
-/* Bytes of one translation entry as software writes it, 0 for keys that have none. */
+/* Bytes of one translation entry as software writes it; 0 for keys without entries. */
 static inline size_t xlt_entry_size(const struct mkey *mkey)
 {
     switch (mkey->mode) {
@@ -74,23 +75,25 @@ static inline struct mkey *mkey_find(struct hca *hca, uint32_t index)
 }
 
 void mkey_parse(struct mkey *mkey);
-/* A key that others may have found is not what it was: what is known of keys is forgotten. */
+/* Called when a key has changed that others may have found: empties the cache of key runs. */
 void mkey_changed(struct hca *hca);
-/* Whether a log page size makes sense for the key's mode. */
+/* Whether a log page size is valid for the key's mode. */
 bool mkey_log_page_ok(uint8_t mode, uint32_t log_page);
-/* Stores n entries from software's big-endian image at entry first; the caller checked that
- * they fit. */
+/* Stores n entries of software's big-endian image xlt, from entry first on. The caller has checked
+ * that they fit. */
 void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n);
-/* n entries of a KLM list have changed, from first on. Returns how many sums that took. */
+/* Updates the sums after n entries of a KLM list, from first on, have changed. Returns how many
+ * sums it has computed. */
 uint32_t klm_changed(struct mkey *mkey, uint32_t first, uint32_t n);
 
-/* The bytes of a range as sums keep them: the upper 16 bits of the count apart from the lower. */
+/* The bytes of a range in the form of the sums: the upper 16 bits of the count are kept apart from
+ * the lower 16 bits. */
 static inline uint64_t klm_halves(uint32_t count)
 {
     return (uint64_t)(count >> 16) << 32 | (count & 0xffff);
 }
 
-/* Bytes of ranges whose halves sum up to this. */
+/* Total bytes of the ranges that have this sum. */
 static inline uint64_t klm_bytes(const struct mkey *mkey, uint64_t sum)
 {
     return (mkey->repeat ? 0 : sum >> 32 << 16) + (uint32_t)sum;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Changing memory keys by WQE: UMR (registration, binding, re-registration, revocation) and
+ * Changes memory keys by WQE: UMR (registration, binding, re-registration, revocation) and
  * invalidation.
  *
- * A UMR is checked as a whole before anything is changed. Which fields of the mkc it takes is a
- * table (driver: MLX5_MKEY_MASK_*, rdma-core: MLX5_WQE_UMR_CTRL_MKEY_MASK_*).
+ * A UMR is checked as a whole before anything is changed. A table has the fields of the mkc that a
+ * UMR can change (driver: MLX5_MKEY_MASK_*, rdma-core: MLX5_WQE_UMR_CTRL_MKEY_MASK_*).
  */
 #include "model/core/pd.h"
 #include "model/memory/mkey_priv.h"
@@ -39,7 +39,8 @@ static void umr_copy_len(struct prm_mkc *to, const struct prm_mkc *from)
     PRM_SET(mkc, to, length64, PRM_GET(mkc, from, length64));
 }
 
-/* The page size has five bits, and a sixth under a mask bit of its own. */
+/* The mask bit PAGE_SIZE selects the lower five bits of the page size; PAGE_SIZE_5 selects the
+ * sixth bit. */
 static void umr_copy_page_size(struct prm_mkc *to, const struct prm_mkc *from)
 {
     PRM_SET(mkc, to, log_page_size,
@@ -75,11 +76,13 @@ static const struct {
     {BIT(PAGE_SIZE_5), umr_copy_page_size_5},
 };
 
-/* What a program may do to a key of pages, behind which the kernel put bus addresses. */
+/* The fields that a program may change in a key with pages. The kernel put bus addresses into that
+ * key. */
 #define USER_PAGE_KEY_MASK (BIT(FREE) | BIT(KEY) | BIT(EN_RINVAL))
 
-/* Whether bus addresses may come of it, in pages or behind the reserved lkey: from the kernel's own
- * QPs. A user context writes its QPs' contexts itself, but has PDs of its own. */
+/* Whether the UMR may bring in bus addresses, as pages or through the reserved lkey. Only the
+ * kernel's own QPs may. A user context writes the contexts of its QPs itself, but its PDs are its
+ * own. */
 static bool umr_is_kernels(struct hca *hca, const struct mkey_umr *umr)
 {
     const struct obj *pd = obj_find(&hca->pds, umr->pdn);
@@ -87,7 +90,7 @@ static bool umr_is_kernels(struct hca *hca, const struct mkey_umr *umr)
     return umr->privileged || (umr->fast && pd && !pd->uid);
 }
 
-/* Whether the QP may change the key this way, the key's state included. */
+/* Whether the QP may make this change, and the key's state allows it. */
 static bool umr_allowed(struct hca *hca, const struct mkey_umr *umr, const struct mkey *mkey,
                         uint64_t mask)
 {
@@ -120,7 +123,8 @@ static bool umr_allowed(struct hca *hca, const struct mkey_umr *umr, const struc
     }
 }
 
-/* The range of translation entries that a UMR writes. False: not inside the key's. */
+/* The range of translation entries that a UMR writes. False: the range is not inside the key's
+ * entries. */
 static bool umr_xlt_range(const struct mkey_umr *umr, const struct mkey *mkey, uint32_t *first,
                           uint32_t *n)
 {
@@ -147,7 +151,7 @@ static bool umr_xlt_range(const struct mkey_umr *umr, const struct mkey *mkey, u
     return true;
 }
 
-/* Whether some of n entries of a list of keys name the reserved lkey. */
+/* Whether any of n entries of a list of keys names the reserved lkey. */
 static bool umr_names_reserved(struct hca *hca, const struct prm_wqe_klm_seg *entry, uint32_t n)
 {
     hca_spend(hca, n / HCA_PIECE_ENTRIES);

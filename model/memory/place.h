@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where translation ends: an address in a space. There is one space always, the host's memory,
- * reached by DMA. The device's own memories are others, each with its operations.
+ * Defines the result of a translation: an address in a space. The host's memory is a space that
+ * always exists; DMA reaches it. The device's own memories are further spaces, each with its own
+ * operations.
  */
 #ifndef HCASIM_MODEL_PLACE_H
 #define HCASIM_MODEL_PLACE_H
@@ -19,21 +20,22 @@ struct mem_place {
     uint64_t address;
 };
 
-/* A memory of the device's own: what host.h says of the host's callbacks holds for these. */
+/* A memory of the device's own. Its operations follow the rules of the host's callbacks in
+ * host.h. */
 struct mem_space {
     bool (*read)(struct hca *hca, uint64_t addr, void *buf, size_t len);
     bool (*write)(struct hca *hca, uint64_t addr, const void *buf, size_t len);
     bool (*atomic)(struct hca *hca, uint64_t addr, size_t len, struct host_atomic *op);
 };
 
-/* A function has the space from now on; NULL: no more. */
+/* Gives a function the space; NULL takes it away. */
 static inline void mem_space_set(struct hca *hca, enum mem_space_id id,
                                  const struct mem_space *space)
 {
     hca->spaces[id] = space;
 }
 
-/* False: nobody answers there. */
+/* False: the address does not answer. */
 static inline bool mem_place_read(struct hca *hca, struct mem_place at, void *buf, size_t len)
 {
     if (G_LIKELY(at.space == MEM_SPACE_HOST)) {

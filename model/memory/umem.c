@@ -5,7 +5,7 @@
 bool umem_trim(struct hca *hca, struct obj *obj)
 {
     (void)hca;
-    ((struct umem *)obj)->size = 0; /* should the command that destroys it be forgotten */
+    ((struct umem *)obj)->size = 0; /* in case the command that destroys it is not repeated */
     return mtt_trim(((struct umem *)obj)->mtt);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * User memory (DevX): pages of a process in which rings and doorbell records can lie, and of which
- * keys are made. The kernel lets go of the pages when DESTROY_UMEM has succeeded: whatever has
- * their bus addresses names the umem until then (model/core/obj_classes.def).
+ * User memory (DevX): pages of a process that can hold rings and doorbell records, and that keys
+ * are made of. The kernel releases the pages when DESTROY_UMEM has succeeded. Therefore every
+ * object that has bus addresses of the pages references the umem until then
+ * (model/core/obj_classes.def).
  */
 #ifndef HCASIM_MODEL_UMEM_H
 #define HCASIM_MODEL_UMEM_H
@@ -12,7 +13,7 @@
 
 struct umem {
     struct obj obj;
-    struct mtt *mtt;      /* its umem is this one */
+    struct mtt *mtt;      /* its page list, whose umem field names this umem */
     uint64_t page_offset; /* bytes from the first page's start to byte 0 */
     uint64_t size;        /* bytes */
 };
