@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Big-endian fields of frames, of any alignment.
+ * Reads and writes big-endian fields of frames, at any alignment.
  */
 #ifndef HCASIM_WIRE_BYTES_H
 #define HCASIM_WIRE_BYTES_H

@@ -34,7 +34,7 @@ enum {
     ETH_MIN = 14,
 };
 
-/* What a file begins with. */
+/* The beginning of a capture file. */
 struct file_start {
     struct {
         uint32_t type, len, magic;
@@ -72,9 +72,9 @@ struct capture {
     void *clock_opaque;
     char *path;
     int fd;                         /* -1: capturing has ended */
-    off_t size;                     /* of whole blocks */
+    off_t size;                     /* length of the whole blocks */
     const uint8_t *sent;            /* the frame that the client is building, or NULL */
-    uint8_t filled[WIRE_FRAME_MAX]; /* a frame that came without ICRC, with it */
+    uint8_t filled[WIRE_FRAME_MAX]; /* a frame that came without ICRC, with its ICRC added */
 };
 
 static struct capture *capture_of(struct wire_port *port)
@@ -90,7 +90,8 @@ static uint64_t capture_realtime_ns(void *opaque)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Writes one frame; once that fails, ends the file after its last whole block. */
+/* Writes one frame. If that fails, cuts the file behind its last whole block and ends the
+ * capture. */
 static void capture_write_packet(struct capture *c, const uint8_t *frame, size_t len,
                                  uint32_t direction)
 {
@@ -181,7 +182,8 @@ static void capture_rx(void *opaque, const uint8_t *frame, size_t len, unsigned 
 {
     struct capture *c = opaque;
 
-    /* Before the client sees it: what the client answers from within comes after it. */
+    /* Recorded before the client sees the frame, so that frames with which the client answers at
+     * once come after it. */
     if (flags & WIRE_NO_ICRC) {
         memcpy(c->filled, frame, len);
         roce_fill_icrc(c->filled, len);
@@ -207,7 +209,7 @@ static void capture_close(struct wire_port *port)
 static struct wire_port_ops capture_ops;
 static struct wire_client capture_inside;
 
-/* The pass-through tables with this filter's own operations put in. */
+/* Makes the pass-through tables with this filter's own operations. */
 static void capture_make_tables(void)
 {
     capture_ops = wire_filter_ops;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A filter that does nothing: see wire/filter.h.
+ * The pass-through filter that other filters are built on: see wire/filter.h.
  */
 #include "wire/filter.h"
 

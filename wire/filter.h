@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The part that filters share: a port that wraps another one and passes everything through.
+ * The part that all filters share: a port that wraps another one and passes everything through.
  *
- * A filter embeds struct wire_filter first, copies wire_filter_ops and wire_filter_client,
- * replaces the operations that it has an opinion on, and calls the originals for the rest. A
- * filter owns the port that it wraps: whoever closes the outermost port closes them all. Filters
- * stack in any order. A filter offers no flags of frames, since it looks at their bytes or changes
- * them; what it receives may have some.
+ * A filter embeds struct wire_filter first, copies wire_filter_ops and wire_filter_client, replaces
+ * the operations that it changes, and calls the originals for the rest. A filter owns the port that
+ * it wraps: closing the outermost port closes all of them. Filters stack in any order. A filter
+ * offers no frame flags, because it reads or changes the bytes of frames; frames that it receives
+ * may have flags.
  */
 #ifndef HCASIM_WIRE_FILTER_H
 #define HCASIM_WIRE_FILTER_H
@@ -19,13 +19,13 @@ struct wire_filter {
 };
 
 /*
- * Sets up f between its client (set later, as on any port) and inner. inside is the table of what
- * inner calls, with f as its first argument; it and ops live as long as f does.
+ * Sets up f between its client (set later, as on any port) and inner. inside is the table of
+ * callbacks that inner calls, with f as their first argument. inside and ops live as long as f.
  */
 void wire_filter_init(struct wire_filter *f, struct wire_port *inner,
                       const struct wire_port_ops *ops, const struct wire_client *inside);
 
-/* Pass-through. close() closes inner; freeing f is for the filter. */
+/* These pass everything through. close() closes inner; the filter itself frees f. */
 extern const struct wire_port_ops wire_filter_ops;
 extern const struct wire_client wire_filter_client;
 

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The order of what is done around fork() (pthread_atfork()). Before it the handlers run in the
- * reverse of the order in which they were made known: to take locks as everybody takes them, that
- * of a lock which others hold while they take it has to be known before theirs.
+ * The order of the handlers that run around fork() (pthread_atfork()). Before a fork() they run in
+ * the reverse of the order in which they were registered. A thread that holds an outer lock may
+ * take an inner lock; fork() must take them in the same order. So the handlers of the inner lock
+ * are registered before those of the outer lock.
  *
- * All are made known when the library is loaded. A fork() that has begun does not run what is made
- * known later.
+ * All handlers are registered when the library is loaded. A fork() that has begun does not run
+ * handlers that are registered later.
  */
 #ifndef HCASIM_WIRE_FORKS_H
 #define HCASIM_WIRE_FORKS_H
 
-/* For the function that makes the handlers of an inner lock known: under it no other one is taken
- * that has handlers. Those of outer locks are made known by a plain constructor, which is later. */
+/* Marks the function that registers the handlers of an inner lock, under which no other lock with
+ * handlers is taken. The handlers of outer locks are registered by a plain constructor, which runs
+ * later. */
 #define FORKS_INNER_LOCK                                                                           \
     __attribute__((constructor(101))) /* the first that is not the compiler's */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of URI schemes.
+ * The table of URI schemes, and the calls that look a URI up in it.
  */
 #include "wire/open.h"
 #include "wire/shm/shm.h"
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define SHM_DIR        "/dev/shm"
-#define SHM_OWN_PREFIX "hcasim-%lu-" /* of a user */
+#define SHM_OWN_PREFIX "hcasim-%lu-" /* with the user's id */
 
 #define SHM_HELP                                                                                   \
     "shm:NAME   a segment of this user in /dev/shm (letters, digits, '.', '_', '-')\n"             \
@@ -26,7 +26,7 @@ static bool wire_open_is_name(const char *s)
            strspn(s, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-") == len;
 }
 
-/* A shm URI's file, or NULL: it is none. own_only: see wire_shm_open(). */
+/* The file of a shm URI. NULL: the URI has no known form. own_only: see wire_shm_open(). */
 static char *wire_open_shm_path(const char *rest, bool *own_only)
 {
     *own_only = false;
@@ -49,7 +49,7 @@ static void wire_open_shm_sweep(void)
 
 static const struct {
     const char *scheme;
-    /* What is opened for that which follows the scheme; NULL: it has no known form. */
+    /* The path for the rest of a URI after its scheme. NULL: the rest has no known form. */
     char *(*path)(const char *rest, bool *own_only);
     struct wire_port *(*open)(const char *path, bool own_only, GError **err);
     struct wire_number *(*take_number)(const char *path, bool own_only, unsigned wanted,
@@ -61,7 +61,7 @@ static const struct {
      wire_open_shm_sweep},
 };
 
-/* The scheme of a URI and its path, or -1 with *err. */
+/* The index of a URI's scheme, and its path. -1: *err says why. */
 static int wire_open_find_scheme(const char *uri, char **path, bool *own_only, GError **err)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(schemes); i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports by name.
+ * Opens ports by URI.
  */
 #ifndef HCASIM_WIRE_OPEN_H
 #define HCASIM_WIRE_OPEN_H
@@ -13,47 +13,51 @@
 GQuark wire_error_quark(void);
 
 enum wire_error {
-    WIRE_ERROR_URI, /* the URI has no form that is known */
-    WIRE_ERROR_IO,  /* the system refused */
+    WIRE_ERROR_URI, /* the URI has no known form */
+    WIRE_ERROR_IO,  /* a system call failed */
 };
 
 /*
- * Opens the port that a URI names. NULL: *err says why and, for a bad URI, which forms there are.
+ * Opens the port that a URI names. NULL: *err says why. For a bad URI it also lists the known
+ * forms.
  *
  * shm:NAME   the Ethernet segment NAME of this user on this machine, in /dev/shm. NAME: letters,
  *            digits, '.', '_', '-', not beginning with '.'.
- * shm:/PATH  the segment whose file is PATH. Whoever may write the file may join: a group shares
- *            a segment by creating an empty file with the rights it wants.
+ * shm:/PATH  the segment whose file is PATH. Any process that may write the file may join: a group
+ *            shares a segment by creating an empty file with the access rights that it wants.
  *
- * A segment's files go with its last member or number. What killed processes leave behind in
- * /dev/shm is removed by the next wire_open() of any NAME.
+ * A segment's files are removed with its last member or number. The next wire_open() of any NAME
+ * removes what killed processes left behind in /dev/shm.
  *
- * A segment is a switch: a unicast frame goes to the member that last sent with that source
- * address, without loss (a full receiver makes the sender wait). Other frames go to all members,
- * and may overtake those to one or be overtaken; who comes late, after some 250 KB of the sender's,
- * misses such a frame (counted, rx_missed). A segment has room for 1,024 members. The link is up
- * from opening to closing. A member that lives but does not run pauses its senders
- * (wire_is_paused()).
+ * A segment is a switch. A unicast frame goes to the member that last sent with that source
+ * address, without loss: a full receiver makes the sender wait. Other frames go to all members.
+ * They may overtake unicast frames or be overtaken by them. A receiver misses such a frame
+ * (counted, rx_missed) if the sender has written some 250 KB after it. A segment has room for 1,024
+ * members. The link is up from opening to closing. A member that lives but does not run pauses its
+ * senders (wire_is_paused()).
  */
 struct wire_port *wire_open(const char *uri, GError **err);
 
 /*
- * A number from 1 to WIRE_NUMBER_MAX on the wire that a URI names, for addresses that must differ:
- * nobody else has it until it is released, or its process has ended, however that came. All
- * who can join the wire see it taken, in whatever container they are. wanted: 0: the lowest that is
- * free. NULL: *err says why. A child of fork() does not have its parent's.
+ * A number from 1 to WIRE_NUMBER_MAX on the wire that a URI names, for addresses that must differ.
+ * Nobody else gets the same number until it is released or its process has ended, however it ended.
+ * All processes that can join the wire see the number taken, in whatever container they are. If
+ * wanted is 0, the lowest free number is taken. NULL: *err says why. A child of fork() does not
+ * hold its parent's number.
  */
 #define WIRE_NUMBER_MAX 65534
 struct wire_number;
 
 struct wire_number *wire_number_take(const char *uri, unsigned wanted, GError **err);
 unsigned wire_number_get(const struct wire_number *number);
-/* False: in a child of fork(), or the program has closed the descriptor that it needs. */
+/* False: this is a child of fork(), or the program has closed the descriptor that the number
+ * needs. */
 bool wire_number_is_held(const struct wire_number *number);
 void wire_number_release(struct wire_number *number);
 
-/* The lowest number greater than beyond that is free just now. Nothing is taken or made, nobody is
- * waited for, and the next one may be told the same. 0: there is none, or no such wire. */
+/* The lowest number above `beyond` that is free at the moment. The call takes and makes nothing and
+ * waits for nobody, so the next caller may get the same answer. If there is no such wire yet, the
+ * answer is beyond + 1. 0: no number is free. */
 unsigned wire_number_look(const char *uri, unsigned beyond);
 
 /* The forms of URI, one per line, for help texts. */

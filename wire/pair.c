@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The in-process pair: one ring of frame slots per direction, no clock, no thread, no system
- * call, so a run repeats exactly.
+ * The in-process pair: one ring of frame slots per direction. It uses no clock, no thread and no
+ * system call, so a run repeats exactly.
  */
 #include "wire/pair.h"
 
@@ -21,9 +21,9 @@ struct end {
     struct end *peer;
     bool open;
     bool blocked;        /* a reservation failed since the peer last polled */
-    bool reserved;       /* the slot at ring[head] is the client's */
-    bool bucket;         /* the reservation goes nowhere: the peer is gone */
-    uint64_t head, tail; /* of the frames on the way to this end's peer */
+    bool reserved;       /* the client has reserved the slot at ring[head] */
+    bool bucket;         /* the reserved frame will be dropped: the peer is closed */
+    uint64_t head, tail; /* positions of the frames on the way to this end's peer */
     struct slot *ring;
     struct wire_stats stats;
 };

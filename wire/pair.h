@@ -9,10 +9,10 @@
 
 /*
  * Makes a cable that holds up to slots frames in each direction (slots is at least 1). Frames
- * arrive in order, and only in the receiver's wire_poll(); rx_ready is called on the receiver
- * from the sender's wire_tx_commit(), tx_ready on a blocked sender from the receiver's
- * wire_poll(). Both ends belong to one thread. The link is up until one end is closed (the other
- * one's link_change is called); what had been sent by then can still be received.
+ * arrive in order, and only in the receiver's wire_poll(). The sender's wire_tx_commit() calls
+ * rx_ready on the receiver; the receiver's wire_poll() calls tx_ready on a blocked sender. Both
+ * ends belong to one thread. The link is up until one end is closed; then link_change is called on
+ * the other end. Frames that were sent before that can still be received.
  */
 void wire_pair_new(unsigned slots, struct wire_port *ends[2]);
 

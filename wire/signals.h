@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Signals wait until a call is done, as they do for a system call: a handler that comes back into
- * this library, or calls exit(), meets none of its locks held by the thread that it interrupted.
+ * Holds back signals during a call of this library, as the kernel does during a system call. So a
+ * signal handler that calls this library or exit() never finds a lock held by the thread that it
+ * interrupted.
  *
- * Those that a thread brings upon itself cannot wait. For calls that are made now and then.
+ * Signals that a thread causes itself (SIGSEGV, SIGABRT ...) cannot be held back. Each use costs
+ * system calls, so this is for calls that are made rarely.
  */
 #ifndef HCASIM_WIRE_SIGNALS_H
 #define HCASIM_WIRE_SIGNALS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames as a NIC parses them, and the sums it takes over them.
+ * Parses frames as a NIC does, and computes checksums and hashes over them.
  *
- * Every offset in eth_info lies within the frame, so what uses one needs no check of its own. The
- * frame may lie in memory that its sender still writes to: the headers are copied once, and only
- * the copy is looked at.
+ * Every offset in eth_info lies within the frame, so a user of an offset needs no check of its own.
+ * The frame may lie in memory that its sender still writes to: the headers are copied once, and
+ * only the copy is parsed.
  */
 #include "wire/encap/eth.h"
 #include "wire/bytes.h"
@@ -18,7 +18,7 @@ enum {
     EXT_FRAGMENT = 44,
     EXT_AUTH = 51, /* RFC 4302 */
     EXT_DEST_OPTS = 60,
-    EXT_MAX = 8, /* how many a packet may have before a NIC stops looking */
+    EXT_MAX = 8, /* extension headers that a NIC parses at most */
     EXT_FIXED = 8,
 
     HEAD_MAX = 256, /* bytes of a frame in which a NIC looks for headers */
@@ -131,7 +131,7 @@ static void eth_parse_l4(const uint8_t *head, struct eth_info *info)
     info->dport = get16(l4 + 2);
 }
 
-/* Of a frame of len bytes, of which as many as HEAD_MAX are in the copy. */
+/* Parses a frame of len bytes, of which the first HEAD_MAX are in the copy. */
 static bool eth_parse_head(const uint8_t *head, size_t len, bool whole, struct eth_info *info)
 {
     uint32_t off = ETH_BYTES;
@@ -185,7 +185,7 @@ static bool eth_parse_frame(const uint8_t *frame, size_t len, bool whole, struct
         memcpy(head, frame, len);
         memset(head + len, 0, HEAD_MAX - len);
     }
-    __asm__ volatile("" : : "r"(head) : "memory"); /* no later look at the frame instead */
+    __asm__ volatile("" : : "r"(head) : "memory"); /* keeps the compiler from rereading */
     return eth_parse_head(head, len, whole, info);
 }
 
@@ -199,8 +199,8 @@ bool eth_parse_headers(const uint8_t *headers, size_t len, struct eth_info *info
     return eth_parse_frame(headers, len, false, info);
 }
 
-/* Adds words in the machine's own order: the sum of swapped words is the swapped sum (RFC 1071
- * 2(B)), so one swap at the end will do. */
+/* Adds words in the machine's own byte order: the sum of swapped words is the swapped sum (RFC 1071
+ * 2(B)), so one swap at the end is enough. */
 uint16_t csum_partial(const void *data, size_t len)
 {
     const uint8_t *p = data;
@@ -242,7 +242,8 @@ bool eth_csum_ipv4_ok(const uint8_t *frame, const struct eth_info *info)
     return csum_partial(ip, info->l4_off - info->l3_off) == 0xffff;
 }
 
-/* How many bytes the TCP or UDP checksum covers, or 0: there is none, or UDP's length is wrong. */
+/* How many bytes the TCP or UDP checksum covers. 0: there is no checksum, or UDP's length is
+ * wrong. */
 static uint32_t eth_l4_len(const uint8_t *frame, const struct eth_info *info)
 {
     uint32_t avail = info->ip_end - info->l4_off;
@@ -307,12 +308,12 @@ void eth_csum_fill_l4(uint8_t *frame, const struct eth_info *info)
     put16(field, 0);
     csum = (uint16_t)~eth_l4_sum(frame, info, len);
     if (!csum && info->l4 == ETH_L4_UDP) {
-        csum = 0xffff; /* RFC 768: 0 would mean that there is none */
+        csum = 0xffff; /* RFC 768: 0 would mean that there is no checksum */
     }
     put16(field, csum);
 }
 
-/* The 32 bits of the key that begin at a bit, which is at most 8 * TOEPLITZ_DATA_MAX - 1. */
+/* The 32 bits of the key that begin at this bit, which is at most 8 * TOEPLITZ_DATA_MAX - 1. */
 static uint32_t eth_key_window(const uint8_t *key, size_t bit)
 {
     const uint8_t *p = key + bit / 8;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Facts of Ethernet (IEEE 802.3, 802.1Q), IP (RFC 791, RFC 8200) and what it carries: types,
- * numbers, bytes of headers, and IPv4 addresses as GIDs.
+ * Constants of Ethernet (IEEE 802.3, 802.1Q), IP (RFC 791, RFC 8200) and the protocols over IP:
+ * types, numbers, sizes of headers; and IPv4 addresses as GIDs.
  */
 #ifndef HCASIM_WIRE_ENCAP_IP_H
 #define HCASIM_WIRE_ENCAP_IP_H
@@ -33,8 +33,8 @@ enum {
     TCP_BYTES = 20, /* without options */
 };
 
-/* An IPv4 address as a GID is ::ffff:a.b.c.d (RFC 4291 2.5.5.2); its own bytes are the last ones.
- */
+/* An IPv4 address as a GID is ::ffff:a.b.c.d (RFC 4291 2.5.5.2). Its own bytes begin at
+ * GID_IPV4. */
 enum {
     GID_BYTES = 16,
     GID_IPV4 = 12,

@@ -4,7 +4,7 @@
 #include "wire/bytes.h"
 #include "wire/encap/eth.h"
 
-/* ARP: places in the frame. */
+/* ARP: offsets in the frame. */
 enum {
     ARP_HARDWARE = ETH_BYTES,
     ARP_PROTOCOL = ETH_BYTES + 2,
@@ -22,7 +22,7 @@ enum {
 #define ARP_REQUEST      1
 #define ARP_REPLY        2
 
-/* Neighbour discovery: places in the frame, with no extension header. */
+/* Neighbour discovery: offsets in a frame without extension headers. */
 enum {
     ND_PAYLOAD_LEN = ETH_BYTES + 4,
     ND_NEXT = ETH_BYTES + 6,
@@ -37,11 +37,11 @@ enum {
     ND_OPTIONS = ND_TYPE + 24,
     ND_OPTION_BYTES = 8,
     ND_END = ND_OPTIONS + ND_OPTION_BYTES,
-    ND_LONGEST = 256, /* of those that are looked at, whatever options they have */
+    ND_LONGEST = 256, /* the longest message that is parsed, options included */
 };
 
 #define IP_PROTO_ICMPV6 58
-#define ND_HOP_LIMIT    255 /* no router has passed it on */
+#define ND_HOP_LIMIT    255 /* no router has forwarded it */
 #define ND_SOLICIT      135
 #define ND_ADVERTISE    136
 #define ND_SOLICITED    0x40000000u
@@ -77,7 +77,7 @@ bool neigh_is_one(const uint8_t *frame, size_t len)
 /* -- as they come in ----------------------------------------------------------------------------
  */
 
-/* Nobody asks as a group, or for one; a probe (RFC 5227) has no address yet. */
+/* A group address cannot be a sender. A probe (RFC 5227) has no sender address yet. */
 static bool neigh_parse_arp(const uint8_t *frame, struct neigh_msg *msg)
 {
     uint16_t op = get16(frame + ARP_OP);
@@ -106,8 +106,8 @@ static uint16_t neigh_nd_csum(const uint8_t *frame, size_t len)
     return csum_add(sum, csum_partial(frame + ND_TYPE, payload));
 }
 
-/* The MAC address in the option of that type. False: an option is of no length, or longer than the
- * message. *mac is NULL if there is none. */
+/* Finds the MAC address in the option of that type; *mac is NULL if there is no such option. False:
+ * an option's length is 0 or goes beyond the message. */
 static bool neigh_find_mac(const uint8_t *frame, size_t len, uint8_t type, const uint8_t **mac)
 {
     size_t size;
@@ -125,7 +125,7 @@ static bool neigh_find_mac(const uint8_t *frame, size_t len, uint8_t type, const
     return true;
 }
 
-/* What RFC 4861 7.1 wants of a message that counts. */
+/* Checks what RFC 4861 7.1 requires of a valid message, and stores its meaning. */
 static bool neigh_parse_nd(const uint8_t *frame, size_t len, struct neigh_msg *msg)
 {
     bool is_question = frame[ND_TYPE] == ND_SOLICIT;
@@ -158,7 +158,7 @@ bool neigh_parse(const uint8_t *frame, size_t len, struct neigh_msg *msg)
     memcpy(copy, frame, len);
     memset(msg, 0, sizeof(*msg));
     if (!neigh_is_one(copy, len)) {
-        return false; /* no longer */
+        return false; /* its sender has changed it */
     }
     if (get16(copy + 12) == ETH_TYPE_ARP) {
         return neigh_parse_arp(copy, msg);
@@ -215,7 +215,7 @@ size_t neigh_build_question(uint8_t *frame, const uint8_t mac[MAC_BYTES],
                             const uint8_t own[GID_BYTES], const uint8_t asked[GID_BYTES],
                             const uint8_t *to)
 {
-    /* the group of those whose address ends so (RFC 4291 2.7.1) */
+    /* the solicited-node group of the address (RFC 4291 2.7.1) */
     uint8_t group[GID_BYTES] = {0xff, 0x02, [11] = 1, [12] = 0xff};
     uint8_t group_mac[MAC_BYTES] = {0x33, 0x33, 0xff};
 
@@ -241,7 +241,7 @@ size_t neigh_build_answer(uint8_t *frame, const uint8_t mac[MAC_BYTES],
         memcpy(frame + ARP_TARGET_MAC, question->mac, MAC_BYTES);
         return neigh_put_arp(frame, ARP_REPLY, mac, question->asked, question->sender);
     }
-    /* who has no address yet hears it with all others (RFC 4861 7.2.4) */
+    /* an asker without an address gets the answer through the all-nodes group (RFC 4861 7.2.4) */
     neigh_put_eth(frame, is_probe ? all_nodes_mac : question->mac, mac, ETH_TYPE_IPV6);
     return neigh_put_nd(frame, ND_ADVERTISE, is_probe ? ND_OVERRIDE : ND_SOLICITED | ND_OVERRIDE,
                         question->asked, is_probe ? all_nodes : question->sender, question->asked,

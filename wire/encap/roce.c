@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCEv2 frames to bytes and back.
+ * Parses and builds RoCEv2 frames.
  *
- * Headers are handled once, in a copy on the stack: parsing takes its values and the masked ICRC
- * input from the same copy, so what was checked is what was used even when the frame lies in
- * memory that its sender can still write to.
+ * Headers are copied to the stack once. Parsing takes both its values and the masked ICRC input
+ * from this copy, so what was checked is what is used, even if the frame lies in memory that its
+ * sender can still write to.
  *
  * ICRC (annex A17): 8 bytes of ff in the place of an LRH, the IP header, the UDP header, then the
- * transport packet. What routers may change is IPv4's TOS, TTL and header checksum; IPv6's traffic
- * class, flow label and hop limit; and the UDP checksum.
+ * transport packet. Fields that routers may change count as ff: IPv4's TOS, TTL and header
+ * checksum; IPv6's traffic class, flow label and hop limit; and the UDP checksum.
  */
 #include "wire/encap/roce.h"
 #include "wire/bytes.h"
 
 #include <string.h>
 
-/* The headers of a frame, copied, and where in them the parts begin. */
+/* A copy of a frame's headers, and the offsets of their parts. */
 struct frame_head {
     uint8_t h[ROCE_HEADER_MAX];
     size_t ip_off, bth_off;
     size_t transport_len; /* bytes from the BTH to the pad */
 };
 
-/* Not more than the copy holds: an IPv4 header with all its options, and UDP. */
+/* The longest prefix that is read before lengths are checked: an IPv4 header with all its options,
+ * and UDP. */
 _Static_assert(ETH_BYTES + VLAN_BYTES + IPV4_BYTES_MAX + UDP_BYTES <= ROCE_HEADER_MAX,
                "ROCE_HEADER_MAX");
 
-/* CRC-32 of 8 bytes of ff, where every ICRC starts. */
+/* CRC-32 of 8 bytes of ff, with which every ICRC starts. */
 #define ICRC_SEED 0x2144df1cu
 
-/* Ones' complement sum of an IPv4 header without options, not inverted, as two bytes of memory. It
- * does not matter in which order its halves of words are added, nor in which their bytes are (RFC
+/* Ones' complement sum of an IPv4 header without options, not inverted, as two bytes in memory
+ * order. Neither the order in which 16-bit halves are added nor their byte order matters (RFC
  * 1071). */
 static uint16_t roce_ipv4_sum(const uint8_t *ip)
 {
@@ -57,7 +58,7 @@ static inline size_t roce_ip_bytes(const struct roce_addr *addr)
     return addr->is_ipv4 ? IPV4_BYTES : IPV6_BYTES;
 }
 
-/* The ICRC of a frame whose headers from IP on, head_len bytes, are in the scratch copy at ip. */
+/* The ICRC of a frame. ip: a scratch copy of its headers from IP on, head_len bytes. */
 static uint32_t roce_icrc(uint8_t *ip, size_t head_len, bool is_ipv4, const uint8_t *body,
                           size_t body_len)
 {
@@ -76,8 +77,8 @@ static uint32_t roce_icrc(uint8_t *ip, size_t head_len, bool is_ipv4, const uint
     return icrc(ICRC_SEED, ip, udp_off + UDP_BYTES, head_len, body, body_len);
 }
 
-/* Takes the IP header apart. h is the copy of the frame's first bytes, len the whole frame's
- * length. Stores where UDP begins and how many bytes IP carries. */
+/* Parses the IP header. h is the copy of the frame's first bytes, len the whole frame's length.
+ * Stores the offset of the UDP header and how many bytes IP carries. */
 static enum roce_verdict roce_parse_ip(const uint8_t *h, size_t len, struct roce_addr *addr,
                                        size_t *udp_off, size_t *ip_payload)
 {
@@ -126,7 +127,7 @@ static enum roce_verdict roce_parse_ip(const uint8_t *h, size_t len, struct roce
     }
 
     if (addr->is_ipv4 && (ip[0] & 0x0f) != IPV4_BYTES / 4) {
-        /* Options move the UDP header. Whether it is RoCE at all is seen behind them. */
+        /* Options move the UDP header. Only its port tells whether this is RoCE. */
         size_t ihl = (ip[0] & 0x0f) * 4u;
 
         if (ihl < IPV4_BYTES) {
@@ -182,7 +183,7 @@ static inline void roce_copy_head(uint8_t h[ROCE_HEADER_MAX], const uint8_t *fra
     }
 }
 
-/* What is before the BTH; h is the copy of the frame's first bytes. */
+/* Parses the headers before the BTH. h is the copy of the frame's first bytes. */
 static enum roce_verdict roce_parse_network(const uint8_t *h, size_t len, struct roce_addr *addr,
                                             size_t *bth_off, size_t *transport_len)
 {
@@ -207,7 +208,7 @@ static enum roce_verdict roce_parse_network(const uint8_t *h, size_t len, struct
     return ROCE_OK;
 }
 
-/* All but the ICRC. */
+/* Parses a frame without checking the ICRC. */
 static enum roce_verdict roce_parse_frame(const uint8_t *frame, size_t len, struct roce_packet *pkt,
                                           struct frame_head *head)
 {
@@ -242,7 +243,7 @@ enum roce_verdict roce_parse_next(const uint8_t *frame, size_t len, struct roce_
                                               last->transport_len, &last->pkt.transport);
 }
 
-/* Of a frame that roce_parse_frame() took. */
+/* The ICRC of a frame that roce_parse_frame() accepted. */
 static uint32_t roce_icrc_of_parsed(const uint8_t *frame, const struct roce_packet *pkt,
                                     struct frame_head *head)
 {
@@ -252,7 +253,7 @@ static uint32_t roce_icrc_of_parsed(const uint8_t *frame, const struct roce_pack
                      pkt->payload, pkt->payload_len + pkt->pad_count);
 }
 
-/* Where its ICRC is. */
+/* The offset of the ICRC in such a frame. */
 static size_t roce_icrc_offset(const uint8_t *frame, const struct roce_packet *pkt)
 {
     return (size_t)(pkt->payload - frame) + pkt->payload_len + pkt->pad_count;

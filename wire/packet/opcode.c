@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The opcode table: what follows the BTH and which part of a message a packet is.
+ * The opcode table: the headers that follow the BTH, and which part of a message a packet is.
  *
- * One row per opcode of IBTA volume 1 table 38 (RC, UC, UD), annex A14 (XRC) and A17.9 (CNP), and
- * of the manufacturer's for extended atomics. Reliable datagram does not exist on this device: in
- * its place are the rows of DC, which are those of RC with a DCETH in each packet, and CONNECT
+ * It has one row per opcode of IBTA volume 1 table 38 (RC, UC, UD), annex A14 (XRC), A17.9 (CNP),
+ * and the manufacturer's extended atomics. This device does not support reliable datagrams: DC has
+ * their opcodes. The rows of DC are those of RC with a DCETH in each packet, plus CONNECT
  * (docs/adr/0009). header_len follows from the flags, so no row states it.
  */
 #include "wire/packet/opcode.h"
 
-/* Bytes of the headers that a row's flags name. */
+/* Total length of the headers that a row's flags name. */
 #define EXT_BYTES(f)                                                                               \
     ((((f)&HDR_DC_ETH) ? DC_ETH_BYTES : 0) + (((f)&HDR_XRC_ETH) ? XRC_ETH_BYTES : 0) +             \
      (((f)&HDR_DETH) ? DETH_BYTES : 0) + (((f)&HDR_RETH) ? RETH_BYTES : 0) +                       \
@@ -53,8 +53,8 @@
     EXTENDED_ROW(t, CMP_SWAP, EXTENDED_REQ | (x)), EXTENDED_ROW(t, FETCH_ADD, EXTENDED_REQ | (x)), \
         EXTENDED_ROW(t, ACK, EXTENDED_ACK | (y))
 
-/* Requests that unreliable and reliable connections share; x is an extended header that each
- * of them carries besides (XRC's). */
+/* Requests that unreliable and reliable connections share; x is an additional extended header in
+ * each of them (XRC's, DC's). */
 #define CONNECTED_ROWS(t, x)                                                                       \
     ROW(t, SEND_FIRST, SEND(FIRST) | (x)), ROW(t, SEND_MIDDLE, SEND(MIDDLE) | (x)),                \
         ROW(t, SEND_LAST, SEND(LAST) | (x)), ROW(t, SEND_LAST_IMM, SEND(LAST) | HDR_IMM_DT | (x)), \
@@ -65,8 +65,8 @@
         ROW(t, WRITE_ONLY, WRITE(ONLY) | HDR_RETH | (x)),                                          \
         ROW(t, WRITE_ONLY_IMM, WRITE(ONLY) | HDR_RETH | HDR_IMM_DT | (x))
 
-/* What only reliable connections have; y is what their responses carry besides. Those never have
- * the XRCETH (annex A14). */
+/* Rows that only reliable connections have; y is an additional header of their responses. Responses
+ * never have the XRCETH (annex A14). */
 #define RELIABLE_ROWS(t, x, y)                                                                     \
     CONNECTED_ROWS(t, x), ROW(t, READ_REQUEST, READ_REQ | (x)),                                    \
         ROW(t, READ_RESP_FIRST, READ_RSP(FIRST) | HDR_AETH | (y)),                                 \
@@ -83,7 +83,7 @@ const struct bth_opcode_info bth_opcodes[256] = {
     ROW(UD, SEND_ONLY, SEND(ONLY) | HDR_DETH),
     ROW(UD, SEND_ONLY_IMM, SEND(ONLY) | HDR_DETH | HDR_IMM_DT),
     RELIABLE_ROWS(DC, HDR_DC_ETH, HDR_DC_ETH),
-    /* what follows is no data, but the DCCETH */
+    /* its payload is not data but the DCCETH */
     ROW(DC, CONNECT, PKT_REQUEST | HDR_PAYLOAD | HDR_DC_ETH | ONLY),
     RELIABLE_ROWS(XRC, HDR_XRC_ETH, 0),
     [BTH_CNP_OPCODE] =

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Opcodes of the BTH: which headers each one brings, how long those are, and which part of a
- * message a packet is (IBTA volume 1 table 38, annexes A14 and A17.9; DC: docs/adr/0009).
+ * Opcodes of the BTH: which headers follow each opcode, how long they are, and which part of a
+ * message the packet is (IBTA volume 1 table 38, annexes A14 and A17.9; DC: docs/adr/0009).
  */
 #ifndef HCASIM_WIRE_PACKET_OPCODE_H
 #define HCASIM_WIRE_PACKET_OPCODE_H
 
 #include <stdint.h>
 
-/* Transports: bits 7:5 of the opcodes of IBTA table 38, beside the operation in bits 4:0. Those of
- * a manufacturer (c0 to ff) may be of any: whose an opcode is, its row says. */
+/* Transports: bits 7:5 of the opcodes of IBTA table 38; bits 4:0 are the operation. A
+ * manufacturer's opcodes (c0 to ff) may belong to any transport: the opcode's row says which. */
 enum bth_transport {
     BTH_RC = 0x00,
     BTH_UC = 0x20,
-    BTH_DC = 0x40, /* dynamically connected: where IBTA has the reliable datagram */
+    BTH_DC = 0x40, /* dynamically connected; IBTA assigns this value to the reliable datagram */
     BTH_UD = 0x60,
     BTH_CNP = 0x80, /* RoCEv2 congestion notification, annex A17.9 */
     BTH_XRC = 0xa0,
@@ -49,9 +49,9 @@ enum bth_op {
     BTH_SEND_ONLY_INV = 0x17,
 };
 
-/* Extended atomics: the operation, in a block of a manufacturer's opcodes for each transport
- * (docs/adr/0011). A request has a RETH, whose length is that of the number, and the operands; its
- * response an AETH and the number that was there. */
+/* Extended atomics: the operation, within a block of a manufacturer's opcodes for each transport
+ * (docs/adr/0011). A request has a RETH, whose length is that of the number, and the operands. Its
+ * response has an AETH and the previous value of the number. */
 enum bth_extended_op {
     BTH_EXTENDED_CMP_SWAP = 0,
     BTH_EXTENDED_FETCH_ADD = 1,
@@ -65,7 +65,7 @@ enum bth_extended {
     BTH_EXTENDED_DC = 0xd0,
 };
 
-/* What follows the BTH, by opcode. */
+/* The headers that follow the BTH, by opcode. */
 enum bth_headers {
     HDR_DETH = 1 << 0,
     HDR_RETH = 1 << 1,
@@ -85,7 +85,7 @@ enum bth_headers {
     PKT_WRITE = 1 << 14,
     PKT_READ = 1 << 15,
     PKT_ATOMIC = 1 << 16,
-    HDR_CNP_RSVD = 1 << 17, /* a CNP's 16 reserved bytes, of which DC uses those of a DCETH */
+    HDR_CNP_RSVD = 1 << 17, /* a CNP's 16 reserved bytes; DC uses the first 8 as a DCETH */
     HDR_DC_ETH = 1 << 18,
 };
 
@@ -103,7 +103,7 @@ enum {
     CNP_RSVD_BYTES = 16,
     DC_ETH_BYTES = 8,
 
-    /* The most that an opcode has: DC's atomics. */
+    /* The longest headers of an opcode: DC's atomics. */
     TRANSPORT_HEADER_MAX = BTH_BYTES + DC_ETH_BYTES + ATOMIC_ETH_BYTES,
 };
 
@@ -111,7 +111,7 @@ struct bth_opcode_info {
     const char *name;   /* NULL: the opcode does not exist */
     uint32_t flags;     /* enum bth_headers */
     uint8_t header_len; /* bytes from BTH to payload, BTH's 12 included */
-    uint8_t transport;  /* whose packet it is: enum bth_transport */
+    uint8_t transport;  /* transport that the opcode belongs to: enum bth_transport */
 };
 
 /* Indexed by the whole BTH opcode. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Transport packets to bytes and back; see wire/packet/transport.h.
+ * Parses and builds transport packets; see wire/packet/transport.h.
  *
- * Parsing looks at the caller's copy of the headers only: what was checked is what was used even
- * when the packet lies in memory that its sender can still write to.
+ * Headers are read only from the caller's copy, so what was checked is what is used, even if the
+ * packet lies in memory that its sender can still write to.
  */
 #include "wire/packet/transport.h"
 #include "wire/bytes.h"
@@ -23,7 +23,7 @@ static void transport_bth_parse(const uint8_t *bth, struct transport_packet *pkt
     pkt->psn = get24(bth + 9);
 }
 
-/* Extended headers follow the BTH in this order (IBTA 9.3, annex A14). */
+/* Parses the extended headers, which follow the BTH in this order (IBTA 9.3, annex A14). */
 static void transport_ext_parse(const uint8_t *p, uint32_t flags, struct transport_packet *pkt)
 {
     if (flags & HDR_XRC_ETH) {
@@ -106,7 +106,7 @@ static void transport_bth_build(uint8_t *bth, const struct transport_packet *pkt
     put24(bth + 9, pkt->psn);
 }
 
-/* Returns where the payload goes. */
+/* Writes the extended headers. Returns where the payload goes. */
 static uint8_t *transport_ext_build(uint8_t *p, const struct transport_packet *pkt, uint32_t flags)
 {
     if (flags & HDR_XRC_ETH) {
@@ -146,7 +146,7 @@ static uint8_t *transport_ext_build(uint8_t *p, const struct transport_packet *p
     }
     if (flags & (HDR_IMM_DT | HDR_IETH)) {
         put32(p, pkt->imm);
-        p += IMM_DT_BYTES; /* an IETH has as many */
+        p += IMM_DT_BYTES; /* an IETH has the same length */
     }
     if (flags & HDR_CNP_RSVD) {
         memset(p, 0, CNP_RSVD_BYTES - DC_ETH_BYTES);

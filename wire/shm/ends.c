@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who of a segment's members has ended: its process is no more, and it has not left.
+ * Finds the members of a segment that have ended: their processes are gone, and they did not leave.
  *
- * The kernel closes the files of a process that ends, and tells who watches the segment's file
- * (inotify: IN_CLOSE_WRITE). It does so a moment before it lets go of the locks by which the living
- * are known (wire/shm/file.h), so who is told looks again a little later. A member costs those who
- * watch a wake-up when it comes and one when it goes.
+ * If a process ends, the kernel closes its files, and tells each process that watches the segment's
+ * file (inotify: IN_CLOSE_WRITE). The kernel does so a moment before it releases the locks that
+ * mark living members (wire/shm/file.h), so a watcher must check again a little later. Each member
+ * that joins or leaves wakes each watcher once.
  */
 #include "wire/shm/port.h"
 
@@ -38,7 +38,8 @@ void shm_ends_look(struct shm_port *sp)
 {
     char events[1024];
 
-    /* Once: who has more to read is woken again, and nobody can keep the caller here. */
+    /* Reads once: if more events wait, the descriptor stays readable and wakes the port again. So
+     * nobody can keep the caller here. */
     if (sp->ends_fd >= 0 && read(sp->ends_fd, events, sizeof(events)) > 0) {
         sp->ended = true;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * See wire/shm/fdb.h. A place is changed from what was seen there only (compare-and-swap); who is
- * too late looks again.
+ * See wire/shm/fdb.h. Each change of a place is a compare-and-swap from the value that was read. If
+ * the value has changed meanwhile, the change is tried again.
  */
 #include "wire/shm/fdb.h"
 
@@ -22,7 +22,7 @@ static bool shm_fdb_is_live(const struct shm_segment *seg, uint64_t word)
            atomic_load_explicit(&seg->header->member[id].attached, memory_order_acquire);
 }
 
-/* The first place of a window: the beginning of a line. */
+/* The first place of a window: the beginning of a cache line. */
 static uint32_t shm_fdb_window_of(uint64_t mac)
 {
     return (uint32_t)(mac * 0x9e3779b97f4a7c15ull >> 40) % SHM_FDB & ~7u;
@@ -59,7 +59,7 @@ static void shm_fdb_free_place(struct shm_segment *seg, uint32_t place)
     }
 }
 
-/* Remembers that this member has a place, in the stead of the one that it has had longest. */
+/* Remembers that this member uses a place. Replaces the place that it has had longest. */
 static void shm_fdb_remember(struct shm_segment *seg, uint32_t place)
 {
     _Atomic uint32_t *mac = seg->header->member[seg->id].mac;
@@ -77,7 +77,8 @@ static void shm_fdb_remember(struct shm_segment *seg, uint32_t place)
     }
 }
 
-/* The place for mac in its window: where it is, or else a free one, or else one that is not. */
+/* The index of the place for mac in its window: its present place; else a free place; else one in
+ * use. */
 static unsigned shm_fdb_choose(const struct shm_segment *seg, uint64_t mac, uint32_t window)
 {
     unsigned place = SHM_FDB_WINDOW;
@@ -110,7 +111,8 @@ void shm_fdb_learn(struct shm_segment *seg, uint64_t mac)
         stored = atomic_compare_exchange_strong(shm_fdb_place_at(seg, window, place), &word,
                                                 shm_fdb_place_word(mac, seg->id));
     }
-    /* Two who learned the same address at once may have chosen different places. */
+    /* Two members that learned the same address at the same time may have chosen different
+     * places. */
     for (unsigned i = 0; i < SHM_FDB_WINDOW; i++) {
         uint64_t word = atomic_load(shm_fdb_place_at(seg, window, i));
 

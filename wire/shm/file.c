@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * See wire/shm/file.h. Which bytes are locked says segment.h; the join lock's is behind all
- * those that keep the file there.
+ * See wire/shm/file.h. segment.h says which bytes are locked. The byte of the join lock is behind
+ * all bytes whose locks keep the file in place.
  */
 #include "wire/shm/file.h"
 #include "wire/forks.h"
@@ -20,7 +20,7 @@
 
 enum {
     JOIN_LOCK_SLEEP_US = 1000,
-    LOOKS_AT_LEAVING = 8, /* more in a row is somebody's doing who comes and goes all the time */
+    LOOKS_AT_LEAVING = 8, /* more in a row mean that somebody joins and leaves all the time */
 };
 
 bool shm_file_fail(GError **err, const char *path, const char *what)
@@ -88,8 +88,8 @@ void shm_file_joined(int fd)
 
 /* ---- fork ---- */
 
-/* A descriptor that holds locks of this process, and which file it is of: a program that closes all
- * that it does not know may have another one there. */
+/* A descriptor that holds locks of this process, and the file that it belongs to: a program that
+ * closes all unknown descriptors may have another file at this number. */
 struct shm_kept {
     int fd;
     dev_t dev;
@@ -184,7 +184,7 @@ char *shm_wake_path(const char *path, unsigned id)
     return g_strdup_printf("%s.%u", path, id);
 }
 
-/* Those of members that died, when nobody is left. */
+/* Removes the FIFOs of members that died. To be called when nobody lives in the segment. */
 static void shm_file_unlink_fifos(const char *path)
 {
     for (unsigned id = 0; id < SHM_MEMBERS; id++) {
@@ -211,7 +211,7 @@ static bool shm_file_is_same(int fd, int other)
            a.st_dev == b.st_dev;
 }
 
-/* The file at path, or a new one. -1: errno; EEXIST: it came meanwhile. */
+/* Opens the file at path, or makes it. -1: errno; EEXIST: another process has just made it. */
 static int shm_file_open_any(const char *path)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -221,9 +221,10 @@ static int shm_file_open_any(const char *path)
                : fd;
 }
 
-/* Opens the file at path and takes the join lock; the file is then still the one at path. Its last
- * user may remove it while we wait for the lock. That happens once, or now and then; where it
- * happens again and again, somebody replaces it all the time, and is not waited for. */
+/* Opens the file at path and takes the join lock; the file is then still the one at path. The
+ * file's last user may remove it while this process waits for the lock; then the loop opens the new
+ * file. That happens once or rarely. If it happens again and again, somebody replaces the file all
+ * the time; after SHM_JOIN_WAIT_MS this call fails. */
 static int shm_file_open_locked(const char *path, bool own_only, GError **err)
 {
     gint64 until = g_get_monotonic_time() + SHM_JOIN_WAIT_MS * 1000;
@@ -284,8 +285,8 @@ static bool shm_file_is_segment(int fd)
     return shm_file_read_magic(fd, magic) && memcmp(magic, SHM_MAGIC, sizeof(magic)) == 0;
 }
 
-/* Whether the file may be made a new segment: an empty one, or one that was (or was about to be) a
- * segment before. Nobody's other data is overwritten. */
+/* Whether the file may become a new segment: it is empty, or it was (or was about to be) a segment
+ * before. Other data is never overwritten. */
 static bool shm_file_is_reusable(int fd, const char *path, GError **err)
 {
     static const char zeros[sizeof(((struct shm_start *)0)->magic)];
@@ -304,7 +305,7 @@ static bool shm_file_is_reusable(int fd, const char *path, GError **err)
     return false;
 }
 
-/* Makes an empty segment. Nobody lives in it, so nobody has it mapped. */
+/* Makes an empty segment of the file. Nobody lives in it, so nobody has it mapped. */
 static bool shm_file_create(int fd, const char *path, GError **err)
 {
     struct shm_start start = {.version = SHM_VERSION, .members = SHM_MEMBERS};
@@ -380,7 +381,7 @@ void shm_file_left(int fd, const char *path)
         bool needed;
 
         if (!shm_lock(fd, SHM_LOCK_JOIN)) {
-            return; /* who has it looks after this */
+            return; /* its holder checks again after this */
         }
         needed = shm_file_anybody_alive(fd);
         if (!needed && shm_file_is_at(fd, path) && shm_file_is_segment(fd)) {
@@ -394,8 +395,9 @@ void shm_file_left(int fd, const char *path)
     }
 }
 
-/* A FIFO may be left without its segment, which was removed by hand. It goes as those of a segment
- * in which nobody lives, under that one's lock: who is about to make one keeps its own. */
+/* Removes a FIFO whose segment was removed by hand. An empty segment file is made in its place, and
+ * removed with its FIFOs as a segment in which nobody lives. The file's join lock protects another
+ * process that is just making this segment: its FIFOs stay. */
 static void shm_file_sweep_fifo(const char *fifo)
 {
     const char *id = strrchr(fifo, '.');

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The file of a shared-memory segment: opened or made, its locks, and its end.
+ * Opens, makes, locks and removes the file of a shared-memory segment.
  *
- * Who lives is what the kernel says: a member holds a lock (fcntl, open file description) on a byte
- * of the file, and the kernel lets go of it however the process ends. A child of fork() shares the
- * description and would hold the lock for its parent; so its descriptors of such files are closed.
- * (A mapping refers to a description, too, and is made from another one.)
+ * The kernel tells which members live: a member holds a lock (fcntl, open file description) on a
+ * byte of the file, and the kernel releases the lock when the process ends, however it ends. A
+ * child of fork() would share the open file description and hold the lock for its parent; so the
+ * child closes its descriptors of such files. (A mapping also refers to an open file description,
+ * so mappings are made from another one.)
  *
- * One byte more is the lock under which the file is looked at, made anew or removed, and places in
- * it are given out. It is held for a few system calls. Whoever wants it waits for SHM_JOIN_WAIT_MS
- * at most, and nobody who leaves waits for it: who has it looks again, after giving it back,
- * whether the file is still needed.
+ * One more byte is the join lock. Whoever inspects the file, makes it anew, removes it, or gives
+ * out places in it holds this lock, for a few system calls. A process that needs the join lock
+ * waits for SHM_JOIN_WAIT_MS at most. A process that leaves does not wait for it: the holder checks
+ * again, after it has released the lock, whether the file is still needed.
  */
 #ifndef HCASIM_WIRE_SHM_FILE_H
 #define HCASIM_WIRE_SHM_FILE_H
@@ -21,44 +22,48 @@
 
 #define SHM_JOIN_WAIT_MS 5000
 
-/* Takes the lock of a byte, if nobody else has it. */
+/* Takes the lock on a byte. False: another open file description holds it, or fcntl() failed
+ * (errno). */
 bool shm_lock(int fd, off_t byte);
 void shm_unlock(int fd, off_t byte);
 
-/* Whether another open file description holds one of the bytes. Unknown counts as held. */
+/* Whether another open file description holds a lock on one of the bytes. If the kernel cannot
+ * tell, the answer is true. */
 bool shm_is_locked(int fd, off_t byte, off_t len);
 
-/* posix_fallocate() that goes on after signals. Sets errno. */
+/* posix_fallocate() that is called again when a signal interrupts it. Sets errno. */
 bool shm_allocate(int fd, off_t offset, size_t len);
 
 /*
- * Opens the segment at path, making it (mode 0600) if it is not there or nobody lives in it.
- * own_only: fails if the file belongs to another user. Returns the descriptor, with the join lock
- * taken, for the caller to take a place and then call shm_file_joined(). -1: *err says why.
+ * Opens the segment at path. If the file is not there, or nobody lives in it, it is made anew (mode
+ * 0600). own_only: fails if the file belongs to another user. Returns the descriptor, with the join
+ * lock taken, so that the caller can take a place and then call shm_file_joined(). -1: *err says
+ * why.
  */
 int shm_file_open(const char *path, bool own_only, GError **err);
 void shm_file_joined(int fd);
-/* Another descriptor of the same file, for mappings; while the join lock is taken. -1: errno. */
+/* Opens another descriptor of the same file, for mappings, while the join lock is held. -1:
+ * errno. */
 int shm_file_open_again(int fd, const char *path);
-/* Whether the program has left it open. */
+/* Whether fd is still open and refers to the segment's file: the program may have closed it. */
 bool shm_file_is_open(int fd);
-/* Closes what shm_file_open() returned, if the program has not done so and had that number for
- * another file since. */
+/* Closes what shm_file_open() returned. If the program has closed the descriptor and its number now
+ * belongs to another file, that file stays open. */
 void shm_file_close(int fd);
 
-/* Once this description holds no place any more: removes the file at path, if it is this one and
- * nobody lives in it. Never waits. */
+/* To be called when this open file description holds no place any more. Removes the file at path if
+ * it is this file and nobody lives in it. Never waits. */
 void shm_file_left(int fd, const char *path);
 
-/* Removes the segments in a folder, of this user and with names that begin with prefix, in which
- * nobody lives, with what they were woken by: a process that is killed, or leaves by _exit(),
- * leaves its FIFO there, which goes with the segment, or with the next one at its place. */
+/* Removes the segments in a folder that belong to this user, whose names begin with prefix, and in
+ * which nobody lives. Their FIFOs are removed with them: a process that is killed, or that ends
+ * with _exit(), leaves its FIFO behind. A FIFO without a segment is removed, too. */
 void shm_file_sweep(const char *dir, const char *prefix);
 
-/* Whether what is open is what has this name. */
+/* Whether fd and path are the same file. */
 bool shm_file_is_at(int fd, const char *path);
 
-/* The FIFO of a member. The caller frees it. */
+/* The path of a member's FIFO, which wakes the member. The caller frees it. */
 char *shm_wake_path(const char *path, unsigned id);
 
 /* Sets *err from errno. Returns false. */

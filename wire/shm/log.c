@@ -7,12 +7,12 @@
 #include <string.h>
 
 enum {
-    MEMORY_STEP = 4 << 10, /* the log gets memory so much at a time */
+    MEMORY_STEP = 4 << 10, /* the log's memory grows in steps of this size */
 };
 
 struct record {
     uint64_t count; /* of the writer's frames before this one */
-    uint16_t len;   /* 0: go on at the ring's beginning */
+    uint16_t len;   /* 0: the next record is at the ring's beginning */
     uint16_t flags; /* enum wire_frame_flags */
     uint32_t reserved;
     uint8_t frame[];
@@ -49,7 +49,7 @@ bool shm_log_write(struct shm_segment *seg, struct shm_log_writer *writer, const
         begin += SHM_LOG - begin % SHM_LOG;
     }
     end = begin + size;
-    if (end <= SHM_LOG && end > writer->len) { /* when it turns, all of it has memory */
+    if (end <= SHM_LOG && end > writer->len) { /* once it wraps, all of it has memory */
         size_t len_now = (end + MEMORY_STEP - 1) / MEMORY_STEP * MEMORY_STEP;
 
         if (!shm_segment_grow_log(seg, len_now)) {
@@ -88,7 +88,7 @@ static bool shm_log_is_overwritten(const struct shm_member *writer, uint64_t pos
     return (int64_t)(pos - atomic_load_explicit(&writer->log_tail, memory_order_relaxed)) < 0;
 }
 
-/* Copies the record at pos, if there is one whole there. */
+/* Copies the record at pos. False: there is no whole record. */
 static bool shm_log_read_record(const struct shm_segment *seg, unsigned id, uint64_t pos,
                                 struct record *head, uint8_t *frame)
 {
@@ -128,7 +128,7 @@ enum shm_log_result shm_log_read(const struct shm_segment *seg, unsigned id,
     }
     atomic_thread_fence(memory_order_acquire);
     if (!whole || shm_log_is_overwritten(writer, reader->pos)) {
-        /* How many frames that were says the next one. */
+        /* The next frame's count tells how many frames were missed. */
         reader->pos = end;
         return SHM_LOG_LOST;
     }

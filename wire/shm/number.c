@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers on a shared-memory segment: who has one holds the lock on a byte of the file for it, as a
- * member does for its place, and keeps the file there as a member does.
+ * Numbers on a shared-memory segment. The holder of a number holds the lock on the file's byte for
+ * it, as a member does for its place, and keeps the file in place as a member does.
  */
 #include "wire/shm/number.h"
 #include "wire/shm/file.h"
@@ -14,7 +14,7 @@ struct wire_number {
     char *path;
     int fd;
     unsigned number;
-    pid_t pid; /* whose it is: a child of fork() has a copy of this only */
+    pid_t pid; /* the process that owns it; a child of fork() has only a copy of this structure */
 };
 
 static bool shm_number_is_free(int fd, off_t byte)
@@ -22,7 +22,7 @@ static bool shm_number_is_free(int fd, off_t byte)
     return !shm_is_locked(fd, byte, 1);
 }
 
-/* The first number of these whose lock can be had; 0: none. */
+/* The first number from first to last for whose byte can_be_had() is true. 0: none. */
 static unsigned shm_number_find(int fd, unsigned first, unsigned last,
                                 bool (*can_be_had)(int fd, off_t byte))
 {
@@ -67,7 +67,7 @@ unsigned wire_shm_number_look(const char *path, unsigned beyond)
     unsigned n;
 
     if (fd < 0) {
-        return beyond < WIRE_NUMBER_MAX ? beyond + 1 : 0; /* nobody is there yet */
+        return beyond < WIRE_NUMBER_MAX ? beyond + 1 : 0; /* no wire yet */
     }
     n = shm_number_find(fd, beyond + 1, WIRE_NUMBER_MAX, shm_number_is_free);
     close(fd);

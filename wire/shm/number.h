@@ -7,10 +7,10 @@
 
 #include "wire/open.h"
 
-/* wire_number_take() for the segment whose file is path. */
+/* Implements wire_number_take() for the segment whose file is path. */
 struct wire_number *wire_shm_number_take(const char *path, bool own_only, unsigned wanted,
                                          GError **err);
-/* wire_number_look() for it. */
+/* Implements wire_number_look() for that segment. */
 unsigned wire_shm_number_look(const char *path, unsigned beyond);
 
 #endif

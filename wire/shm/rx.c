@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiving from a shared-memory segment: the rings of those who send here, and the logs.
+ * Receiving from a shared-memory segment: the rings of the senders, and the logs.
  *
- * A ring that nobody has written to for a while is not looked at (`active`), and its sender is
- * taken out of `senders`, so that he says when he sends again. So a look costs what is on the way
- * and no more, however many members there are.
+ * If nobody has written to a ring for a while, the receiver stops visiting it (`active`) and takes
+ * its sender out of `senders`; the sender then announces itself when it sends again. So the cost of
+ * a poll grows with the number of recent senders, not with the number of members.
  */
 #include "wire/shm/port.h"
 
 enum {
-    FRAMES_PER_TURN = 32, /* from one sender before the next one's turn */
-    TAIL_EVERY = 16,      /* frames consumed before a sender is told */
-    IDLE_LOOKS = 1024,    /* at all rings together, in vain, then they are looked at no more */
-    IDLE_LOOKS_MIN = 8,   /* at each of them */
-    OWED_MOST = 256 * SHM_RING, /* frames to a member; answers to what it has sent are among them */
-    VAIN_LOGS = 16, /* looks at logs in vain, in one poll: somebody has made up that they are new */
+    FRAMES_PER_TURN = 32, /* from one sender, before the next sender's turn */
+    TAIL_EVERY = 16,      /* frames consumed before the tail is stored */
+    IDLE_LOOKS = 1024,    /* empty looks, at all active rings together, before a ring is retired */
+    IDLE_LOOKS_MIN = 8,   /* the same, at each ring */
+    /* after so many frames to a member, its own frames count as answered */
+    OWED_MOST = 256 * SHM_RING,
+    VAIN_LOGS = 16, /* empty looks at logs in one poll: a member may falsely announce news */
 };
 
 static struct shm_region *shm_rx_own_region(struct shm_port *sp)
@@ -31,7 +32,7 @@ static void shm_rx_unsettle(struct shm_port *sp, unsigned id)
     }
 }
 
-/* From now on its ring is looked at. */
+/* From now on this sender's ring is visited. */
 static void shm_rx_activate(struct shm_port *sp, unsigned id)
 {
     if (!sp->source[id].active && id != sp->seg.id) {
@@ -75,20 +76,20 @@ void shm_rx_begin(struct shm_port *sp)
     }
 }
 
-/* The sender at id is a new one since the last look. */
+/* The member at id is a new one since the last look. */
 static void shm_rx_new_sender(struct shm_port *sp, unsigned id, uint32_t gen)
 {
     struct shm_source *source = &sp->source[id];
 
-    /* An earlier owner of this region may have consumed some of this generation. */
+    /* An earlier owner of this region may have consumed some frames of this generation. */
     source->gen = gen;
     source->pos = shm_tail_pos(atomic_load(&shm_rx_own_region(sp)->ends[id].tail), gen);
-    sp->credit_short = true; /* what its predecessor had reserved here */
+    sp->credit_short = true; /* its predecessor may have reserved slots here */
     shm_rx_unsettle(sp, id);
 }
 
-/* Whether a frame of this sender waits; stores its slot's number, unchecked. (A ring of which
- * nobody has told may have no memory.) */
+/* Whether a frame of this sender waits; stores its slot's number, unchecked. (A ring whose sender
+ * has not announced itself may have no memory, so it is not read.) */
 static bool shm_rx_peek(struct shm_port *sp, unsigned id, unsigned *slot)
 {
     const struct shm_source *source = &sp->source[id];
@@ -103,17 +104,19 @@ static bool shm_rx_peek(struct shm_port *sp, unsigned id, unsigned *slot)
     return entry >> 16 == shm_stamp(source->gen, source->pos);
 }
 
-/* Whether a dead sender of this id has published frames that wait to be taken: gen is that of the
- * one who has the id now, or had it last. The dead publish nothing after this look. */
+/* Whether a dead sender with this id has published frames that have not been taken. gen: the
+ * generation of the present or last holder of the id. A dead sender publishes nothing after this
+ * check. */
 static bool shm_rx_left_something(struct shm_port *sp, unsigned id, uint32_t gen, bool lives)
 {
-    /* Or it died before it had finished the first one. */
+    /* True also if it died before it had finished its first frame. */
     return (sp->source[id].gen != gen && shm_set_has(&sp->self->senders, id)) ||
            (!lives && shm_rx_waits_from(sp, id));
 }
 
-/* What holds a slot is looked at first, then who lives, then what is published: what somebody sends
- * and then dies is thus seen in one of these places, and not taken for a reservation. */
+/* The order matters: first the owners of slots are read, then which owners live, then what is
+ * published. So a frame of a sender that publishes it and then dies is seen in one of these places,
+ * and its slot is not taken for a mere reservation. */
 bool shm_rx_reap(struct shm_port *sp)
 {
     struct shm_region *own = shm_rx_own_region(sp);
@@ -136,7 +139,7 @@ bool shm_rx_reap(struct shm_port *sp)
             living[id] = lives ? shm_tag(id, gen) : 0;
             left[id] = shm_rx_left_something(sp, id, gen, lives);
             if (left[id]) {
-                shm_rx_activate(sp, id); /* it may not have come to say so */
+                shm_rx_activate(sp, id); /* it may have died before it announced itself */
             }
         }
     }
@@ -148,13 +151,13 @@ bool shm_rx_reap(struct shm_port *sp)
             atomic_compare_exchange_strong(&own->slot[i].owner, &was, 0)) {
             freed = true;
         } else if (id < SHM_MEMBERS && was != living[id] && left[id]) {
-            sp->credit_short = true; /* once more when that has been taken */
+            sp->credit_short = true; /* check again when those frames have been taken */
         }
     }
     return freed;
 }
 
-/* The sender's CPU has the lines of a frame: all of its headers' come at once. */
+/* Prefetches the header lines of a frame together: they are in the cache of the sender's CPU. */
 static void shm_rx_prefetch_slot(const struct shm_region *own, unsigned index)
 {
     const uint8_t *slot = (const uint8_t *)&own->slot[index % SHM_SLOTS];
@@ -164,8 +167,9 @@ static void shm_rx_prefetch_slot(const struct shm_region *own, unsigned index)
     }
 }
 
-/* The rest of a frame. Its lines are far away if its sender wrote it past its caches (far, in
- * wire/port.h). They come into the second cache: into the first one took longer. */
+/* Prefetches the rest of a frame. Its lines are in memory if its sender wrote them past its caches
+ * (far, in wire/port.h). They are fetched into the second-level cache: fetching them into the
+ * first-level cache took longer. */
 static void shm_rx_prefetch_frame(const struct shm_region *own, unsigned index, size_t len)
 {
     const uint8_t *slot = (const uint8_t *)&own->slot[index % SHM_SLOTS];
@@ -176,8 +180,8 @@ static void shm_rx_prefetch_frame(const struct shm_region *own, unsigned index, 
     }
 }
 
-/* The frame after this one, which may come while this one is taken: its length, which is in one of
- * its lines, is guessed. */
+/* Prefetches the next frame while this one is delivered. Its length is in a line that has not come
+ * yet, so it is guessed from the last frame. */
 static void shm_rx_prefetch_next(struct shm_port *sp, unsigned id)
 {
     const struct shm_region *own = shm_rx_own_region(sp);
@@ -191,7 +195,7 @@ static void shm_rx_prefetch_next(struct shm_port *sp, unsigned id)
     }
 }
 
-/* To the client, if it can be a frame. */
+/* Delivers a frame to the client. False: its length is invalid. */
 static bool shm_rx_deliver(struct shm_port *sp, const uint8_t *frame, size_t len, unsigned flags)
 {
     if (len < SHM_ETH_MIN || len > WIRE_FRAME_MAX) {
@@ -205,7 +209,7 @@ static bool shm_rx_deliver(struct shm_port *sp, const uint8_t *frame, size_t len
     return true;
 }
 
-/* Delivers what is in a slot and frees it. False: the entry was no good. */
+/* Delivers the frame in a slot and frees the slot. False: the entry is invalid. */
 static bool shm_rx_take_slot(struct shm_port *sp, unsigned id, unsigned index)
 {
     struct shm_source *source = &sp->source[id];
@@ -257,17 +261,18 @@ static unsigned shm_rx_drain_sender(struct shm_port *sp, unsigned id, unsigned m
     } else {
         uint32_t gen = atomic_load_explicit(&shm_member_at(sp, id)->gen, memory_order_acquire);
 
-        /* What the one before sent last may have come since: it published no more after this. */
+        /* The last frame of the previous sender may have come since the first check. It publishes
+         * nothing after this one. */
         if (gen != source->gen && !shm_rx_peek(sp, id, &index)) {
-            shm_rx_new_sender(sp, id, gen); /* what it sent is found in the next round */
+            shm_rx_new_sender(sp, id, gen); /* its frames are found in the next round */
         }
         source->idle++;
     }
     return n;
 }
 
-/* The ring of the sender at this place of `active` is looked at no more. False: it is, for just now
- * something has come. */
+/* Stops visiting the ring of the sender at this place of `active`. False: something has just come,
+ * so the ring is still visited. */
 static bool shm_rx_retire(struct shm_port *sp, unsigned place)
 {
     unsigned id = sp->active[place];
@@ -292,7 +297,7 @@ static bool shm_rx_is_idle(const struct shm_port *sp, unsigned id)
     return looks >= IDLE_LOOKS_MIN && looks * sp->num_active >= IDLE_LOOKS;
 }
 
-/* Takes up to max frames of the rings, a few of each. */
+/* Takes up to max frames from the rings, a few from each. */
 static unsigned shm_rx_drain_rings(struct shm_port *sp, unsigned max)
 {
     unsigned n = 0;
@@ -309,7 +314,7 @@ static unsigned shm_rx_drain_rings(struct shm_port *sp, unsigned max)
     return n;
 }
 
-/* Takes up to max frames of one log. */
+/* Takes up to max frames from one log. */
 static unsigned shm_rx_drain_log(struct shm_port *sp, unsigned id, unsigned max)
 {
     struct shm_log_reader *reader = &sp->source[id].log;
@@ -334,7 +339,7 @@ static unsigned shm_rx_drain_log(struct shm_port *sp, unsigned id, unsigned max)
     return n;
 }
 
-/* Takes up to max frames that were for all. */
+/* Takes up to max frames from the logs. */
 static unsigned shm_rx_drain_logs(struct shm_port *sp, unsigned max)
 {
     struct shm_set *floods = &sp->self->floods;
@@ -367,8 +372,9 @@ void shm_rx_meet(struct shm_port *sp, unsigned id)
     }
 }
 
-/* Whether what is for id waits for credit there: it has not got all its answers, and that is its
- * own doing. But what was lost is not waited for longer than OWED_MOST frames for it take. */
+/* Whether this member still owes id answers. That is so if the owner says it (wire_owe()), or if
+ * frames for id wait for credit there, which is id's own doing. But if an answer was lost, id must
+ * not wait for ever: after OWED_MOST frames to id its frames count as answered. */
 static bool shm_rx_is_owed(const struct shm_port *sp, unsigned id)
 {
     const struct shm_peer *p = sp->peer[id];
@@ -402,8 +408,8 @@ bool shm_rx_waits_from(struct shm_port *sp, unsigned id)
     return shm_rx_peek(sp, id, &slot);
 }
 
-/* Takes the senders in turn, beginning after the one that was served last. Goes on as long as one
- * of them may have been left before its ring was empty. */
+/* Takes frames of the senders in turn, beginning after the sender that was served last. Goes on as
+ * long as a sender may have been left before its ring was empty. */
 unsigned shm_rx_drain(struct shm_port *sp, unsigned max)
 {
     unsigned n = 0, vain = 0, round;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Joining and leaving a shared-memory segment, and telling the living from the dead.
+ * Joining and leaving a shared-memory segment, and telling living members from dead ones.
  *
- * States of an id: free (its byte not locked) -> joined (locked, generation raised, attached) ->
- * left (detached, unlocked) or dead (attached, unlocked; detached by whoever finds out, or taken
- * over by the next one to join).
+ * States of an id: free (its byte is not locked) -> joined (locked, generation raised, attached) ->
+ * left (detached, unlocked) or dead (attached, unlocked). A dead id is detached by any member that
+ * finds it, or taken over by the next process that joins.
  */
 #include "wire/shm/segment.h"
 #include "wire/cancel.h"
@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The FIFO that wakes this member, with the segment's own access rights. */
+/* Makes the FIFO that wakes this member, with the segment's own access rights. */
 static bool shm_segment_make_fifo(struct shm_segment *seg, GError **err)
 {
     char *path = shm_wake_path(seg->path, seg->id);
@@ -32,8 +32,9 @@ static bool shm_segment_make_fifo(struct shm_segment *seg, GError **err)
     if (ok) {
         seg->wake_fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
         ok = seg->wake_fd >= 0 && fchmod(seg->wake_fd, st.st_mode & 0666) == 0;
-        /* Where the file is shared by a group, so is the FIFO; if not allowed, wake-ups by
-         * members of that group fail, which the mode then says, too. */
+        /* If a group shares the file, the FIFO gets the same group. If that is not allowed, the
+         * FIFO's mode denies the group access: members of that group then cannot wake this
+         * member. */
         if (ok && fchown(seg->wake_fd, (uid_t)-1, st.st_gid) < 0) {
             ok = fchmod(seg->wake_fd, st.st_mode & 0606) == 0;
         }
@@ -45,7 +46,8 @@ static bool shm_segment_make_fifo(struct shm_segment *seg, GError **err)
     return ok;
 }
 
-/* Whether who has this tag lives: *seen is the last member that was asked for, to ask once. */
+/* Whether the member with this tag is alive. *seen and *lives keep the last tag that was checked,
+ * so that a run of equal tags costs one system call. */
 static bool shm_segment_tag_lives(struct shm_segment *seg, uint64_t tag, uint64_t *seen,
                                   bool *lives)
 {
@@ -59,7 +61,7 @@ static bool shm_segment_tag_lives(struct shm_segment *seg, uint64_t tag, uint64_
     return *lives;
 }
 
-/* Gives back the slots of this member's region whose sender is no more. */
+/* Frees the slots of this member's region whose sender is dead. */
 static void shm_segment_free_dead_slots(struct shm_segment *seg, struct shm_region *region)
 {
     uint64_t seen = 0;
@@ -112,7 +114,8 @@ static bool shm_segment_take_place(struct shm_segment *seg, GError **err)
     return true;
 }
 
-/* Moves in. The place is this member's alone, so the join lock is not needed for it. */
+/* Prepares this member's memory and FIFO, and attaches it. The place belongs to this member alone,
+ * so the join lock is not needed. */
 static bool shm_segment_move_in(struct shm_segment *seg, GError **err)
 {
     void *map;
@@ -130,7 +133,8 @@ static bool shm_segment_move_in(struct shm_segment *seg, GError **err)
     if (!shm_segment_region(seg, seg->id)) {
         return shm_file_fail(err, seg->path, "cannot map the segment");
     }
-    /* Some room for those who send to it, whatever becomes of memory later. */
+    /* The first chunk of slots is allocated now, so that others can send to this member even if
+     * memory runs out later. */
     if (!shm_segment_has_chunk(seg, seg->id, 0) && !shm_segment_add_chunk(seg, seg->id)) {
         return shm_file_fail(err, seg->path, "no memory for another member of the segment");
     }
@@ -141,7 +145,7 @@ static bool shm_segment_move_in(struct shm_segment *seg, GError **err)
     return true;
 }
 
-/* Gives up the place, and the file if nobody else lives in it. */
+/* Gives up the place. Removes the file if nobody else lives in it. */
 static void shm_segment_move_out(struct shm_segment *seg)
 {
     for (unsigned id = 0; id < SHM_MEMBERS; id++) {
@@ -155,7 +159,7 @@ static void shm_segment_move_out(struct shm_segment *seg)
     if (seg->wake_fd >= 0) {
         char *fifo = shm_wake_path(seg->path, seg->id);
 
-        if (shm_file_is_at(seg->wake_fd, fifo)) { /* not one of another segment of the name */
+        if (shm_file_is_at(seg->wake_fd, fifo)) { /* not that of a new segment */
             unlink(fifo);
         }
         g_free(fifo);
@@ -219,18 +223,18 @@ void shm_segment_detach_dead(struct shm_segment *seg, unsigned id)
     struct shm_member *member = &seg->header->member[id];
     uint32_t gen = atomic_load(&member->attached);
 
-    /* Who takes the place meanwhile is of another generation. */
+    /* A process that takes the place meanwhile has another generation. */
     if (gen && !shm_segment_alive(seg, id) &&
         atomic_compare_exchange_strong(&member->attached, &gen, 0)) {
         shm_set_remove(&seg->header->present, id);
         if (atomic_load(&member->attached)) {
-            shm_set_add(&seg->header->present, id); /* that has just happened */
+            shm_set_add(&seg->header->present, id); /* a new member attached just now */
         }
         atomic_fetch_add(&seg->header->fdb_gen, 1);
     }
 }
 
-/* shm_allocate() of a part of a region, or of the header. */
+/* Calls shm_allocate() for a part of a region or of the header. */
 static bool shm_segment_add_memory(struct shm_segment *seg, off_t offset, size_t len)
 {
     int state = cancel_disable();
@@ -250,7 +254,7 @@ bool shm_segment_add_ring(struct shm_segment *seg, unsigned id)
                                   sizeof(struct shm_ring));
 }
 
-/* Two who do this at once add the same one. */
+/* Two members that do this at the same time add the same chunk. */
 bool shm_segment_add_chunk(struct shm_segment *seg, unsigned id)
 {
     struct shm_member *member = &seg->header->member[id];
@@ -284,7 +288,7 @@ struct shm_region *shm_segment_map_region(struct shm_segment *seg, unsigned id)
     return seg->region[id];
 }
 
-/* Opened for reading, too: a write to a FIFO that nobody reads would be a SIGPIPE. */
+/* The FIFO is opened for reading, too: a write to a FIFO without a reader would raise SIGPIPE. */
 int shm_segment_open_wake(struct shm_segment *seg, unsigned id)
 {
     char *path = shm_wake_path(seg->path, id);

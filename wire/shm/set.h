@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sets of members, in shared memory: who adds one and who takes them do not wait for each other,
- * and to see that there is nothing new costs one look, however many members there may be.
+ * Sets of members, in shared memory. A process that adds a member and a process that takes members
+ * do not wait for each other. One load tells that there is nothing new, however many members there
+ * are.
  *
- * A member's bit is in a word, and the word's bit in `some`, set after it: the word may have
- * something that nobody has looked at. Who looks clears the word's bit first. (Who dies between the
- * two leaves a bit that counts when another one of its word is set.)
+ * A member has a bit in a word. The word has a bit in `some`, which is set after the member's bit
+ * and means that the word may have something that nobody has looked at. A reader clears the bit in
+ * `some` first and then reads the word. (If a process dies between its two writes, its bit is seen
+ * when another member of the same word is added.)
  */
 #ifndef HCASIM_WIRE_SHM_SET_H
 #define HCASIM_WIRE_SHM_SET_H
@@ -47,7 +49,8 @@ static inline bool shm_set_any(struct shm_set *set)
     return atomic_load_explicit(&set->some, memory_order_relaxed);
 }
 
-/* Words to look at now; of those nobody needs to be told again. */
+/* Returns a bit for each word to look at now, and clears `some`: these words are not reported
+ * again. */
 static inline uint64_t shm_set_take_some(struct shm_set *set)
 {
     return atomic_exchange(&set->some, 0) & ((1ull << SHM_WORDS) - 1);

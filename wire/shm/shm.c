@@ -2,38 +2,39 @@
 /*
  * The port of one member of a shared-memory segment (layout and membership: segment.h).
  *
- * tx.c: a unicast frame whose destination has been learned is built in a slot of the receiver's own
- * region and published by one store to the ring from this member to that receiver. Any other frame
- * is built in `stage` and copied at commit: to this member's log, if it is for all. A frame built
- * there that turns out to be for one receiver without credit stays (`stashed`) and blocks further
- * sending.
+ * tx.c: if the destination of a unicast frame has been learned, the frame is built in a slot of the
+ * receiver's region and published by one store to the ring from this member to that receiver. Any
+ * other frame is built in `stage` and copied at commit; a frame for all members goes to this
+ * member's log. If a frame in `stage` turns out to be for one receiver without credit, it stays
+ * there (`stashed`) and blocks further sending.
  *
- * rx.c: wire_poll() visits the rings of those who sent here lately, a few frames each in turn, and
- * the logs that have something new. Consuming a frame of a ring is: callback, slot free, tail
- * forward. A receiver that dies in between is followed by one that sees a free or newer slot under
- * the old entry and passes it by.
+ * rx.c: wire_poll() visits the rings of the recent senders, a few frames each in turn, and the logs
+ * that have something new. Consuming a frame of a ring has three steps: callback, free the slot,
+ * advance the tail. If a receiver dies between them, its successor sees a free or newer slot under
+ * the old entry and skips the entry.
  *
- * Waiting, and what wakes it:
- * - a receiver without frames makes `sleep` odd, fences, looks again; a sender publishes, fences,
- *   looks at `sleep`. One of the two sees the other. The sender writes to the FIFO first and then
- *   makes `sleep` even with a compare-and-swap, and who takes the byte out gives it another value.
- *   So a sender that dies between the two, or comes back late, takes nobody's wake-up away. The
- *   sender's fence waits for each line that it wrote, so frames with WIRE_MORE share one.
- * - a receiver that has looked at a ring in vain for long takes its sender out of `senders`,
- * fences, looks once more; a sender publishes, fences (the same fence), and puts itself back if it
- * is not there.
- * - a sender without credit adds itself to the receiver's `waiters`, fences, tries again; the
- *   receiver frees slots, fences (at the next poll or flush, for the fence waits for those stores;
- *   it is that for what it sent itself, if there is one), looks at `waiters`, adds itself to the
- *   `credits` of each and wakes it if it sleeps. Should the receiver be dead, or die over this, the
- *   sender's own timer (SHM_RECHECK_MS, in wire_fd() and looked at by wire_poll()) makes it look: a
- *   dead receiver is detached, and its addresses are unknown from then on.
- * - a transport whose answer does not come asks shm_tx_is_paused(). A receiver that has not settled
- *   what was sent to it, and lives, is stopped or has no processor: it is waited for, without a
- *   limit. The kernel says whether it lives, so one that is killed is not.
- * - who wants to know of ends (ends.c) is woken by a watch of the segment's file.
- * - slots that dead senders had reserved: a receiver that somebody waits for frees them, but for
- *   those of a sender of whom published frames wait.
+ * Waiting, and what wakes the waiter:
+ * - A receiver without frames makes `sleep` odd, fences, and looks again; a sender publishes,
+ * fences, and reads `sleep`. One of the two sees the other. The sender writes to the FIFO first and
+ * then makes `sleep` even with a compare-and-swap; the receiver that takes the byte out gives
+ * `sleep` another value. So a sender that dies between the two steps, or resumes late, does not
+ * cancel another wake-up. The sender's fence waits for each cache line that it wrote, so frames
+ * with WIRE_MORE share one fence.
+ * - A receiver that has found a ring empty for long takes its sender out of `senders`, fences, and
+ *   looks once more; a sender publishes, fences (the same fence), and puts itself back if it is not
+ *   in the set.
+ * - A sender without credit adds itself to the receiver's `waiters`, fences, and tries again. The
+ *   receiver frees slots, fences, looks at `waiters`, adds itself to the `credits` of each waiter
+ * and wakes the waiter if it sleeps. (The receiver fences at the next poll or flush, because a
+ * fence waits for these stores; if it has sent frames itself, their fence serves.) If the receiver
+ * is dead, or dies during this, the sender's own timer (SHM_RECHECK_MS, in wire_fd() and checked by
+ *   wire_poll()) makes it check: a dead receiver is detached, and its addresses are then unknown.
+ * - A transport whose answer does not come calls shm_tx_is_paused(). A receiver that lives but has
+ *   not settled what was sent to it is stopped or has no processor: the sender waits for it without
+ * a limit. The kernel tells whether it lives, so nobody waits for a killed receiver.
+ * - A port that watches for the ends of others (ends.c) is woken by a watch of the segment's file.
+ * - Slots that dead senders had reserved: if a sender waits for a receiver's credit, the receiver
+ *   frees these slots, unless published frames of that dead sender still wait.
  */
 #include "wire/shm/shm.h"
 #include "wire/cancel.h"
@@ -47,12 +48,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How often one wire_poll() looks whether more has come; then the owner's main loop has its turn
- * first. */
+/* How many rounds one wire_poll() takes frames that have come meanwhile; then the owner's main loop
+ * runs first. */
 #define MAX_ROUNDS 16
 
-/* Senders that are given credit at a time: each may be asleep, and that three system calls. Those
- * that have it send, and so bring the next ones their turn. */
+/* Senders that are given credit at a time: each may be asleep, and waking one takes three system
+ * calls. Senders with credit send, and the frames that they send bring the next ones their turn. */
 #define WAKES_PER_ROUND 32
 
 static uint64_t shm_now_ms(void)
@@ -65,8 +66,8 @@ static uint64_t shm_now_ms(void)
 
 /* ---- waking ---- */
 
-/* A descriptor of a member's FIFO, or -1. Those of many members that are woken now and then share
- * the few that are kept. */
+/* A descriptor of a member's FIFO, or -1. A few descriptors are kept open; members whose ids fall
+ * on the same entry replace each other. */
 static int shm_wake_fd(struct shm_port *sp, unsigned id, uint32_t gen)
 {
     struct shm_wake *w = &sp->wake[id % SHM_WAKE_FDS];
@@ -80,7 +81,7 @@ static int shm_wake_fd(struct shm_port *sp, unsigned id, uint32_t gen)
     return w->fd;
 }
 
-/* sleep: what the member's word said when it was seen to sleep. */
+/* sleep: the value of the member's word when it was seen to sleep. */
 static __attribute__((noinline)) void shm_wake_sleeper(struct shm_port *sp, unsigned id,
                                                        uint32_t sleep)
 {
@@ -89,7 +90,7 @@ static __attribute__((noinline)) void shm_wake_sleeper(struct shm_port *sp, unsi
 
     if (fd >= 0) {
         sp->stats.wakeups++;
-        /* A full FIFO is as good as written to: its reader has not looked yet. */
+        /* A full FIFO is as good as a written one: its reader has not looked yet. */
         if (write(fd, "", 1) == 1 || errno == EAGAIN) {
             atomic_compare_exchange_strong(&m->sleep, &sleep, sleep + 1);
         }
@@ -112,7 +113,7 @@ void shm_wake(struct shm_port *sp, unsigned id)
     shm_wake_fenced(sp, id);
 }
 
-/* Tells the waiters of one word, among those in mask; returns how many. */
+/* Gives credit to up to `most` waiters in one word, among those in mask. Returns how many. */
 static unsigned shm_wake_word(struct shm_port *sp, unsigned id, unsigned word, uint64_t mask,
                               unsigned most)
 {
@@ -133,7 +134,7 @@ static unsigned shm_wake_word(struct shm_port *sp, unsigned id, unsigned word, u
     return n;
 }
 
-/* Takes the waiters in turn, beginning after the one that was told last. */
+/* Takes the waiters in turn, beginning after the one that was given credit last. */
 static __attribute__((noinline)) void shm_wake_some_waiters(struct shm_port *sp, unsigned id,
                                                             unsigned most)
 {
@@ -209,8 +210,9 @@ static void shm_disarm(struct shm_port *sp)
     }
 }
 
-/* Whoever wrote the byte that was just taken may make `sleep` even only now, or later. By then it
- * must have another value: a wake-up that has been taken does not count for the next sleep. */
+/* The sender that wrote the byte which was just taken may make `sleep` even only now, or later. By
+ * then `sleep` must have another value: a wake-up that has been taken must not count for the next
+ * sleep. */
 static void shm_renew_sleep(struct shm_port *sp)
 {
     uint32_t sleep = atomic_load(&sp->self->sleep);
@@ -224,7 +226,7 @@ static void shm_renew_sleep(struct shm_port *sp)
 static void shm_self_wake(struct shm_port *sp)
 {
     int state = cancel_disable();
-    /* Full is as good. */
+    /* a full FIFO is as good */
     ssize_t n = write(sp->seg.wake_fd, "", 1);
 
     (void)n;
@@ -255,7 +257,7 @@ static unsigned shm_poll(struct wire_port *port, unsigned max)
     sp->credit_short |= shm_set_any(&sp->self->waiters); /* before they are given credit */
     shm_give_credits(sp, false);
     if (shm_anything_waits(sp)) {
-        shm_disarm(sp); /* senders need not wake a port that is at work */
+        shm_disarm(sp); /* senders need not wake a port that is working */
     }
     for (int round = 0; round < MAX_ROUNDS; round++) {
         shm_tx_check_blocked(sp);
@@ -305,7 +307,7 @@ static void shm_fd_event(struct wire_port *port)
     uint64_t expired;
     char bytes[256];
 
-    /* What is left, because somebody goes on writing, is for the next call. */
+    /* If somebody goes on writing, the rest is left for the next call. */
     for (int i = 0; i < 16 && read(sp->seg.wake_fd, bytes, sizeof(bytes)) == sizeof(bytes); i++) {
     }
     shm_renew_sleep(sp);
@@ -367,7 +369,7 @@ static void shm_close(struct wire_port *port)
 
     shm_tx_cancel(sp);
     shm_tx_flush(port);
-    /* Whoever waits for this member finds out at its next try that it has gone. */
+    /* Senders that wait for this member find at their next try that it has left. */
     shm_segment_detach(&sp->seg);
     shm_wake_waiters(sp, sp->seg.id, SHM_MEMBERS);
     shm_segment_leave(&sp->seg);
@@ -441,7 +443,7 @@ struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
         return NULL;
     }
     shm_rx_begin(sp);
-    shm_self_wake(sp); /* there may be frames that an earlier member did not take */
+    shm_self_wake(sp); /* an earlier member with this id may have left frames */
     return &sp->port;
 }
 

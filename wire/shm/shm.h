@@ -9,10 +9,11 @@
 
 #include <glib.h>
 
-/* Joins the segment whose file is path. own_only: the file must be this user's. */
+/* Joins the segment whose file is path. own_only: fails if the file belongs to another user. */
 struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err);
 
-/* Removes what killed processes left: segments in dir whose names begin with prefix. */
+/* Removes the segments in dir that killed processes left behind and whose names begin with
+ * prefix. */
 void wire_shm_sweep(const char *dir, const char *prefix);
 
 #endif

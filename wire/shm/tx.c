@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sending on a shared-memory segment: which member owns an address, and a slot in its region.
+ * Sending on a shared-memory segment: finds the member that owns an address, and takes a slot in
+ * its region.
  */
 #include "wire/bytes.h"
 #include "wire/shm/fdb.h"
@@ -8,14 +9,14 @@
 
 #include <string.h>
 
-/* So many on the way before the sender looks at the tail: the tail's cache line is the
- * receiver's, and slots not needed again yet stay out of this CPU's cache. */
+/* The sender reads the tail only with this many frames on the way. The tail's cache line is the
+ * receiver's, and slots that are not needed again yet stay out of this CPU's cache. */
 #define REFRESH_INFLIGHT 16
 
-/* How often a sender adds memory for slots before it takes a receiver to give no credit. */
+/* How often a sender adds memory for slots before it takes the receiver to have no credit. */
 #define ADD_TRIES 8
 
-/* The longest frame whose lines are asked for before it is written. */
+/* The longest frame whose cache lines are prefetched before it is written. */
 #define PREFETCH_FRAME 2048
 
 static uint64_t shm_tx_mac_at(const uint8_t *p)
@@ -30,7 +31,7 @@ static bool shm_tx_is_group(uint64_t mac)
 
 /* ---- addresses ---- */
 
-/* The member to which frames to an address go, or SHM_NOBODY: to all. */
+/* The member that frames to an address go to. SHM_NOBODY: they go to all. */
 static unsigned shm_tx_member_of(struct shm_port *sp, uint64_t mac)
 {
     uint64_t fdb_gen = atomic_load_explicit(&sp->seg.header->fdb_gen, memory_order_acquire);
@@ -73,7 +74,7 @@ static void shm_tx_learn(struct shm_port *sp, uint64_t mac)
 
 /* ---- rings ---- */
 
-/* Gets a ring to this member. False: no memory. */
+/* Makes a ring to this member. False: no memory. */
 static bool shm_tx_open_ring(struct shm_port *sp, unsigned id)
 {
     struct shm_region *region = shm_segment_region(&sp->seg, id);
@@ -82,7 +83,7 @@ static bool shm_tx_open_ring(struct shm_port *sp, unsigned id)
         return false;
     }
     sp->peer[id]->region = region;
-    /* Whatever an earlier member of this id had come to say. */
+    /* Done whether or not an earlier member with this id has announced itself. */
     shm_set_add(&shm_member_at(sp, id)->senders, sp->seg.id);
     return true;
 }
@@ -95,7 +96,7 @@ static struct shm_peer *shm_tx_peer_at(struct shm_port *sp, unsigned id)
     return sp->peer[id];
 }
 
-/* Receivers share the credit classes that a client is told of. */
+/* The bit of the credit class that a receiver belongs to. */
 static uint64_t shm_credit_class_bit(unsigned id)
 {
     return 1ull << id % WIRE_CREDIT_CLASSES;
@@ -126,14 +127,14 @@ static void shm_tx_unblock(struct shm_port *sp, unsigned id)
 
 /* ---- sending ---- */
 
-/* Takes over how far the receiver has come; the slots of what it consumed are spare. */
+/* Reads how far the receiver has come. The slots of the frames that it consumed become spare. */
 static void shm_tx_refresh_tail(struct shm_port *sp, struct shm_peer *p)
 {
     uint64_t tail = atomic_load_explicit(&p->region->ends[sp->seg.id].tail, memory_order_acquire);
     uint32_t consumed = shm_tail_pos(tail, sp->seg.gen);
 
     if (tail >> 32 != sp->seg.gen || consumed - p->tx_tail > p->tx_head - p->tx_tail) {
-        return; /* of an earlier generation, or made up */
+        return; /* of an earlier generation, or forged */
     }
     for (; p->tx_tail != consumed; p->tx_tail++) {
         if (p->spares < SHM_SLOTS) {
@@ -150,8 +151,9 @@ static bool shm_tx_take(struct shm_port *sp, struct shm_slot *slot)
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-/* Asks for a cache line to write to. x86 has an instruction for that, which processors without it
- * pass over; compilers do not use it for __builtin_prefetch() unless told that it is there. */
+/* Prefetches a cache line for writing. x86 has an instruction for that, which processors without
+ * it ignore. Compilers do not use it for __builtin_prefetch() unless told that the processor has
+ * it. */
 static void shm_tx_prefetch_to_write(const void *line)
 {
 #ifdef __x86_64__
@@ -161,7 +163,8 @@ static void shm_tx_prefetch_to_write(const void *line)
 #endif
 }
 
-/* The receiver's CPU has the slot that is used next: it may come while this frame is built. */
+/* Prefetches the slot that is used next while this frame is built: its lines are in the cache of
+ * the receiver's CPU. */
 static void shm_tx_prefetch_spare(const struct shm_peer *p)
 {
     const struct shm_slot *slot;
@@ -174,9 +177,9 @@ static void shm_tx_prefetch_spare(const struct shm_peer *p)
     }
 }
 
-/* The rest of a slot that is used now: a frame that is written line by line as they come takes as
- * long as their ways one after another. A longer one that the client writes past its caches needs
- * none of them (far, in wire/port.h). */
+/* Prefetches the rest of the slot that is used now: without that, each line is fetched when it is
+ * written, one after another. A longer frame that the client writes past its caches needs none of
+ * these lines (far, in wire/port.h). */
 static void shm_tx_prefetch_frame(const struct shm_slot *slot, size_t len)
 {
     size_t end = offsetof(struct shm_slot, frame) + len;
@@ -189,8 +192,8 @@ static void shm_tx_prefetch_frame(const struct shm_slot *slot, size_t len)
     }
 }
 
-/* Takes a slot that has memory, or SHM_SLOTS. Senders begin at different places so as not to meet.
- */
+/* Takes a free slot that has memory. SHM_SLOTS: there is none. Senders begin at different places,
+ * so that they do not compete for the same slots. */
 static unsigned shm_tx_search_slot(struct shm_port *sp, unsigned id)
 {
     struct shm_region *region = sp->peer[id]->region;
@@ -210,7 +213,7 @@ static unsigned shm_tx_search_slot(struct shm_port *sp, unsigned id)
     return SHM_SLOTS;
 }
 
-/* Takes a slot in a member's region: its number, or SHM_SLOTS if there is no credit. */
+/* Takes a slot in a member's region and returns its number. SHM_SLOTS: no credit. */
 static unsigned shm_tx_take_slot(struct shm_port *sp, unsigned id)
 {
     struct shm_peer *p = shm_tx_peer_at(sp, id);
@@ -225,7 +228,7 @@ static unsigned shm_tx_take_slot(struct shm_port *sp, unsigned id)
     if (p->tx_head - p->tx_tail >= SHM_RING) {
         return SHM_SLOTS;
     }
-    /* The slot used last is the one most likely in this CPU's cache. */
+    /* The slot that was used last is most likely in this CPU's cache. */
     while (p->spares) {
         unsigned i = p->spare[--p->spares];
 
@@ -236,7 +239,8 @@ static unsigned shm_tx_take_slot(struct shm_port *sp, unsigned id)
             return i;
         }
     }
-    /* Others may take what was added; a few times, for what says that it was is everybody's. */
+    /* Other senders may take the slots that were added, so this is tried a few times. It is bounded
+     * because every member can write the bitmap of chunks. */
     slot = shm_tx_search_slot(sp, id);
     for (unsigned i = 0; i < ADD_TRIES && slot == SHM_SLOTS; i++) {
         if (!shm_segment_add_chunk(&sp->seg, id)) {
@@ -247,7 +251,8 @@ static unsigned shm_tx_take_slot(struct shm_port *sp, unsigned id)
     return slot;
 }
 
-/* The same for a frame that must not be lost: without credit, this port will be told. */
+/* The same for a frame that must not be lost: without credit, this port is told when there is
+ * some. */
 static unsigned shm_tx_take_slot_or_wait(struct shm_port *sp, unsigned id)
 {
     struct shm_set *waiters = &shm_member_at(sp, id)->waiters;
@@ -270,7 +275,7 @@ static unsigned shm_tx_take_slot_or_wait(struct shm_port *sp, unsigned id)
     shm_tx_block(sp, id);
     sp->stats.tx_blocked++;
     shm_arm_timer(sp);
-    shm_wake(sp, id); /* to free what dead senders hold */
+    shm_wake(sp, id); /* so that it frees what dead senders hold */
     return SHM_SLOTS;
 }
 
@@ -285,7 +290,7 @@ static void shm_tx_give_back(struct shm_port *sp, unsigned id, unsigned slot)
     shm_wake_waiters(sp, id, 1);
 }
 
-/* True: there has been a fence. */
+/* Wakes wake_id if that is due. True: there has been a fence. */
 static bool shm_tx_wake_due(struct shm_port *sp)
 {
     struct shm_set *senders;
@@ -311,7 +316,8 @@ void shm_tx_flush(struct wire_port *port)
     shm_rx_settle(sp);
 }
 
-/* After publishing to id: wakes it now if it is seen to sleep, or if nothing more comes. */
+/* To be called after publishing to id. Wakes id now if it is seen to sleep, or if no more frames
+ * follow. */
 static void shm_tx_wake_soon(struct shm_port *sp, unsigned id, bool more)
 {
     if (sp->wake_id != id) {
@@ -341,7 +347,7 @@ static void shm_tx_publish(struct shm_port *sp, unsigned id, unsigned num, size_
     shm_tx_wake_soon(sp, id, flags & WIRE_MORE);
 }
 
-/* Copies the frame in stage. */
+/* Copies the frame in stage to a slot and publishes it. */
 static void shm_tx_copy_to(struct shm_port *sp, unsigned id, unsigned slot, size_t len)
 {
     memcpy(sp->peer[id]->region->slot[slot].frame, sp->stage, len);
@@ -355,7 +361,7 @@ static void shm_tx_detach_if_dead(struct shm_port *sp, unsigned id)
     }
 }
 
-/* Of the others that are attached, the first one from id on; or SHM_MEMBERS. */
+/* The first attached member other than this one, from id on. SHM_MEMBERS: none. */
 static unsigned shm_tx_next_other(struct shm_port *sp, unsigned id)
 {
     struct shm_set *present = &sp->seg.header->present;
@@ -378,7 +384,7 @@ static unsigned shm_tx_next_other(struct shm_port *sp, unsigned id)
     return SHM_MEMBERS;
 }
 
-/* The frame in stage goes to this member's log, and all others are told. */
+/* Writes the frame in stage to this member's log and tells all other members. */
 static void shm_tx_flood(struct shm_port *sp, size_t len)
 {
     unsigned first = shm_tx_next_other(sp, 0);
@@ -397,7 +403,7 @@ static void shm_tx_flood(struct shm_port *sp, size_t len)
     }
 }
 
-/* Sends the frame in stage. False: it has to wait. */
+/* Sends the frame in stage. False: it has to wait for credit. */
 static bool shm_tx_send_staged(struct shm_port *sp, size_t len)
 {
     unsigned id = shm_tx_member_of(sp, shm_tx_mac_at(sp->stage));
@@ -519,8 +525,8 @@ void shm_tx_commit(struct wire_port *port, size_t len, unsigned flags)
     }
 }
 
-/* Positions published to id of which it has not said, at the end of a turn, that it has taken them;
- * of those up to pos. */
+/* The number of frames to id, published before position pos, that id has not settled: id settles
+ * them at the end of the turn in which it took them. */
 static uint32_t shm_tx_unsettled_before(struct shm_port *sp, unsigned id, uint32_t pos)
 {
     const struct shm_peer *p = sp->peer[id];
@@ -551,12 +557,12 @@ bool shm_tx_is_paused(struct wire_port *port, const uint8_t dmac[6], struct wire
     shm_rx_meet(sp, id);
     rx_pos = sp->source[id].pos;
     if (!pause->receiver) {
-        /* What waits here are at most as many frames as a ring has. */
+        /* At most as many frames as a ring holds wait here. */
         *pause = (struct wire_pause){receiver, sp->peer[id] ? sp->peer[id]->tx_head : 0,
                                      rx_pos + SHM_RING};
     }
     if (pause->receiver != receiver) {
-        return false; /* what was sent went to another one of this id */
+        return false; /* the frames went to another member with this id */
     }
     return shm_tx_unsettled_before(sp, id, pause->tx) ||
            ((int32_t)(pause->rx - rx_pos) > 0 && shm_rx_waits_from(sp, id));
@@ -570,7 +576,7 @@ bool shm_tx_knows(struct wire_port *port, const uint8_t mac[6])
     return id != SHM_NOBODY && id != sp->seg.id && shm_segment_alive(&sp->seg, id);
 }
 
-/* Lets what waits for a receiver that gives credit again try. */
+/* Unblocks the receivers that give credit again. */
 static void shm_tx_take_credits(struct shm_port *sp)
 {
     struct shm_set *credits = &sp->self->credits;
