@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The device and soft-RoCE side by side in one pair of guests (scripts/bench)."""
+"""Compares the device with soft-RoCE in one pair of guests (scripts/bench)."""
 import argparse
 import pathlib
 import re
@@ -10,8 +10,8 @@ import tempfile
 import vmlib
 from lab import Lab
 
-# Program and arguments; column of perftest's last line; unit; whether more is better. A run lasts
-# by time where bandwidth is measured: so both get the same.
+# Each row: program and arguments; column of perftest's last line; unit; whether more is better.
+# Where bandwidth is measured, a run lasts a fixed time, so both get the same time.
 BANDWIDTH, LATENCY, RATE = (3, "MiB/s", True), (4, "us", False), (4, "Mmsg/s", True)
 CASES = [
     ("ib_write_bw -s 65536 -D 2", BANDWIDTH),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""All to all with small messages, over RC and over DC (scripts/bench alltoall).
+"""Measures small messages from all to all, over RC and over DC (scripts/bench alltoall).
 
-Many processes with a device each on one wire, with no VM; tests/programs/alltoall looks at every byte.
-RC has a queue pair for each pair of processes, DC a target and a few initiators a process. The two
-run in turn; prints the medians, and RC's figure as a multiple of DC's. Exit status 0: each run was
-right; 77: the program is not built.
+Many processes with a device each share one wire, with no VM. tests/programs/alltoall checks every
+byte. RC has a queue pair for each pair of processes; DC has a target and a few initiators in each
+process. The two run in turn. Prints the medians, and RC's figure as a multiple of DC's. Exit status
+0: each run was right; 77: the program is not built.
 """
 import argparse
 import os
@@ -19,7 +19,7 @@ SKIPPED = 77
 PATIENCE = 900  # seconds
 LINE = re.compile(r"(\d+) QPs each, (\d+) in all, ([\d.]+) MB each, .* in ([\d.]+) s \((\d+) messages/s\), "
                   r"([\d.]+) s from start to end")
-# What the program's line says, in its order.
+# The values in the program's line, in its order.
 COLUMNS = ("QPs of a process", "QPs in all", "MB resident, a process", "seconds of the rounds",
            "messages a second", "seconds from start to end")
 

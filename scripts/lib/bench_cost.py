@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Instructions that a message costs, both HCAs and the program together (scripts/bench cost).
+"""Counts the instructions that a message costs (scripts/bench cost).
 
-Runs tests/programs/one_thread.c on one processor with no VM, counts its instructions outside the kernel, and
-takes the least of some runs less what an empty one takes. Unlike times, these figures hardly move with the
-machine's load: only polls that find nothing add to them. With --vs another build is counted in turn with it.
+Runs tests/programs/one_thread.c on one processor with no VM, and counts its instructions outside
+the kernel, in both HCAs and the program together. Takes the least of some runs, minus the cost of
+an empty run. Unlike times, these figures hardly depend on the machine's load: only polls that find
+nothing add to them. With --vs, another build is counted in turn with this one.
 
-The processor counts them by `perf stat`. Where it does not (in many virtual machines), valgrind does, from a
-tenth of the messages: its figures are a little higher, for the first messages count ten times as much, and stand
-beside each other only. Exit status 77 if there is neither (packages linux-perf, valgrind).
+`perf stat` counts them on the processor. Where the processor does not count (in many virtual
+machines), valgrind counts a tenth of the messages. Its figures are a little higher, because the
+first messages weigh ten times as much; compare them only with other figures from valgrind. Exit
+status 77 if neither is installed (packages linux-perf, valgrind).
 """
 import argparse
 import os
@@ -20,13 +22,13 @@ import sys
 from tries import SKIPPED
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# one_thread's arguments: operation, bytes, how many, outstanding.
+# one_thread's arguments: operation, bytes, number of messages, number outstanding.
 CASES = ["write 64 200000 64", "send 64 200000 64", "send 64 50000 1", "read 64 100000 16",
          "add 8 100000 16", "write 65536 5000 4", "read 65536 5000 4"]
 
 
 def run(build, command):
-    """Its standard error, from one processor."""
+    """Runs the command on one processor; returns its standard error."""
     done = subprocess.run(
         ["taskset", "-c", str(min(os.sched_getaffinity(0))), *command[0], ROOT / "scripts/hcasim", "run",
          "--build", build, "--devices", "2", "--wire", f"cost-{os.getpid()}", "--", *command[1]],
@@ -37,7 +39,8 @@ def run(build, command):
 
 
 def count_by_perf(program, build, arguments):
-    """Of all threads, outside the kernel; None: this processor does not count them."""
+    """Counts all threads, outside the kernel. Returns None if this processor does not count
+    instructions."""
     said = run(build, (["perf", "stat", "-x,", "-e", "instructions:u"], [program, *arguments]))
     counted = re.search(r"^(\d+),,instructions", said, re.M)
     return int(counted[1]) if counted else None
@@ -49,14 +52,15 @@ def count_by_valgrind(program, build, arguments):
 
 
 def counter(program, build):
-    """The function that counts, and by what the numbers of messages are divided for it; None: there is none."""
+    """Returns the function that counts, and the divisor of the numbers of messages for it; None if
+    nothing here can count."""
     if shutil.which("perf") and count_by_perf(program, build, ["write", "64", "0", "1"]) is not None:
         return count_by_perf, 1
     return (count_by_valgrind, 10) if shutil.which("valgrind") else None
 
 
 def cost(counting, program, build, case):
-    """Instructions for one message."""
+    """Returns the instructions for one message."""
     instructions, fewer = counting
     operation, size, count, outstanding = case.split()
     few, many = (instructions(program, build, [operation, size, str(n), outstanding])

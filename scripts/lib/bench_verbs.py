@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Verbs without a VM beside UCX over TCP and over shared memory (scripts/bench verbs).
+"""Compares verbs without a VM with UCX over TCP and over shared memory (scripts/bench verbs).
 
-Two processes on two processors, each program on each transport in turn. perftest's 64 KiB WRITE
-stands beside UCX's put, SEND beside its tagged send, and small WRITEs beside small puts.
+Two processes run on two processors, each program on each transport in turn. perftest's 64 KiB WRITE
+is compared with UCX's put, SEND with its tagged send, and small WRITEs with small puts.
 
-A virtual machine's processors may share a cache now and be far from each other a second later, which
-makes whatever two of them do together slower. So the way of a cache line between them is measured
-before and after each round, and rounds with far ones have a line of their own.
+A virtual machine's processors may share a cache now and be far from each other a second later. Then
+everything that two of them do together is slower. Therefore the time that a cache line takes
+between them is measured before and after each round, and rounds with far processors have a line of
+their own.
 
-Exit status 0 although a target is missed (the machine may be busy); 1 if a program fails; 77 if the
+Exit status 0 even if a target is missed (the machine may be busy); 1 if a program fails; 77 if the
 programs are not installed.
 """
 import argparse
@@ -29,15 +30,17 @@ from tries import SKIPPED  # noqa: E402
 PROGRAMS = ("ib_write_bw", "ib_send_lat", "ibv_rc_pingpong", "ibv_asyncwatch", "ucx_perftest")
 UCX = {
     "tcp": {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"},
-    # Shared memory between buffers that a program allocates as it likes; that is all verbs know.
+    # Shared memory between buffers that a program allocates as it likes; verbs know only such
+    # buffers.
     "shm": {"UCX_TLS": "posix", "UCX_ALLOC_PRIO": "heap"},
-    # Buffers within the shared segment itself, where ucx_perftest has them if it may: a put is one
-    # memcpy() that no other processor takes part in.
+    # Buffers within the shared segment itself, where ucx_perftest puts them if it may: a put is one
+    # memcpy() in which no other processor takes part.
     "shm-seg": {"UCX_TLS": "posix"},
 }
 # Title; perftest's command and column; ucx_perftest's command and column from the right (of its
 # final line: percentile, average, overall of overhead, bandwidth, rate); factor to the unit; unit;
-# more is better; aims, as alternatives: each is the least ratio to sides, HCASIM the figure itself.
+# whether more is better; aims. The aims are alternatives: each is the least ratio to each of some
+# sides, or for HCASIM the figure itself.
 HCASIM = "hcasim"
 CASES = [
     ("64 KiB WRITE", "ib_write_bw -s 65536 -n 5000", 3,
@@ -52,10 +55,10 @@ CASES = [
 START_TO_EXIT = 0.2  # seconds
 RESIDENT = 10        # MB
 QPS, THREADS = 8, (1, 2, 4, 8)  # tests/programs/many_qps
-MESSAGES = 200000               # of each QP
+MESSAGES = 200000               # the number of messages of each QP
 
 
-FAR_NS = 200  # there and back of a cache line; a common cache takes a quarter of that, or less
+FAR_NS = 200  # the time of a cache line there and back; with a common cache it takes a quarter of that, or less
 
 
 def is_far(hosts):
@@ -65,8 +68,8 @@ def is_far(hosts):
 
 
 def rounds_of(hosts, rounds, sides):
-    """What each side's measure() says in each of so many rounds, as (title, medians of the sides): of those in which
-    the processors were near, and of the others."""
+    """Calls each side's measure() in each of so many rounds. Yields (title, medians of the sides),
+    first for the rounds in which the processors were near, then for the others."""
     near, far = [], []
     was_far = is_far(hosts)
     for _ in range(rounds):
@@ -88,7 +91,7 @@ def perftest(hosts, command, column):
 
 
 def ucx(hosts, side, command, column):
-    """As perftest's; the port is that of the programs' own talk."""
+    """Like perftest(). The port is for the programs' own exchange of parameters."""
     port = free_port()
     program = ["ucx_perftest", "-p", str(port), *command.split(), "-f"]
     environment = {**os.environ, **UCX[side], "UCX_WARN_UNUSED_ENV_VARS": "n"}
@@ -113,7 +116,7 @@ def ucx(hosts, side, command, column):
 
 
 def start_to_exit(hosts):
-    """Seconds that the client of a pingpong is there, `hcasim run` included."""
+    """Returns the seconds from start to exit of a pingpong's client, `hcasim run` included."""
     port = str(free_port())
     command = ["ibv_rc_pingpong", "-d", "mlx5_0", "-g", "1", "-p", port]
     server = hosts.start(*command)
@@ -127,9 +130,9 @@ def start_to_exit(hosts):
 
 
 def resident(hosts):
-    """MB of a process that has the device open and waits for its events."""
+    """Returns the MB of a process that has the device open and waits for its events."""
     idle = hosts.start("ibv_asyncwatch", "-d", "mlx5_0")
-    idle.stdout.readline()  # it says when it waits
+    idle.stdout.readline()  # it prints a line when it waits
     status = pathlib.Path(f"/proc/{idle.pid}/status").read_text()
     idle.kill()
     idle.communicate()
@@ -137,13 +140,13 @@ def resident(hosts):
 
 
 def rate_of_threads(hosts, threads):
-    """Million messages a second of all QPs together, dealt to so many threads."""
+    """Returns million messages a second of all QPs together, divided among so many threads."""
     text = hosts.run(str(hosts.build / "tests/programs/many_qps"), "1", *map(str, (QPS, threads, MESSAGES)))
     return float(re.search(r": ([\d.]+) Mmsg/s", text)[1])
 
 
 def compare_threads(hosts, rounds):
-    """Each number of threads beside one."""
+    """Compares each number of threads with one thread."""
     sides = {threads: lambda threads=threads: rate_of_threads(hosts, threads) for threads in THREADS}
     for kind, medians in rounds_of(hosts, rounds, sides):
         line = ", ".join(f"{threads}: {median:.3g}" for threads, median in medians.items())
@@ -153,7 +156,7 @@ def compare_threads(hosts, rounds):
 
 
 def misses(aims, ours, ratios, more_is_better):
-    """What is said if no alternative is met."""
+    """Returns a text if no alternative is met."""
     def met(side, least):
         if side == HCASIM:
             return ours >= least if more_is_better else ours <= least

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is wrong with a captured file of frames.
+"""Finds what is wrong with a captured file of frames.
 
-Two judges that share nothing with the device: tshark, which dissects every frame, and an ICRC
-computed here (tshark shows the ICRC but does not verify it), after IBTA volume 1 annex A17: CRC-32
-over the packet behind eight bytes of ones, fields that routers change taken as ones.
+Two judges check it that share no code with the device: tshark, which dissects every frame, and an
+ICRC computed here (tshark shows the ICRC but does not verify it). The ICRC follows IBTA volume 1
+annex A17: CRC-32 over the packet behind eight bytes of ones, with the fields that routers change
+taken as ones.
 """
 import collections
 import mmap
@@ -12,18 +13,18 @@ import subprocess
 import zlib
 
 ROCE_PORT = 4791
-PROGRAMS_PORT = 1  # the source of datagrams that a test itself sends to that port: they are no RoCE packets
+PROGRAMS_PORT = 1  # the source port of datagrams that a test itself sends to the RoCE port: they are no RoCE packets
 ETHERNET = 1  # the link type, of pcap and pcapng alike
 # IBTA 9.2.1: the upper three bits of an opcode name the transport.
 TRANSPORTS = {0x00: "RC", 0x20: "UC", 0x40: "DC", 0x60: "UD", 0x80: "CNP", 0xa0: "XRC"}
 EXTENDED = {0xc0: 0x00, 0xc8: 0xa0, 0xd0: 0x40}  # first opcodes of extended atomics (docs/adr/0011)
-# tshark 4.0 takes DC for the reliable datagram, whose headers are others, and knows none of a
-# manufacturer's opcodes: of such packets it is asked for nothing.
+# tshark 4.0 takes DC for the reliable datagram, which has other headers, and knows no
+# manufacturer's opcodes. Therefore it is not asked about such packets.
 NOT_DISSECTED = "infiniband.bth.opcode in {64 .. 95, 192 .. 223}"
 
 
 def frames(path):
-    """The frames of a pcap or pcapng file."""
+    """Yields the frames of a pcap or pcapng file."""
     return (frame for _, _, frame in timed_frames(path))
 
 
@@ -90,7 +91,7 @@ def whole(path, data, at, kept, length):
 
 
 def roce(frame):
-    """The parts of a RoCEv2 frame, (IP header, UDP header, what follows), or None."""
+    """Returns the parts of a RoCEv2 frame, (IP header, UDP header, the bytes after it), or None."""
     at = 14
     kind, = struct.unpack_from(">H", frame, 12)
     while kind in (0x8100, 0x88a8):
@@ -141,16 +142,16 @@ def wrong_icrcs(path):
 
 
 def notices_a_flipped_bit(path):
-    """Whether the first RoCEv2 packet's ICRC stops being right when one payload bit changes: a
-    check that cannot fail would say nothing."""
+    """Returns whether the first RoCEv2 packet's ICRC becomes wrong when one payload bit changes: a
+    check that cannot fail would prove nothing."""
     ip, udp, ib = next(parts for parts in map(roce, frames(path)) if parts)
     spoilt = ib[:12] + bytes([ib[12] ^ 1]) + ib[13:-4] if len(ib) > 16 else b"\x01" + ib[1:-4]
     return icrc(ip, udp, spoilt) != struct.unpack("<I", ib[-4:])[0]
 
 
 def payload_guessers():
-    """The protocols that tshark tries on a payload by looking at it. What a test program writes
-    looks like anything at times."""
+    """Returns the protocols that tshark guesses from a payload. A test program's bytes may look
+    like any protocol."""
     parents = ("infiniband.payload", "tcp", "udp")
     rows = subprocess.run(["tshark", "-G", "heuristic-decodes"], capture_output=True, text=True,
                           timeout=60, check=True).stdout.splitlines()
@@ -159,9 +160,9 @@ def payload_guessers():
 
 
 def tshark_complaints(path, checksums=True):
-    """tshark's lines about frames that are malformed or that it finds an error in. checksums: IP,
-    UDP and TCP checksums count (not where a virtio NIC leaves them out). A UDP checksum of zero is
-    what annex A17 asks for, over IPv6 as well."""
+    """Returns tshark's lines about frames that are malformed or that it finds an error in.
+    checksums: IP, UDP and TCP checksums count (not where a virtio NIC leaves them out). A UDP
+    checksum of zero is what annex A17 requires, over IPv6 as well."""
     verify = str(checksums).upper()
     command = ["tshark", "-n", "-r", path, "-o", f"ip.check_checksum:{verify}",
                "-o", f"udp.check_checksum:{verify}", "-o", f"tcp.check_checksum:{verify}",

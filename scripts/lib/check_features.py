@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Looks whether the tests exist that docs/features.md names.
+"""Checks that the tests that docs/features.md names exist.
 
-A row says works, part or no; the first two name a test each at least, as `FILE: TEST`, what the tests
-assert, and the generations. In a C file TEST is a START_TEST, in a list of pyverbs one that passes, elsewhere a check's
-text. A generation is a profile's name. Prints what is wrong; exit status 0: nothing.
+A row has five cells. Its state is works, part or no. With works or part it names at least one test
+as `FILE: TEST`, what the tests assert, and the generations. In a C file TEST is a START_TEST, in a
+pyverbs list it is a test that passes, elsewhere it is the text of a check. A generation is the name
+of a profile. Prints what is wrong; exit status 0: nothing.
 """
 import pathlib
 import re
@@ -20,12 +21,12 @@ def has_test(path, name):
         return re.search(rf"START_TEST\({re.escape(name)}\)", text)
     if path.suffix == ".list":
         return re.search(rf"^{re.escape(name)}\s+pass\b", text, re.M)
-    # A statement may be written over two lines, or be made of parts.
+    # A statement may span two lines, or consist of parts.
     return name in re.sub(r'"\s*\n\s*f?"', "", text)
 
 
 def wrong_with(cells, profiles):
-    """What is not right about a row of five cells."""
+    """Yields what is wrong with a row of five cells."""
     feature, state, shown, asserted, generations = cells
     if state == "no":
         return [f"{feature}: names a test or a generation"] if shown or asserted or generations else []

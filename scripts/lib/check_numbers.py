@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Looks whether the counts in docs/*.md and README.md are what can be counted, and stand in one place.
+"""Checks that the counts in docs/*.md and README.md match what can be counted, and have only one
+place each.
 
-A count of cases, rules or places that are broken grows stale unnoticed, and two pages soon have two. So each
-kind has its page (HOMES), which the tool that counts writes; what is cheap is counted again here, and a table
-of a run must add up. Prints what is wrong; exit status 0: nothing.
+A count of cases, rules or places that are broken grows stale unnoticed, and soon two pages have two
+counts. Therefore each kind of count has its page (HOMES), which the tool that counts writes. Cheap
+counts are counted again here, and a table of a run must add up. Prints what is wrong; exit status
+0: nothing.
 """
 import pathlib
 import re
@@ -14,7 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 SCRIPTS = ROOT / "tests/conformance"
 MUTANTS, CONFORMANCE, SOFT_ROCE = "mutants.md", "conformance.md", "conformance-soft-roce.md"
-# A count of what, and the pages that may have it; the last is of one run that it names.
+# A pattern for a count, and the pages that may contain it. The last row counts the result of one
+# run, which its page names.
 HOMES = ((re.compile(r"\b\d[\d,]* (?:conformance |scripted )?cases\b"), (CONFORMANCE, SOFT_ROCE)),
          (re.compile(r"\b\d[\d,]* (?:mutants|places(?= were found|, one at a time))"), (MUTANTS,)),
          (re.compile(r"\bseeds found \d+\b|\b\d+ by (?:a seed|a script)\b"), (MUTANTS,)))
@@ -31,7 +34,8 @@ def out_of_place():
 
 
 def cases():
-    """The scripts' own: conformance.md is made of them."""
+    """Compares the count of cases in conformance.md with the scripts, from which that page is made.
+    """
     lines = [line.split() for path in SCRIPTS.glob("*.txt") for line in path.read_text().splitlines()]
     count = sum(line[:1] == ["case"] for line in lines)
     said = re.search(r"^(\d+) cases, \d+ rules\.$", (DOCS / CONFORMANCE).read_text(), re.M)
@@ -46,7 +50,7 @@ def soft_roce():
 
 
 def tables():
-    """Of mutants.md: each row adds up, and so do all rows."""
+    """Checks mutants.md: each row adds up, and so does the row "all"."""
     rows = []
     for line in (DOCS / MUTANTS).read_text().splitlines():
         cells = [cell.strip(" `") for cell in line.strip("|").split("|")] if line.startswith("|") else []

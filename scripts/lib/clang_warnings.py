@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """usage: clang_warnings.py BUILD
 
-What clang has to say about each file that BUILD compiles with another compiler: it reads the files with BUILD's
-options and writes nothing, which takes a quarter of the time of a build. Exit status 1 if it says anything, or if there are no files.
+Prints clang's warnings about each file that BUILD compiles with another compiler. clang reads the
+files with BUILD's options and writes nothing, which takes a quarter of the time of a build. Exit
+status 1 if there are warnings or no files.
 """
 import concurrent.futures
 import json
@@ -12,14 +13,14 @@ import shlex
 import subprocess
 import sys
 
-# What is about the code that the other compiler makes.
+# Options for the other compiler's generated code.
 NOT_FOR_CLANG = ("-mmemset-strategy=", "-flto", "-ffat-lto-objects", "-fdiagnostics-color")
 WITHOUT = ("-MD", "-c")
 WITH_ARGUMENT = ("-o", "-MQ", "-MF")
 
 
 def command_of(entry):
-    """clang's for one entry of compile_commands.json."""
+    """Returns clang's command for one entry of compile_commands.json."""
     words = shlex.split(entry["command"])
     kept = ["clang", "-fsyntax-only", "-Wno-unknown-warning-option"]
     rest = iter(words[next(i for i, word in enumerate(words) if word.startswith("-")):])

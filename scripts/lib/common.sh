@@ -1,17 +1,17 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-#
-# What every script here shares: where the tree is, where things are cached, how to speak. It is
-# sourced, after `set -euo pipefail`, and changes nothing on the machine.
+# What all scripts here share: the root of the tree, the cache directory, messages and help. Scripts
+# source this file after `set -euo pipefail`; it changes nothing on the machine.
 
 # A failure within $(...) is a failure.
 shopt -s inherit_errexit
 
-# The tree's root; scripts may be called from anywhere.
+# The root of the tree. Scripts may be called from anywhere.
 HCASIM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-# Everything fetched or built outside the tree; its content can be deleted at any time.
+# Holds everything that is fetched or built outside the tree. Its content can be deleted at any
+# time.
 HCASIM_CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hcasim
-# The Debian release that runs in the guests; scripts/lib/guest --release exports another one.
+# The Debian release that runs in the guests. scripts/lib/guest --release exports another one.
 GUEST_SUITE=${GUEST_SUITE:-trixie}
 export HCASIM_ROOT HCASIM_CACHE GUEST_SUITE
 
@@ -40,21 +40,22 @@ usage_if_asked() {
     done
 }
 
-# record OUTCOME SECONDS NAME [NOTE]: a case for scripts/test, if it wants to know (tries.py).
+# record OUTCOME SECONDS NAME [NOTE]: records a case for scripts/test, if scripts/test asked for it
+# (tries.py).
 record() {
     [ -z "${HCASIM_RECORD:-}" ] || printf '%s\t1\t1\t%s\t%s\t%s\t%s\n' "$1" "$2" "${HCASIM_SUITE:-${0##*/}}" "$3" \
         "${4:-}" >>"$HCASIM_RECORD/cases"
 }
 
-# need COMMAND PACKAGE: dies with the package's name if the command is not there.
+# need COMMAND PACKAGE: if the command is not installed, dies with the package's name.
 need() {
     command -v "$1" >/dev/null 2>&1 || die "'$1' is missing (package $2): run scripts/setup"
 }
 
-# in_cache NAME COMMAND...: makes the directory $HCASIM_CACHE/NAME by running COMMAND with an empty
-# directory as its last argument, once: it appears under its name only when the command succeeded,
-# and two callers at a time do not meet. Prints the path. To be called as $(in_cache ...): a failure
-# of the command ends that subshell, and the caller with it.
+# in_cache NAME COMMAND...: makes the directory $HCASIM_CACHE/NAME once, and prints its path. It
+# runs COMMAND with an empty directory as its last argument. The directory gets its name only when
+# the command has succeeded, and two callers at a time do not collide. Call it as $(in_cache ...):
+# if the command fails, that subshell ends, and the caller with it.
 in_cache() {
     local final=$HCASIM_CACHE/$1
     shift

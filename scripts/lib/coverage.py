@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which lines and branches of model and fw the tests run (scripts/test coverage).
+"""Prints which lines and branches of model and fw the tests run (scripts/test coverage).
 
-Builds with gcc's -Db_coverage in build-coverage, runs the tests by suite, each with counts of its
-own, and prints the share of lines and of branches, by suite and for each file.
+Builds with gcc's -Db_coverage in build-coverage, runs the tests by suite, counts each suite
+separately, and prints the share of lines and of branches, by suite and for each file.
 
-A branch is an edge of gcov's at -O0: each operand of && and || has two. What an assertion would do
-if it failed is not counted, nor is a line that says g_assert_not_reached(): a test that went there
+A branch is an edge of gcov's at -O0: each operand of && and || has two. Not counted are the
+branches of an assertion that fails, and lines with g_assert_not_reached(): a test that reached them
 would have found a bug. Nothing else is left out.
 """
 import argparse
@@ -23,12 +23,13 @@ BUILD = ROOT / "build-coverage"
 COUNTS = BUILD / "coverage"
 SUITES = ("unit", "sim", "conformance", "fuzz")
 FOLDERS = ("model/", "fw/")
-# Why a line did not run: a pattern for "FILE: FUNCTION: LINE", a tab, the reason; the first that fits.
+# The reasons why lines did not run: a pattern for "FILE: FUNCTION: LINE", a tab, the reason. The
+# first pattern that fits counts.
 REASONS = ROOT / "scripts/lib/uncovered.txt"
 PAGE = ROOT / "docs/coverage.md"
 UNTESTED = "There is no test yet:"
 GOALS = {"lines": 95, "branches": 85}
-OPS = "20000"  # of test-sim-data: more of them run the same lines
+OPS = "20000"  # operations of test-sim-data: more of them run the same lines
 
 # -- running ---------------------------------------------------------------------------------------
 
@@ -55,7 +56,7 @@ def build(jobs):
 
 
 def run(suite, names, jobs):
-    """True: all passed."""
+    """Returns whether all passed."""
     counts = COUNTS / suite
     for old in counts.rglob("*.gcda"):
         old.unlink()
@@ -76,7 +77,7 @@ def run(suite, names, jobs):
 
 
 class File:
-    """What is known of a source file: how often a line ran, and each of its branches."""
+    """The counts of a source file: how often each line ran, and each of its branches."""
 
     def __init__(self, name):
         self.lines, self.branches, self.function = {}, {}, {}
@@ -124,7 +125,7 @@ def is_counted(name):
 
 
 def read(suite):
-    """Files by name. What no test linked is not known to it."""
+    """Returns the files by name. A suite has no counts of a file that none of its tests links."""
     files = {}
     data = sorted(COUNTS.joinpath(suite).rglob("*.gcda"))
     for path in data:
@@ -162,14 +163,14 @@ def percent(hit, all_):
     return f"{100 * hit / all_:5.1f} %" if all_ else "      -"
 
 
-# -- telling ---------------------------------------------------------------------------------------
+# -- printing --------------------------------------------------------------------------------------
 
 
 def print_suites(suites, everything):
     print(f"{'suite':14}" + "".join(f"{folder + ' ' + what:>16}" for folder in FOLDERS
                                     for what in GOALS) + "".join(f"{what:>12}" for what in GOALS))
     for suite, files in [*suites.items(), ("together", everything)]:
-        # a suite is measured by all that there is
+        # a suite's share is of all existing lines
         cells = [percent(total(files, what, folder)[0], total(everything, what, folder)[1])
                  for folder in (*FOLDERS, "") for what in GOALS]
         print(f"{suite:14}" + "".join(f"{cell:>16}" for cell in cells[:-2]) +
@@ -203,13 +204,13 @@ def print_uncovered(files, chosen):
 
 
 def reasons():
-    """Patterns and what they stand for, in the file's order."""
+    """Returns the patterns and their reasons, in the file's order."""
     rows = [line.rstrip("\n").split("\t", 1) for line in REASONS.open() if not line.startswith("#")]
     return [(re.compile(pattern), reason) for pattern, reason in filter(lambda r: len(r) == 2, rows)]
 
 
 def left(files):
-    """Lines that did not run, by reason: of each file, function and code."""
+    """Returns the lines that did not run, by reason: file, function and code of each."""
     known = reasons()
     by_reason = {reason: collections.defaultdict(list) for _, reason in known}
     for name, file in files.items():

@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which packets of dynamic connections (DC) are legal: sessions, as docs/adr/0009 tells them.
+"""Judges which packets of dynamic connections (DC) are legal: the sessions that docs/adr/0009
+describes.
 
-Within a session the rules are those of a reliable connection, which transport_rules.py judges. Here is
-what makes a session: its CONNECT comes first, and tells its first PSN; an initiator has one at a time,
-each of a later number; after DISCONNECT nothing more is asked in it; a CNAK echoes a CONNECT.
+Within a session the rules of a reliable connection hold, which transport_rules.py judges. This file
+has the rules of the session itself. Its CONNECT comes first and contains its first PSN. An
+initiator has one session at a time, and each session has a higher number. After DISCONNECT the
+session has no further request. A CNAK echoes a CONNECT.
 """
-CONNECT = 0x15           # CONNECT, and with SE DISCONNECT
+CONNECT = 0x15           # CONNECT; with the SE bit, DISCONNECT
 DCETH, DCCETH = 8, 16    # bytes
-CNAK = 0x64              # syndrome of an ACK of no session
-FORGOTTEN_NS = 10**9     # an initiator's number may be another's after so long a silence
+CNAK = 0x64              # syndrome of an ACK that belongs to no session
+FORGOTTEN_NS = 10**9     # after so long a silence another initiator may have this one's number
 
 
 def addressed(src, dst, qpn, body):
-    """The key of a packet's session and direction; it names both ends."""
+    """Returns the key of a packet's session and direction, which names both ends."""
     session, number = int.from_bytes(body[1:4], "big"), int.from_bytes(body[5:8], "big")
     return src, dst, qpn, number, session
 
 
 def partner(key):
-    """The key of the other direction."""
+    """Returns the key of the other direction."""
     return key[1], key[0], key[3], key[2], key[4]
 
 
@@ -32,21 +34,21 @@ def is_cnak(packet):
 
 class Initiator:
     def __init__(self):
-        self.session = None     # the last one that it began
-        self.time = None        # of its last packet
-        self.connects = set()   # (target, PSN) of its CONNECTs
-        self.left = set()       # sessions that it has ended
+        self.session = None     # the last session that it began
+        self.time = None        # the time of its last packet
+        self.connects = set()   # the (target, PSN) of its CONNECTs
+        self.left = set()       # the sessions that it has ended
 
 
 class Sessions:
-    """What initiators say of their sessions. say(packet, text) hears of what is wrong."""
+    """Tracks the sessions of all initiators. Calls say(packet, text) for what is wrong."""
 
     def __init__(self, say):
         self.say = say
         self.initiators = {}  # (source, its number) -> Initiator
 
     def refused(self, packet):
-        """A CNAK: the key of the session whose request it refuses, or None."""
+        """Handles a CNAK. Returns the key of the session whose request it refuses, or None."""
         src, dst, dci, dct, session = packet.key
         initiator = self.initiators.get((dst, dci))
         if session:
@@ -57,7 +59,8 @@ class Sessions:
         return dst, src, dct, dci, initiator.session
 
     def asked(self, packet):
-        """Any packet from an initiator. Whether it is one of a request that may be judged."""
+        """Handles any packet from an initiator. Returns whether it belongs to a request that may be
+        judged."""
         src, dst, dct, dci, session = packet.key
         initiator = self.initiators.setdefault((src, dci), Initiator())
         if is_connect(packet):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The demo behind scripts/demo, which has set up and built by now: two guests, their HCAs, RDMA."""
+"""The demo behind scripts/demo, which has already set up and built: two guests, their HCAs, RDMA.
+"""
 import argparse
 import pathlib
 import re
@@ -15,7 +16,7 @@ from lab import Lab
 
 
 class Demo:
-    """Runs steps, tells of them as it goes, and remembers the table's rows."""
+    """Runs steps, prints each, and keeps the table's rows."""
 
     def __init__(self):
         self.rows = []
@@ -27,8 +28,8 @@ class Demo:
         print(f"{outcome:4} {step}: {came_back} ({seconds:.1f} s)", flush=True)
 
     def step(self, name, ran, function, essential=False):
-        """One step; function returns what came back, or raises. After the failure of an essential
-        one, those that follow are not tried."""
+        """Runs one step; function returns the result, or raises. After the failure of an essential
+        step, the later steps are not tried."""
         if self.stuck:
             self.rows.append((name, ran, "-", "not tried"))
             return
@@ -52,7 +53,8 @@ class Demo:
 
 
 def found(pattern, text):
-    """What the pattern's group found; LookupError with the text if nothing."""
+    """Returns what the pattern's group matched; raises LookupError with the text if nothing
+    matched."""
     match = re.search(pattern, text)
     if not match:
         raise LookupError(f"no /{pattern}/ in:\n{text}")
@@ -60,7 +62,7 @@ def found(pattern, text):
 
 
 def show(demo, lab):
-    """The steps with two guests."""
+    """Runs the steps with two guests."""
     def in_both(command):
         jobs = [vm.spawn(command.format(**host)) for vm, host in
                 zip(lab.vms, lab.hosts or [{}, {}])]

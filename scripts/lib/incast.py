@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Draws an incast as docs/congestion.md shows it: runs tests/sim/test_incast.c and makes an SVG of
-what it writes. Above what waits in the switch, below how fast each sender is.
+"""Draws an incast as docs/congestion.md shows it. Runs tests/sim/test_incast.c and makes an SVG of
+its output: the upper part shows the bytes that wait in the switch, the lower part the rate of
+each sender.
 
 usage: scripts/lib/incast.py [BUILD] > docs/incast.svg"""
 
@@ -13,7 +14,7 @@ import tempfile
 
 WIDTH, HEIGHT, LEFT, GAP = 640, 190, 60, 50
 MESSAGE_BITS = (64 << 10) * 8
-OVER = 20  # samples that a rate is the mean of
+OVER = 20  # a rate is the mean over this many samples
 
 
 def run(build):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Two guests on one wire, ready for programs that speak to each other.
+"""Runs two guests on one wire, ready for programs that exchange data.
 
     with Lab(work) as lab:
         lab.up()
         lab.pair("ibv_rc_pingpong -c {dev}", port=18515)
 
-The device under test is hcasim; "rxe", Linux soft-RoCE on virtio NICs, runs the same programs and is the
-baseline for figures. "interop" has hcasim in guest a and soft-RoCE in guest b, on a QEMU netdev.
+The device under test is hcasim. With "rxe", Linux soft-RoCE on virtio NICs runs the same programs,
+as the baseline for figures. With "interop", guest a has hcasim and guest b soft-RoCE, on a QEMU
+netdev.
 """
 import os
 import pathlib
@@ -18,10 +19,10 @@ SERVER_PORT = 18515
 
 
 class Lab:
-    """Guests a (10.0.0.1) and b (10.0.0.2): .vms, and .hosts, which after up() says of each
-    what its netdev, RDMA device and PCI address are called and which GID index stands for its
-    IPv4 address. release: the guests' Debian release; kernel_release: that of their kernel alone.
-    twin: guest a has a second HCA on the wire. Files (logs, captures) are left in work/."""
+    """Guests a (10.0.0.1) and b (10.0.0.2): .vms, and .hosts, which after up() has for each guest
+    the names of its netdev and RDMA device, its PCI address, and the GID index of its IPv4
+    address. release: the guests' Debian release; kernel_release: the release of their kernel
+    alone. twin: guest a has a second HCA on the wire. Files (logs, captures) are left in work/."""
 
     def __init__(self, work, device="hcasim", capture=False, guest=None, properties=None, twin=False,
                  release=None, kernel_release=None, **options):
@@ -74,7 +75,7 @@ class Lab:
             vm.wait_up()
 
     def up(self):
-        """Loads the drivers and brings addresses up on both sides, at the same time."""
+        """Loads the drivers and sets the addresses on both sides, at the same time."""
         jobs = [vm.spawn(f"/hcasim/up {i}") for i, vm in enumerate(self.vms, 1)]
         self.hosts = [dict(re.findall(r"(\w+)=(\S+)", job.wait(120, check=True).out))
                       for job in jobs]
@@ -87,11 +88,12 @@ class Lab:
             vm.poweroff()
 
     def pair(self, server, client=None, listens=f"tcp:{SERVER_PORT}", timeout=60, swap=False):
-        """Runs a server in guest b and, once it listens, its client in guest a (swap: the other
-        way round). In both commands {dev} {gid} {netdev} {ip} stand for the own side's, {peer} for
-        the other side's IPv4 address; without client the client's command is the server's with
-        the peer's address. listens: tcp:PORT, or cm for a listener of the RDMA connection
-        manager. Returns both Results, client first; CommandFailed if either fails."""
+        """Runs a server in guest b and, once it listens, its client in guest a (swap: the other way
+        round). In both commands {dev} {gid} {netdev} {ip} are those of the command's own side,
+        and {peer} is the other side's IPv4 address. Without client, the client's command is the
+        server's with the peer's address appended. listens: tcp:PORT, or cm for a listener of the
+        RDMA connection manager. Returns both Results, client first; CommandFailed if either
+        fails."""
         order = [1, 0] if not swap else [0, 1]
         (server_vm, client_vm) = (self.vms[i] for i in order)
         hosts = [self.hosts[i] for i in order]
@@ -103,7 +105,7 @@ class Lab:
                 listening = "rdma resource show cm_id | grep -q 'state LISTEN'"
             else:
                 listening = f"ss -Htln sport = :{listens.split(':')[1]} | grep -q ."
-            # A server that has ended will never listen: no need to wait for it then.
+            # A server that has ended will never listen, so it is not waited for.
             server_vm.run(f"end=$((SECONDS + 30)); until {listening}; do "
                           f"[ -d /run/hcasim/{job.number} ] && [ $SECONDS -lt $end ] || exit 1; "
                           "sleep 0.1; done", check=False)

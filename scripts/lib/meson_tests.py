@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs meson's tests of a build and prints a line for each program, then "N passed, N failed, N skipped".
+"""Runs meson's tests of a build and prints a line for each program, then "N passed, N failed, N
+skipped".
 
-A Check program counts as many tests as it says it has, one whose last line is such a one itself as
-many as that says; any other counts as one. A program of the suite real-time that fails is tried again (tries.py): it
-has processes or looks at a clock. All others are in virtual time, and never repeated.
+A Check program counts as many tests as it reports. A program whose own last line is "N passed, N
+failed, N skipped" counts as many as that line says. Any other program counts as one. A program of
+the suite real-time that fails is tried again (tries.py), because it has processes or depends on a
+clock. All others run in virtual time and are never repeated.
 """
 import argparse
 import json
@@ -20,7 +22,7 @@ REAL_TIME = "real-time"
 
 
 def counts(entry):
-    """(passed, failed, skipped) of one program."""
+    """Returns (passed, failed, skipped) of one program."""
     if entry["result"] in ("SKIP", "EXPECTEDFAIL"):
         return 0, 0, 1
     summary = re.search(r"\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)",
@@ -30,7 +32,7 @@ def counts(entry):
     if summary:
         total, failures, errors = map(int, summary.groups())
         failed = failures + errors
-        # A program can fail beyond its tests: a sanitizer's report at exit, a time-out.
+        # A program can fail apart from its tests: a sanitizer's report at exit, a time-out.
         if not good and not failed:
             failed, total = 1, total + 1
         return total - failed, failed, 0
@@ -40,7 +42,7 @@ def counts(entry):
 
 
 def entries(log):
-    """What meson wrote of the programs that it ran, with their names without their suites."""
+    """Yields meson's records of the programs that it ran, with their names without their suites."""
     if not log.is_file():
         return []
     found = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
@@ -54,7 +56,7 @@ def said_by(entry):
 
 
 def why_skipped(entry):
-    """The first words of one that is skipped."""
+    """Returns the reason that a skipped program printed, or the beginning of its last line."""
     words = re.search(r"^.*\bskip(?:ped)?\b:? *(.*)$", said_by(entry), re.M | re.I)
     return words[1] if words and words[1] else said_by(entry).splitlines()[-1][:150]
 
@@ -66,19 +68,19 @@ class Build:
         self.folder, self.verbose = folder, verbose
 
     def run(self, names, aloud=True):
-        """What the programs of these names, or all, came to."""
+        """Runs the programs of these names, or all, and returns their results."""
         log = pathlib.Path(self.folder) / "meson-logs/testlog.json"
         log.unlink(missing_ok=True)
         aloud = aloud and self.verbose
         subprocess.run(["meson", "test", "-C", self.folder, "--no-rebuild", "--num-processes", str(len(os.sched_getaffinity(0)) + 1),
                         "--verbose" if aloud else "--quiet", *names],
                        stdout=None if aloud else subprocess.DEVNULL, check=False)
-        # The log decides, not the exit status: it tells skipped from passed.
+        # The log decides, not the exit status: the log distinguishes skipped from passed.
         return entries(log)
 
 
 def report(cases, entry, again):
-    """Counts a program's tests; again() runs it once more, if it may be."""
+    """Counts a program's tests; again() runs it once more, if it may be repeated."""
     name = entry["name"]
     passed, failed, skipped = counts(entry)
     number = 1
@@ -96,7 +98,7 @@ def report(cases, entry, again):
     elif passed:
         cases.passed(name, remark, seconds, number)
     if skipped and not passed + failed:
-        # A program says what it lacks.
+        # A program prints what is missing.
         cases.skipped(name, why_skipped(entry), missing=bool(re.search(r"\binstall", said_by(entry))))
     elif skipped:
         cases.more("skipped", name, skipped)

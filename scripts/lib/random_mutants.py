@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Draws mutants at random, by operators, over all lines of model and fw: what is broken is not chosen by who
-wrote the code, or its tests. scripts/mutate --random tries them.
+"""Draws mutants at random, by operators, over all lines of model and fw. So neither the author of
+the code nor of its tests chooses what is broken. scripts/mutate --random tries them.
 
-A line that has several things to break is as likely as one that has one. What cannot be told from the unbroken
-tree by any test (an equivalent mutant) is among them, which is why a score of 100 % is out of reach. Assertions,
-tables, macros and what is in no function are left alone, and so is a mutant that does not compile.
+Each line is equally likely, however many things it has to break. Some mutants cannot be told from
+the unbroken tree by any test (equivalent mutants); therefore a score of 100 % is out of reach.
+Assertions, tables, macros and code outside functions are left alone. A mutant that does not compile
+is dropped.
 """
 import json
 import pathlib
@@ -24,7 +25,8 @@ DECLARATION = re.compile(r"^\s*(static |const |struct |enum |uint\d+_t |u?int |u
 
 
 def swaps(line, table):
-    """The line with one of its operators, which stand between blanks or are ++ and --, exchanged."""
+    """Yields the line with one of its operators exchanged. Operators stand between blanks or are ++
+    and --."""
     for found in re.finditer(r"(?<= )(<=|>=|==|!=|<<|>>|&&|\|\||\+=|-=|\|=|[<>+*&|-])(?= )|\+\+|--", line):
         if found[0] in table:
             yield line[:found.start()] + table[found[0]] + line[found.end():]
@@ -37,7 +39,7 @@ def constants(line):
 
 
 def removed_statement(line):
-    """A call or an assignment that is all of its line."""
+    """If the line is a whole call or assignment, yields an empty statement in its place."""
     found = re.match(r"^(\s+)[^=;]*(\([^;]*\)|[^=!<>]=[^=][^;]*|\+\+|--);$", line)
     words = re.match(r"\s*(return|break|continue|goto|if|for|while|do|else|switch)\b", line)
     if found and not words and not DECLARATION.match(line) and line.count("(") == line.count(")"):
@@ -61,7 +63,7 @@ OPERATORS = {
 
 
 def lines_of(text):
-    """Numbers of lines that are inside a function, and are code."""
+    """Returns the numbers of lines that are inside a function and are code."""
     lines = text.split("\n")
     inside = set()
     for function in weave.functions(text):
@@ -71,7 +73,8 @@ def lines_of(text):
 
 
 def block(name, lines, number, new):
-    """A mutant as mutants.txt has it: with as many lines before it as make its place the only one."""
+    """Returns a mutant in the format of mutants.txt, with as many lines before it as make its place
+    unique."""
     text = "\n".join(lines) + "\n"
     for above in range(6):
         before = lines[number - above:number]
@@ -82,7 +85,7 @@ def block(name, lines, number, new):
 
 
 def compiler(root, build):
-    """File -> the command that compiles it, without an output."""
+    """Returns a dictionary from file to the command that compiles it, without an output."""
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
     found = {}
     for one in commands:
@@ -95,7 +98,7 @@ def compiler(root, build):
 
 
 def compiles(text, name, command, root, build):
-    """Whether the file with this text does, as it is compiled in the build."""
+    """Returns whether the file with this text compiles with its command of the build."""
     source = next(i for i, word in enumerate(command) if word.endswith(pathlib.Path(name).name))
     words = [*command[:source], "-x", "c", "-", *command[source + 1:], "-fsyntax-only", "-w", f"-I{(root / name).parent}"]
     drop = [i for i, word in enumerate(words) if word in ("-MQ", "-MF")]
@@ -106,7 +109,7 @@ def compiles(text, name, command, root, build):
 
 
 def draw(root, build, number, seed):
-    """So many mutants, as blocks of a list; the same seed and tree give the same."""
+    """Draws so many mutants, as blocks of a list. The same seed and tree give the same mutants."""
     chance = random.Random(seed)
     files = {str(path.relative_to(root)): path.read_text(encoding="utf-8")
              for folder in FOLDERS for path in sorted((root / folder).rglob("*.c"))}

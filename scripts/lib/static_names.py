@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Static functions whose names do not say where they are (scripts/check names).
+"""Finds static functions whose names do not say where they are (scripts/check names).
 
-A backtrace or a profile shows a name and no file. So the name of each static function has a word of
-its file's name, or outside model, fw and guest-lib/verbs of a folder's, or one that ABOUT says the
-file is about; and no other file has a function of that name.
+A backtrace or a profile shows a name and no file. Therefore the name of each static function
+contains a word of its file's name, or outside model, fw and guest-lib/verbs a word of a folder's
+name, or a word that ABOUT lists for the file. No other file has a function of that name.
 """
 
 import collections
@@ -37,7 +37,8 @@ def words_of(path):
 
 
 def is_said(name, words):
-    """Whether a word of the name is one of them, or the beginning of one, or begins with one."""
+    """Returns whether a word of the name is one of these words, is the beginning of one, or begins
+    with one."""
     return any(part == word or (min(len(part), len(word)) > 2 and
                                 (part.startswith(word) or word.startswith(part)))
                for part in name.split("_") for word in words)

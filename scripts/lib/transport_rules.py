@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Judges the RoCEv2 packets of a capture: is every PSN, opcode sequence and answer legal?
 
-Rules are those of IBTA volume 1 chapter 9 for RC (and XRC), UC and UD, each quoted where it is
-applied; a session of DC is judged as a connection of its own (dc_rules.py). The judge shares nothing
-with the device.
+The rules are those of IBTA volume 1 chapter 9 for RC (and XRC), UC and UD, each quoted where it is
+applied. A session of DC is judged as a connection of its own (dc_rules.py). The judge shares no
+code with the device.
 
-A packet names its destination QP only. Whose requests a QP acknowledges is found from the PSNs: a
-connection's two QPs are those whose requests and answers fit. A QP number that is used again is a
-new connection; for that, something must have come between that sets connections up: a TCP SYN or
-an RDMA-CM request.
+A packet names its destination QP only. The judge finds from the PSNs whose requests a QP
+acknowledges: two QPs are connected if their requests and answers fit. A QP number that is used
+again is a new connection only if a packet came between that sets connections up: a TCP SYN or an
+RDMA-CM request.
 
     transport_rules.py [--lossy] FILE
 
@@ -43,9 +43,9 @@ OPCODES = {
 }
 # Manufacturer's opcodes of extended atomics (docs/adr/0011): the first of a block -> transport.
 EXTENDED = {0xc0: RC, 0xc8: XRC, 0xd0: DC}
-# The operands of a request: how many times the number that its RETH has the length of.
+# The operands of a request: their total size as a multiple of the length in its RETH.
 OPERANDS = {0x20: 4, 0x21: 2}
-# The codes that tell the peer's program: SEND's last packets, and WRITE's with immediate data.
+# The codes that notify the peer's program: SEND's last packets, and WRITE's with immediate data.
 SOLICITING = {0x02, 0x03, 0x04, 0x05, 0x09, 0x0b, 0x16, 0x17}
 UNRELIABLE = {code for code in OPCODES if code <= 0x0b}
 RESPONSES = {"ANSWER", "ACK", "ATOMIC_ACK"}
@@ -54,7 +54,7 @@ MTUS = (256, 512, 1024, 2048, 4096)
 WINDOW = 1 << 14    # packets: how far behind its newest request an answer can be
 REMEMBERED = 1 << 16  # packets: how far back a retransmission can reach
 SAMPLES = 64
-TIMEOUT_NS = 1_000_000  # no sooner does a requester lose patience
+TIMEOUT_NS = 1_000_000  # a requester does not retransmit earlier
 SYN_RNR, SYN_RESERVED, SYN_NAK = 1, 2, 3
 NAK_SEQUENCE, NAK_LAST = 0, 4
 
@@ -63,7 +63,8 @@ Packet = collections.namedtuple(
 
 
 def parse(number, time, outbound, parts):
-    """(Packet, or None for one that no rule here is about; what is wrong with it by itself)."""
+    """Returns (Packet, or None if no rule here applies to it; what is wrong with the packet alone).
+    """
     ip, _, ib = parts
     if len(ib) < 16:
         return None, "is shorter than a BTH and an ICRC"
@@ -91,7 +92,7 @@ def parse(number, time, outbound, parts):
         if len(body) < dc_rules.DCETH:
             return None, "ends within its headers"
         key, body = dc_rules.addressed(*key, body), body[dc_rules.DCETH:]
-    # What may differ when a packet is sent again: ECN's bits and AckReq.
+    # These may differ when a packet is sent again: the ECN bits and AckReq.
     same = hash(ib[:4] + ib[5:8] + ib[9:-4])
     packet = Packet(number, time, outbound, transport, code, what, part,
                     key, int.from_bytes(ib[9:12], "big"),
@@ -102,7 +103,7 @@ def parse(number, time, outbound, parts):
 
 
 def shape(packet, ib):
-    """What is wrong with one packet alone."""
+    """Returns what is wrong with one packet alone."""
     payload = len(packet.body) - packet.extra
     if ib[1] & 15:
         return "has a transport version other than 0 (IBTA 9.2.4)"
@@ -131,7 +132,7 @@ def length_of(packet):
 
 
 def sets_connections_up(frame, packet):
-    """Whether a connection may begin after this frame."""
+    """Returns whether a connection may begin after this frame."""
     if packet is not None:
         mad = packet.body[8:]
         return (packet.transport == UD and packet.key[2] == 1 and len(mad) > 18 and
@@ -147,7 +148,7 @@ def sets_connections_up(frame, packet):
 
 
 def packets_of(frames):
-    """(segment, Packet or None, what is wrong) of each RoCEv2 packet; segments end where
+    """Yields (segment, Packet or None, what is wrong) for each RoCEv2 packet. A segment ends where
     connections are set up."""
     segment = 0
     for number, (time, outbound, frame) in enumerate(frames, 1):
@@ -160,12 +161,13 @@ def packets_of(frames):
 
 
 def distance(psn, origin):
-    """psn - origin as a number from -2**23 to 2**23 - 1 (IBTA 9.7.2: half of all are behind)."""
+    """Returns psn - origin as a number from -2**23 to 2**23 - 1 (IBTA 9.7.2: half of all PSNs are
+    behind)."""
     return ((psn - origin + 0x800000) & 0xffffff) - 0x800000
 
 
 class Survey:
-    """What is learnt from a first look: MTUs, and which QPs are connected to each other."""
+    """The results of a first pass: MTUs, and which QPs are connected to each other."""
 
     def __init__(self, packets):
         self.mtus = {}      # (segment, key) -> payload of packets that more follow
@@ -180,8 +182,9 @@ class Survey:
         self.partners = self._marry()
 
     def _marry(self):
-        """(segment, key) -> its partner: one for each. Among many QPs the PSNs of two requesters
-        are close now and then, so an answer may fit both; what fits most often and closest wins."""
+        """Returns (segment, key) -> its partner: one for each. Among many QPs the PSNs of two
+        requesters are close now and then, so an answer may fit both. The pair that fits most
+        often and closest wins."""
         partners = {}
         for (segment, keys), _ in sorted(self.fits.items(),
                                          key=lambda fit: (-fit[1][0], fit[1][1])):
@@ -201,7 +204,7 @@ class Survey:
         if packet.what not in RESPONSES:
             span = 1
             if packet.what == "READ":
-                # too much is harmless here: MTUs are not known yet
+                # too many are harmless here: MTUs are not known yet
                 span = max(1, -(-read_of(packet)[2] // 256))
             end = packet.psn + span
             if at not in self.newest or distance(end, self.newest[at]) > 0:
@@ -219,38 +222,39 @@ class Survey:
                 fit[1] += behind
 
     def pair(self, segment, key):
-        """The two ends' keys, of which key is one; (key,) if nothing tells the other one."""
+        """Returns the keys of both ends, of which key is one; (key,) if the other end is unknown.
+        """
         partner = self.partners.get((segment, key))
         return (key,) if partner is None else tuple(sorted((key, partner)))
 
 
 def read_of(packet):
-    """(address, key, length) of a RETH, which ends a READ request's headers."""
+    """Returns (address, key, length) of a RETH, which is the last header of a READ request."""
     return struct.unpack_from(">QII", packet.body, packet.extra - 16)
 
 
 class Requests:
-    """One direction of a connection: what was requested, and how far that is answered. PSNs are
-    counted on past 24 bits."""
+    """One direction of a connection: what was requested, and how far it is answered. PSNs continue
+    past 24 bits."""
 
     def __init__(self, lossless):
         self.first = None       # PSN of the first packet
         self.next = None        # PSN of the next new packet
         self.sent = {}          # PSN -> (what identifies a packet, what it is)
         self.ends = []          # last PSNs of all messages so far
-        self.message = None     # of one under way: [what, bytes to come (WRITE) or None]
+        self.message = None     # of the message under way: [what, bytes to come (WRITE) or None]
         self.reads = {}         # PSN of a READ request -> (address, key, length, last PSN)
         self.answers = collections.deque()  # READ requests to be answered: (PSN, last PSN, bytes)
-        self.asked = {}         # PSN of a READ request -> (last PSN, bytes), its newest one
-        self.answer = None      # under way: [next PSN, last PSN, bytes to come]
+        self.asked = {}         # PSN of a READ request -> (last PSN, bytes) of its newest repetition
+        self.answer = None      # of the answer under way: [next PSN, last PSN, bytes to come]
         self.answered = None    # newest PSN that was answered
         self.msn = 0
-        self.atomics = {}       # PSN -> what an atomic's answer was
-        self.replay = None      # PSN of the packet that is sent again next
-        self.replayed = not lossless  # whether the responder may have seen anything twice
+        self.atomics = {}       # PSN -> the answer to an atomic
+        self.replay = None      # PSN of the next packet of a retransmission
+        self.replayed = not lossless  # whether the responder may have seen any packet twice
         self.restarts = set()   # PSNs that the responder asked for again
-        self.time = None        # of the last packet, and of the last answer
-        self.lost_count = False  # of PSNs: nothing more can be told
+        self.time = None        # times of the last packet and of the last answer
+        self.lost_count = False  # the PSNs are lost: nothing more can be judged
 
     def begin(self, psn):
         self.first = self.next = psn + (1 << 24)
@@ -260,7 +264,7 @@ class Requests:
         return self.next + distance(psn, self.next)
 
     def done(self, psn):
-        """How many messages end at psn or before it."""
+        """Returns how many messages end at psn or before it."""
         return bisect.bisect_right(self.ends, psn)
 
 
@@ -276,7 +280,7 @@ class Connection:
 
 
 class Judge:
-    """Judges packet by packet; .wrong has the findings, .counts what was seen."""
+    """Judges packet by packet. .wrong has the findings, .counts the numbers of packets."""
 
     def __init__(self, survey, lossless):
         self.survey = survey
@@ -387,7 +391,8 @@ class Judge:
 
     @staticmethod
     def goes_on(connection, keys, packet):
-        """Whether a packet after others were connected belongs to the connection known so far."""
+        """Returns whether a packet after others were connected belongs to the connection known so
+        far."""
         if len(keys) == 2 and len(connection.keys) == 2 and keys != connection.keys:
             return False
         asker = packet.key if packet.what not in RESPONSES else connection.partner(packet.key)
@@ -456,7 +461,8 @@ class Judge:
         requests.asked[psn] = (psn + span - 1, length)
 
     def sequence(self, requests, packet):
-        """IBTA 9.7.2.1 (C9-3 and on): FIRST, any number of MIDDLE, LAST, of one kind; or ONLY."""
+        """IBTA 9.7.2.1 (C9-3 and on): FIRST, any number of MIDDLE, LAST, all of one operation; or
+        ONLY."""
         under_way = requests.message
         length = length_of(packet)
         if packet.part in (FIRST, ONLY):
@@ -486,7 +492,8 @@ class Judge:
             requests.message = None
 
     def repetition(self, requests, packet, psn, span):
-        """IBTA 9.7.2.3: a packet that is sent again is the same; a READ may ask for its rest."""
+        """IBTA 9.7.2.3: a packet that is sent again is the same; a READ may request only its rest.
+        """
         self.counts["retransmissions"] += 1
         if psn not in (requests.replay, None) and not self.may_start(requests, packet, psn):
             self.say(packet, "is sent again without a cause")
@@ -506,7 +513,7 @@ class Judge:
             return True
         if requests.replay is not None and psn > requests.replay and requests.answered >= psn - 1:
             return True
-        # An inbound packet's time is when it was looked at: it tells nothing.
+        # An inbound packet's time is the time when it was processed, so it proves nothing.
         return not packet.outbound or packet.time - requests.time >= TIMEOUT_NS
 
     def read_again(self, requests, packet, psn, span):
@@ -584,8 +591,8 @@ class Judge:
         self.counts["RNR NAKs" if syndrome == SYN_RNR else "NAKs"] += 1
         if syndrome == SYN_NAK and value > NAK_LAST:
             self.say(packet, f"has the reserved NAK code {value}")
-        # A QP that is not ready to receive yet discards what comes (IBTA 10.3.1.2, Initialized), and
-        # then asks for the first packet. ibv_xsrq_pingpong's client does not wait for its server.
+        # A QP that is not ready to receive yet discards packets (IBTA 10.3.1.2, Initialized), and
+        # later asks for the first packet. ibv_xsrq_pingpong's client does not wait for its server.
         if syndrome == SYN_NAK and value == NAK_SEQUENCE and self.lossless and \
                 psn != requests.first:
             self.say(packet, "reports a sequence error on a wire that loses nothing")
@@ -593,8 +600,8 @@ class Judge:
             self.say(packet, "is an RNR NAK for what takes no receive")
         if psn <= requests.answered and not requests.replayed:
             self.say(packet, "refuses what was acknowledged")
-        # What comes before it is complete, and nothing else, unless a READ was accepted and its data
-        # could not be read then (C9-148).
+        # All messages before a NAK's PSN are complete, and no others, unless a READ was accepted
+        # and its data could not be read afterwards (C9-148).
         late = syndrome == SYN_NAK and requests.sent.get(psn, (0, ""))[1] == "READ"
         self.aeth(requests, packet, requests.done(psn - 1),
                   len(requests.ends) if late else requests.done(psn - 1))
@@ -651,7 +658,7 @@ class Judge:
             for _ in range(due + 1):
                 requests.answers.popleft()
         elif not self.lossless and psn in requests.asked:
-            # the cable may have doubled the request
+            # the network may have duplicated the request
             last, length = requests.asked[psn]
         else:
             self.say(packet, "answers no READ that waits for it")
@@ -667,7 +674,8 @@ class Judge:
 
 
 def judge_frames(frames, lossless=True):
-    """frames: a function that gives (nanoseconds, outbound, frame) from the first one on."""
+    """Judges frames. frames: a function that yields (nanoseconds, outbound, frame) from the first
+    one on."""
     judge = Judge(Survey(packets_of(frames())), lossless)
     for packet in packets_of(frames()):
         judge.look(*packet)
@@ -675,7 +683,7 @@ def judge_frames(frames, lossless=True):
 
 
 def judge(path, lossless=True):
-    """The Judge that has looked at a capture file."""
+    """Judges a capture file and returns the Judge."""
     return judge_frames(lambda: capture.timed_frames(path), lossless)
 
 

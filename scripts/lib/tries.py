@@ -1,23 +1,29 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The cases of a suite: runs and counts them, and tries one again that may have failed by chance.
+"""The cases of a suite: runs and counts them, and tries a case again that may have failed by
+chance.
 
-A suite in real time (processes, VMs, programs) has cases that fail because a machine was busy. Such a case is
-tried again, at once and alone, TRIES times in all; what passes then is counted apart and named at the end,
-and what each failed try said is kept. A suite in virtual time has no chance in it: a failure is a failure.
-So is a crash, or what a sanitizer or a kernel reports, in any suite, and a case that looks at what those
-before it left behind (once=True).
+A suite in real time (processes, VMs, programs) has cases that fail because a machine was busy. Such
+a case is tried again, at once and alone, TRIES times in all. If it passes then, it is counted
+separately and named at the end, and the output of each failed try is kept. A suite in virtual time
+has no chance in it: a failure is a failure. The same holds in any suite for a crash, for a report
+of a sanitizer or a kernel, and for a case that checks what the cases before it left behind
+(once=True).
 
     cases = tries.Cases("mesh")
     cases.run("all_to_all", function, title="Processes complete", again=clean_up)
     sys.exit(cases.end())
 
-The function returns a remark or None, and raises whatever it likes: Skip, Missing and Expected are said
-below, anything else (Failure) is a failed try. The last line that end() prints is "N passed, N failed, N skipped"; what
-passed at a later try, and what ended in the error expected, has lines of its own before it.
+The function returns a remark or None, and may raise anything. Skip, Missing and Expected are
+described below; any other exception (Failure) is a failed try. The last line that end() prints is
+"N passed, N failed, N skipped". Before it, end() prints lines for the cases that passed at a later
+try and for those that ended in the expected error.
 
-scripts/test tells a suite what it wants in the environment; a program that a case starts does not see it:
-HCASIM_RECORD=FOLDER: a line for each case is added to its file "cases" (read_record()), logs are put there.
-HCASIM_SUITE=NAME: what the suite is called. HCASIM_ONLY=NAME: this case alone. HCASIM_TRIES=N: as often. HCASIM_CI=1: what is not installed is a failure.
+scripts/test passes its options to a suite in the environment; the programs that a case starts do
+not see them.
+HCASIM_RECORD=FOLDER: the suite adds a line for each case to its file "cases" (read_record()), and
+puts logs there.
+HCASIM_SUITE=NAME: the name of the suite. HCASIM_ONLY=NAME: only this case. HCASIM_TRIES=N: the
+number of tries. HCASIM_CI=1: what is not installed is a failure.
 """
 import collections
 import os
@@ -29,9 +35,9 @@ import time
 import traceback
 
 TRIES = 3
-SKIPPED = 77  # exit status of a suite of which nothing could run
-LOG_LINES = 40  # of a failure, on the terminal
-# What no busy machine explains.
+SKIPPED = 77  # exit status of a suite that could run nothing
+LOG_LINES = 40  # lines of a failure on the terminal
+# Errors that a busy machine does not explain.
 GRAVE = re.compile(r"ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|: runtime error: |"
                    r"ended by SIG(SEGV|ABRT|BUS|ILL|FPE)|exit status (-(4|6|7|8|11)|13[24569])\b|"
                    r"Received signal (4|6|7|8|11)\b|Segmentation fault|core dumped|BUG: |Oops: |general protection")
@@ -39,7 +45,7 @@ Row = collections.namedtuple("Row", "outcome many tries seconds suite name note"
 
 
 class Skip(Exception):
-    """The case does not apply; the message says why."""
+    """The case does not apply; the message is the reason."""
 
 
 class Missing(Skip):
@@ -47,7 +53,7 @@ class Missing(Skip):
 
 
 class Failure(Exception):
-    """The case does not hold; the message says why."""
+    """The case does not hold; the message is the reason."""
 
 
 class Expected(Exception):
@@ -55,7 +61,7 @@ class Expected(Exception):
 
 
 def reason_of(error):
-    """What an exception says; of one that nobody thought of, where it came from."""
+    """Returns the text of an exception; for an unexpected exception, where it came from."""
     if isinstance(error, subprocess.TimeoutExpired):
         said = error.output or b""
         return f"{error}\n{said.decode(errors='replace') if isinstance(said, bytes) else said}".rstrip()
@@ -71,8 +77,8 @@ def in_ci():
 
 
 class Cases:
-    """The cases of one suite. real_time: whether one that fails is tried again; quiet: what passes or skips has
-    no line; verbose: a failure is shown in full length."""
+    """The cases of one suite. real_time: whether a failed case is tried again; quiet: passed and
+    skipped cases have no line; verbose: failures are printed in full length."""
 
     def __init__(self, suite, real_time=True, quiet=False, verbose=False):
         self.quiet, self.verbose = quiet, verbose
@@ -94,8 +100,8 @@ class Cases:
     # A case that is a function
 
     def run(self, name, function, *, title="", once=False, again=None, first=1):
-        """Runs a case that is wanted. again() clears up after a try that failed, and may have more to say of it; first:
-        which try this is. Whether the case did not fail."""
+        """Runs a case if it is wanted. Returns whether the case did not fail. again() cleans up
+        after a failed try, and may return more text about it. first: the number of this try."""
         if not self.wanted(name):
             return True
         for number in range(first, self.most + 1):
@@ -123,10 +129,10 @@ class Cases:
         return False
 
     def final(self, text, number, once=False):
-        """Whether a try that failed like this is the last one."""
+        """Returns whether a try that failed like this is the last one."""
         return once or number >= self.most or GRAVE.search(text) is not None
 
-    # Cases of which a suite knows the outcome
+    # Cases whose outcome the suite knows
 
     def passed(self, name, title="", seconds=0.0, tries=1, remark=""):
         outcome = "later" if tries > 1 else "passed"
@@ -137,7 +143,7 @@ class Cases:
         return self._count(outcome, name, tries, seconds)
 
     def failed(self, name, text, title="", seconds=0.0, tries=1, many=1):
-        """many: how many cases this stands for, as in what follows."""
+        """many: the number of cases that this call counts, here and below."""
         self._say("FAIL", name, title, "", seconds)
         lines = text.splitlines()
         shown = lines if self.verbose else lines[-LOG_LINES:]
@@ -150,7 +156,7 @@ class Cases:
         return False
 
     def failed_try(self, name, text, number):
-        """A case that is to be tried again: what it said is kept."""
+        """Keeps the output of a failed try of a case that is to be tried again."""
         last = (text.splitlines() or [""])[-1][:150]
         print(f"again {name}: try {number} of {self.most} failed, its log: {self._keep(name, text, number)}\n       {last}",
               flush=True)
@@ -167,13 +173,13 @@ class Cases:
         return self._count("expected", name, 1, seconds, reason)
 
     def more(self, outcome, name, many):
-        """Counts more cases of a program that has a line already."""
+        """Counts more cases of a program that already has a line."""
         self._count(outcome, name, 1, 0, "", many)
 
     # The end
 
     def end(self):
-        """Prints how many there were. The suite's exit status."""
+        """Prints the counts. Returns the suite's exit status."""
         for line in closing_lines(self.later, self.errors, self.folder):
             print(line)
         print(last_line(self.counts), flush=True)
@@ -181,7 +187,7 @@ class Cases:
             return 1
         return SKIPPED if set(self.counts) == {"skipped"} else 0
 
-    # Within
+    # Internal
 
     def _say(self, word, name, title, remark, seconds=None, tries=1):
         if self.quiet and word in ("ok", "skip") and tries == 1:
@@ -200,7 +206,7 @@ class Cases:
         return True
 
     def _keep(self, name, text, number):
-        """Puts what a failed try said into a file of its own; returns its path."""
+        """Writes the output of a failed try to its own file; returns the file's path."""
         if self.folder is None:
             self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hcasim-tries."))
         stem = re.sub(r"[^\w.-]+", "-", f"{self.suite}-{name}")[:80]
@@ -212,7 +218,7 @@ class Cases:
 
 
 def new_record():
-    """A folder that suites of any user can write to."""
+    """Returns a new folder that suites of any user can write to."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hcasim-test."))
     folder.chmod(0o1777)
     (folder / "cases").touch()
@@ -221,7 +227,7 @@ def new_record():
 
 
 def read_record(folder):
-    """What all suites have recorded there, in order."""
+    """Returns what all suites have recorded there, in order."""
     rows = []
     for line in (pathlib.Path(folder) / "cases").read_text(encoding="utf-8").splitlines():
         outcome, many, tries, seconds, suite, name, note = line.split("\t")
@@ -230,7 +236,7 @@ def read_record(folder):
 
 
 def closing_lines(later, errors, folder):
-    """What the last line does not say."""
+    """Yields the lines before the last one."""
     if errors:
         yield f"{len(errors)} ended in the error expected: {'; '.join(errors)}"
     if later:

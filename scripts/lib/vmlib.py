@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Virtual machines for tests, demos and people.
+"""Virtual machines for tests, demos and users.
 
-A Guest is the system that runs (scripts/lib/guest prepares it), a VM one QEMU with it. Commands run
-inside through an agent on a virtio-serial port (scripts/lib/guest.d/agent); several at a time, each
-with its exit status, output and timeout. Nothing here waits without a limit, and no QEMU outlives
-this process.
+A Guest is the system that runs (scripts/lib/guest prepares it), a VM is one QEMU with it. Commands
+run in the guest through an agent on a virtio-serial port (scripts/lib/guest.d/agent), several at a
+time, each with its exit status, output and timeout. Every wait here has a limit, and no QEMU
+outlives this process.
 
     with tempfile.TemporaryDirectory() as work:
         with VM("a", work, Guest.prepare(), devices=hcasim_device(...)) as vm:
@@ -35,13 +35,13 @@ QEMU = os.environ.get("QEMU", "qemu-system-x86_64")
 PLUGIN = pathlib.Path(os.environ.get("HCASIM_PLUGIN") or ROOT / "build/qemu-dev/hcasim.so")
 PROGRAMS = ROOT / "build/tests/programs"  # what runs in guests, built on the host
 
-# What a slow machine needs is a factor on every timeout, not other timeouts.
+# A slow machine needs a factor on every timeout, not other timeouts.
 SLOWNESS = float(os.environ.get("HCASIM_SLOWNESS", "1"))
 BOOT_SECONDS = 120
 COMMAND_SECONDS = 60
 
-# What a guest's kernel is told on its command line: less to do under TCG, nothing random about
-# addresses, errors on the console, and an end instead of a hang.
+# The words on a guest's kernel command line: less work under TCG, no random addresses, errors on
+# the console, and an end instead of a hang.
 KERNEL_ARGS = ("console=ttyS0 panic=-1 oops=panic quiet loglevel=5 mitigations=off nokaslr "
                "no_timer_check random.trust_cpu=on")
 
@@ -55,7 +55,7 @@ class NoKernel(VmError):
 
 
 class TimedOut(VmError):
-    """A command in a guest did not end in time; .said is what it had written by then."""
+    """A command in a guest did not end in time; .said is its output until then."""
 
     def __init__(self, message, said):
         super().__init__(f"{message}\n{said}")
@@ -72,7 +72,7 @@ class CommandFailed(VmError):
 
 @dataclasses.dataclass
 class Result:
-    """What a command in a guest came back with."""
+    """The result of a command in a guest."""
     vm: str
     command: str
     status: int
@@ -121,8 +121,8 @@ class Job:
         self.result = None
 
     def wait(self, timeout=COMMAND_SECONDS, check=False):
-        """The Result. After timeout seconds the command is killed and TimedOut raised with what
-        it had said by then; with check, CommandFailed on a status other than 0."""
+        """Returns the Result. After timeout seconds the command is killed and TimedOut is raised
+        with its output until then. With check, a status other than 0 raises CommandFailed."""
         if not self.vm._wait(lambda: self.result, timeout):
             said = self.vm._partial_output(self)
             self.kill()
@@ -137,16 +137,15 @@ class Job:
 
 
 def _die_with_parent():
-    # PR_SET_PDEATHSIG: QEMU ends when this process does, however it does.
+    # PR_SET_PDEATHSIG: QEMU ends when this process ends, for whatever reason.
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 class VM:
     """One virtual machine: a context manager that kills it at the end if it still runs.
 
-    devices: further QEMU arguments. shares: [(host folder, guest folder)]. Files are left in
-    work/: NAME.console (the kernel's messages), NAME.qemu (QEMU's stderr: the device's own log).
-    """
+    devices: further QEMU arguments. shares: [(host folder, guest folder)]. Files are left in work/:
+    NAME.console (the kernel's messages), NAME.qemu (QEMU's stderr: the device's own log)."""
 
     def __init__(self, name, work, guest, devices=(), shares=(), memory=1024, cpus=1,
                  append="", accel=None, terminal=None):
@@ -227,15 +226,15 @@ class VM:
         return self
 
     def wait_exit(self, timeout=COMMAND_SECONDS):
-        """Waits for QEMU's end; its exit status."""
+        """Waits for QEMU's end; returns its exit status."""
         try:
             return self.process.wait(timeout * SLOWNESS)
         except subprocess.TimeoutExpired:
             raise VmError(f"{self.name}: QEMU still runs after {timeout} s") from None
 
     def poweroff(self, timeout=COMMAND_SECONDS):
-        """Powers the guest off as its kernel does it, drivers' shutdown included. VmError if QEMU
-        does not end well."""
+        """Powers the guest off through its kernel, which runs the drivers' shutdown. VmError if
+        QEMU does not end well."""
         self.spawn("sync; busybox poweroff -f")
         status = self.wait_exit(timeout)
         if status:
@@ -267,7 +266,7 @@ class VM:
         return job
 
     def run(self, command, timeout=COMMAND_SECONDS, check=True):
-        """Runs a command in the guest; its Result. See Job.wait()."""
+        """Runs a command in the guest; returns its Result. See Job.wait()."""
         return self.spawn(command).wait(timeout, check)
 
     def until(self, command, timeout=COMMAND_SECONDS):
@@ -278,15 +277,16 @@ class VM:
     # Logs
 
     def console(self):
-        """What the kernel wrote to its console: warnings and worse, and "reboot: Power down"."""
+        """Returns the kernel's output on its console: warnings and worse, and "reboot: Power down".
+        """
         return self.console_path.read_text(errors="replace")
 
     def qemu_log(self):
-        """What QEMU, and in it the device, wrote to stderr."""
+        """Returns what QEMU, including the device, wrote to stderr."""
         return self.qemu_log_path.read_bytes()[self._log_start:].decode(errors="replace")
 
     def dmesg(self):
-        """The kernel's messages as (level, line)."""
+        """Returns the kernel's messages as (level, line)."""
         out = self.run("dmesg --raw").out
         found = (re.match(r"<(\d+)>(.*)", line) for line in out.splitlines())
         return [(int(m[1]) & 7, m[2]) for m in found if m]
@@ -294,7 +294,7 @@ class VM:
     # QEMU's own control
 
     def qmp(self, execute, timeout=30, **arguments):
-        """Runs a QMP command; its return value."""
+        """Runs a QMP command; returns its return value."""
         with self._qmp_lock:
             self._qmp_replies.clear()
             message = {"execute": execute, "arguments": arguments}
@@ -306,7 +306,7 @@ class VM:
             raise VmError(f"{self.name}: {execute}: {reply['error']['desc']}")
         return reply["return"]
 
-    # Within
+    # Internal
 
     def _wait(self, condition, timeout):
         with self._changed:
@@ -388,9 +388,9 @@ def accel_args(accel):
 
 
 def accelerator(guest):
-    """"kvm" where it boots the guest, else "tcg". A /dev/kvm that opens may still not work: a
+    """Returns "kvm" if it boots the guest, else "tcg". A /dev/kvm that opens may still not work: a
     trial decides, once for each boot of the host and kernel of the guest. HCASIM_ACCEL overrides
-    it."""
+    the trial."""
     chosen = os.environ.get("HCASIM_ACCEL")
     if chosen in ("kvm", "tcg"):
         return chosen
@@ -425,8 +425,8 @@ def _try_kvm(guest):
 # Devices
 
 def hcasim_device(wire=None, mac=None, capture=None, plugin=PLUGIN, slot=1, **properties):
-    """QEMU arguments for one HCA behind a root port of its own, with the id "hca" and its slot; a second
-    one has another slot."""
+    """Returns QEMU arguments for one HCA behind its own root port, with the id "hca" and its slot.
+    A second HCA needs another slot."""
     values = {"id": f"hca{slot}", "wire": wire, "mac": mac, "capture": capture, **properties}
     words = "".join(f",{key}={value}" for key, value in values.items() if value is not None)
     load = ["-plugin", str(plugin)] if slot == 1 else []
@@ -435,16 +435,17 @@ def hcasim_device(wire=None, mac=None, capture=None, plugin=PLUGIN, slot=1, **pr
 
 
 def dgram_netdev(local, remote):
-    """QEMU arguments for a netdev "net": a datagram link between two unix sockets."""
+    """Returns QEMU arguments for a netdev "net": a datagram link between two unix sockets."""
     return ["-netdev", f"dgram,id=net,local.type=unix,local.path={local},"
             f"remote.type=unix,remote.path={remote}"]
 
 
 def virtio_nic(mac, local, remote):
-    """QEMU arguments for a virtio NIC on such a link: the baseline on which soft-RoCE runs."""
+    """Returns QEMU arguments for a virtio NIC on such a link: the baseline on which soft-RoCE runs.
+    """
     return dgram_netdev(local, remote) + ["-device", f"virtio-net-pci,netdev=net,mac={mac}"]
 
 
 def mac_of(index):
-    """The MAC of the HCA in guest number index (1, 2, ...)."""
+    """Returns the MAC of the HCA in guest number index (1, 2, ...)."""
     return f"02:00:00:ca:51:{index:02x}"

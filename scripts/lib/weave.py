@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Puts all mutants of a C file into it at once, of which the environment chooses one when a program
-begins: so one build is all of them. A function is followed by a copy of itself for each mutant in
-it, and begins with a jump to the one that is chosen.
+"""Puts all mutants of a C file into it at once; the environment chooses one of them when a program
+begins. So one build contains all mutants. A function is followed by a copy of itself for each
+mutant in it, and begins with a jump to the chosen copy.
 
-What is in no function (a table, a macro) cannot be had in this way.
+A mutant outside a function (in a table or a macro) cannot be woven in this way.
 """
 import re
 
-CHOICE = "HCASIM_MUTANT"  # its number, from 1 on; without it, or 0: none
+CHOICE = "HCASIM_MUTANT"  # the number of the mutant, from 1 on; unset or 0: none
 
-# The C library's functions by their names alone, for a file may have to define things before it
-# includes any header.
-# Nor does a copy have to use all that it has.
+# It declares the C library's functions by their names alone, because a file may have to define
+# things before it includes any header. The warnings are off because a copy need not use everything
+# that its original uses.
 CHOOSER = f"""\
 #pragma GCC diagnostic ignored "-Wpragmas"
 #pragma GCC diagnostic ignored "-Wunused-variable"
@@ -55,12 +55,12 @@ class Function:
         self.name = re.search(r"(\w+)\((?!\()", self.signature).group(1)  # no __attribute__((it))
 
     def called(self, name):
-        """Its signature under another name; no other file has to know it."""
+        """Returns its signature under another name; the copy is static."""
         signature = re.sub(rf"\b{self.name}\(", f"{name}(", self.signature, count=1)
         return signature if "static " in signature else f"static {signature}"
 
     def jump(self, name):
-        """A statement that does it under another name, with the same arguments."""
+        """Returns a statement that calls it under another name, with the same arguments."""
         inner = self.signature[self.signature.index(f"{self.name}(") + len(self.name) + 1:-1]
         arguments = [] if inner == "void" else [
             re.search(r"(\w+)(\[.*\])?$", one.strip()).group(1) for one in inner.split(",")]
@@ -74,8 +74,8 @@ def functions(text):
 
 
 def weave(text, mutants):
-    """mutants: (number, old, new), old being in the text once. Returns the text with them, and the
-    numbers of those that are in no function."""
+    """Weaves mutants into a file. mutants: (number, old, new); the text contains old once. Returns
+    the new text, and the numbers of the mutants that are in no function."""
     pieces, at = [CHOOSER], 0
     places = [(text.index(old), number, old, new) for number, old, new in mutants]
     inside = set()
