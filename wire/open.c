@@ -78,6 +78,14 @@ static int wire_open_find_scheme(const char *uri, char **path, bool *own_only, G
     return -1;
 }
 
+bool wire_is_uri(const char *uri)
+{
+    g_autofree char *path = NULL;
+    bool own_only;
+
+    return wire_open_find_scheme(uri, &path, &own_only, NULL) >= 0;
+}
+
 struct wire_port *wire_open(const char *uri, GError **err)
 {
     g_autofree char *path = NULL;

@@ -38,6 +38,9 @@ enum wire_error {
  */
 struct wire_port *wire_open(const char *uri, GError **err);
 
+/* Whether a URI has a form that wire_open() knows. */
+bool wire_is_uri(const char *uri);
+
 /*
  * A number from 1 to WIRE_NUMBER_MAX on the wire that a URI names, for addresses that must differ.
  * Nobody else gets the same number until it is released or its process has ended, however it ended.

@@ -110,6 +110,21 @@ START_TEST(a_value_that_cannot_be_read_is_refused)
 }
 END_TEST
 
+/* A word that is written wrong is not taken for silence. */
+START_TEST(a_file_has_known_keys_in_one_group)
+{
+    look("[hcasim]\nmtuu=9000\n");
+    ck_assert_msg(reason && g_str_has_suffix(reason, ": there is no setting 'mtuu'"), "%s", reason);
+    look("[hcasim]\nconfig=other\n");
+    ck_assert_msg(reason && g_str_has_suffix(reason, ": there is no setting 'config'"), "%s",
+                  reason);
+    look("[hca]\nmtu=9000\n");
+    ck_assert_msg(reason && strstr(reason, ": there is no group [hca]"), "%s", reason);
+    look("[hcasim]\ndevices=1\nmtu=10\n");
+    ck_assert_msg(reason && strstr(reason, "mtu must be"), "%s", reason);
+}
+END_TEST
+
 START_TEST(addresses_are_whole_and_nothing_else)
 {
     static const char *const ips[] = {"10.0.0",    "10.0.0.300", "10.0.0.-1", "10.0.0.1 ",
@@ -119,10 +134,10 @@ START_TEST(addresses_are_whole_and_nothing_else)
                                        " 2:00:00:00:00:09",    "02:00:00:00:00:0x"};
 
     for (unsigned i = 0; i < G_N_ELEMENTS(ips); i++) {
-        refused("HCASIM_IP", ips[i], "no IPv4 address");
+        refused("HCASIM_IP", ips[i], "ip must be an IPv4 address");
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(macs); i++) {
-        refused("HCASIM_MAC", macs[i], "no unicast MAC address");
+        refused("HCASIM_MAC", macs[i], "mac must be a unicast MAC address");
     }
 }
 END_TEST
@@ -141,18 +156,22 @@ START_TEST(a_file_that_cannot_be_read_is_named)
 }
 END_TEST
 
+/* The message says what is possible, and what there was. */
 START_TEST(numbers_have_bounds)
 {
-    refused("HCASIM_MTU", "1499", "mtu is 1499");
-    refused("HCASIM_MTU", "9979", "mtu is 9979");
-    refused("HCASIM_DEVICES", "17", "devices is 17");
-    refused("HCASIM_HOST", "0", "host is 0");
-    refused("HCASIM_RESPONDERS", "0", "responders is 0");
-    refused("HCASIM_MEMLOCK", "yes", "memlock is yes");
-    refused("HCASIM_MEMORY", "1", "memory is 1");
-    refused("HCASIM_MEMORY", "M", "memory is M");
-    refused("HCASIM_MEMORY", "18446744073709551615G", "no size");
-    refused("HCASIM_LOG", "loud", "not one of");
+    refused("HCASIM_MTU", "1499", "mtu must be 1500 to 9978, but it is 1499");
+    refused("HCASIM_MTU", "9979", "mtu must be 1500 to 9978, but it is 9979");
+    refused("HCASIM_DEVICES", "17", "devices must be 1 to 16, but it is 17");
+    refused("HCASIM_HOST", "0", "host must be 1 to 65518, but it is 0");
+    refused("HCASIM_RESPONDERS", "0", "responders must be 1 to 65536, but it is 0");
+    refused("HCASIM_MEMLOCK", "yes", "memlock must be 0 to 1, but it is yes");
+    refused("HCASIM_MEMORY", "1", "memory must be 8M or more");
+    refused("HCASIM_MEMORY", "M", "memory must be 8M or more");
+    refused("HCASIM_MEMORY", "18446744073709551615G", "memory must be 8M or more");
+    refused("HCASIM_LOG", "loud", "log must be error, guest, info or trace, but it is loud");
+    refused("HCASIM_PROFILE", "cx9",
+            "profile must be cx4, cx4lx, cx5, cx6dx or cx7, but it is cx9");
+    refused("HCASIM_WIRE", "my lab", "wire must be a name of letters");
 }
 END_TEST
 
@@ -169,10 +188,11 @@ START_TEST(a_removal_has_a_time_or_a_file)
     ck_assert_uint_eq(ports[0].remove_after_ns, 0);
     look("");
     ck_assert(!ports[0].removes && !ports[0].remove_when);
-    refused("HCASIM_REMOVE_AFTER", "-1", "remove_after is -1");
-    refused("HCASIM_REMOVE_AFTER", "1s", "no time");
-    refused("HCASIM_REMOVE_AFTER", "nan", "no time");
-    refused("HCASIM_REMOVE_AFTER", "1e10", "no time");
+    refused("HCASIM_REMOVE_AFTER", "-1",
+            "remove_after must be 0 to 1000000000 seconds, but it is -1");
+    refused("HCASIM_REMOVE_AFTER", "1s", "remove_after must be");
+    refused("HCASIM_REMOVE_AFTER", "nan", "remove_after must be");
+    refused("HCASIM_REMOVE_AFTER", "1e10", "remove_after must be");
 }
 END_TEST
 
@@ -201,6 +221,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_empty_value_is_the_default);
     tcase_add_test(tc, the_environment_comes_before_the_file);
     tcase_add_test(tc, a_value_that_cannot_be_read_is_refused);
+    tcase_add_test(tc, a_file_has_known_keys_in_one_group);
     tcase_add_test(tc, addresses_are_whole_and_nothing_else);
     tcase_add_test(tc, a_file_that_cannot_be_read_is_named);
     tcase_add_test(tc, numbers_have_bounds);

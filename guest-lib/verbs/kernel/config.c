@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The process's configuration; config.h has the variables. */
 #include "guest-lib/verbs/kernel/config.h"
-#include <arpa/inet.h>
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "fw/fw.h"
 #include "guest-lib/verbs/kernel/facts.h"
+#include "guest-lib/verbs/kernel/settings.h"
 #include "wire/open.h"
 
 #define MAX_HOST    WIRE_NUMBER_MAX
 #define DEFAULT_MTU 4200 /* RoCE packets of 4096 bytes and their headers */
-#define MAX_SECONDS 1e9  /* until a removal: 32 years */
 
 static __thread GKeyFile *key_file;               /* while the thread reads the configuration */
 static struct wire_number *hosts[HV_MAX_DEVICES]; /* the hosts' numbers on their wires */
@@ -40,76 +37,28 @@ static char *config_get(const char *key)
     return value && *value ? g_strdup(value) : NULL;
 }
 
-/* What glib can make nothing of (not UTF-8, an unknown escape) would look as if it were not there.
- */
-static bool config_check_file(GError **err)
-{
-    g_auto(GStrv) keys = g_key_file_get_keys(key_file, "hcasim", NULL, NULL);
-
-    for (char **key = keys; key && *key; key++) {
-        g_autoptr(GError) why = NULL;
-
-        g_free(g_key_file_get_string(key_file, "hcasim", *key, &why));
-        if (why) {
-            return config_complain(err, "%s: %s", *key, why->message);
-        }
-    }
-    return true;
-}
-
-static bool config_get_number(const char *key, uint64_t min, uint64_t max, uint64_t *number,
-                              GError **err)
+/* The value of a setting. False with *err; *given (which may be NULL): there is one. */
+static bool config_get_value(const char *key, struct hv_value *value, bool *given, GError **err)
 {
     g_autofree char *text = config_get(key);
 
-    if (text && !g_ascii_string_to_unsigned(text, 10, min, max, number, NULL)) {
-        return config_complain(err, "%s is %s, which is no number that it can be", key, text);
+    *value = (struct hv_value){0};
+    if (given) {
+        *given = text != NULL;
     }
-    return true;
+    return !text || hv_setting_parse(hv_setting_find(key), text, value, err);
 }
 
-/* Seconds, decimals too. *given: they were said. */
-static bool config_get_seconds(const char *key, bool *given, uint64_t *ns, GError **err)
+/* A number, or what is counted as one; it stays as it is if the setting has no value. */
+static bool config_get_number(const char *key, uint64_t *number, GError **err)
 {
-    g_autofree char *text = config_get(key);
-    char *end;
-    double seconds;
+    struct hv_value value;
+    bool given;
 
-    *given = text != NULL;
-    if (!text) {
-        return true;
+    if (!config_get_value(key, &value, &given, err)) {
+        return false;
     }
-    seconds = g_ascii_strtod(text, &end);
-    if (!g_ascii_isdigit(*text) || *end || !(seconds <= MAX_SECONDS)) {
-        return config_complain(err, "%s is %s, which is no time that it can be", key, text);
-    }
-    *ns = (uint64_t)(seconds * 1e9);
-    return true;
-}
-
-/* Bytes, or with a suffix K, M, G of that many. */
-static bool config_get_size(const char *key, uint64_t min, uint64_t *size, GError **err)
-{
-    static const char suffixes[] = "KMG";
-    g_autofree char *text = config_get(key);
-    g_autofree char *digits = g_strdup(text);
-    const char *suffix = NULL;
-    unsigned shift = 0;
-    uint64_t number;
-
-    if (!text) {
-        return true;
-    }
-    suffix = strchr(suffixes, g_ascii_toupper(text[strlen(text) - 1]));
-    if (suffix && *suffix) {
-        shift = 10 * (unsigned)(suffix - suffixes + 1);
-        digits[strlen(digits) - 1] = 0;
-    }
-    if (!g_ascii_string_to_unsigned(digits, 10, 0, UINT64_MAX >> shift, &number, NULL) ||
-        number << shift < min) {
-        return config_complain(err, "%s is %s, which is no size that it can be", key, text);
-    }
-    *size = number << shift;
+    *number = given ? value.number : *number;
     return true;
 }
 
@@ -121,35 +70,8 @@ static bool config_load_file(GError **err)
         return true;
     }
     g_clear_pointer(&key_file, g_key_file_free);
-    key_file = g_key_file_new();
-    if (!g_key_file_load_from_file(key_file, path, G_KEY_FILE_NONE, err) ||
-        !config_check_file(err)) {
-        g_prefix_error(err, "%s: ", path);
-        return false;
-    }
-    return true;
-}
-
-static bool config_parse_mac(const char *text, uint8_t mac[6])
-{
-    char end;
-
-    /* sscanf() takes spaces and signs, too. */
-    return strspn(text, "0123456789abcdefABCDEF:") == strlen(text) &&
-           sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%c", &mac[0], &mac[1], &mac[2], &mac[3],
-                  &mac[4], &mac[5], &end) == 6 &&
-           !(mac[0] & 1);
-}
-
-static bool config_parse_ipv4(const char *text, uint32_t *ipv4)
-{
-    struct in_addr addr;
-
-    if (inet_pton(AF_INET, text, &addr) != 1) {
-        return false;
-    }
-    *ipv4 = ntohl(addr.s_addr);
-    return true;
+    key_file = hv_settings_load(path, err);
+    return key_file != NULL;
 }
 
 void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6])
@@ -193,24 +115,6 @@ unsigned hv_config_host_of_ipv4(uint32_t ipv4)
     return host && host <= MAX_HOST && config_ipv4_of_host(host) == ipv4 ? host : 0;
 }
 
-static bool config_get_log_level(int *level, GError **err)
-{
-    static const char *const names[] = {"error", "guest", "info", "trace", NULL};
-    g_autofree char *text = config_get("log");
-
-    *level = -1;
-    if (!text) {
-        return true;
-    }
-    for (int i = 0; names[i]; i++) {
-        if (!strcmp(text, names[i])) {
-            *level = i;
-            return true;
-        }
-    }
-    return config_complain(err, "%s is %s, not one of error, guest, info, trace", "log", text);
-}
-
 /* The host's number on its wire, which it keeps: the one that is asked for, else the first free
  * one. 0 with *err. */
 static unsigned config_number_port(const struct hv_port_config *port, unsigned index, uint64_t host,
@@ -244,48 +148,71 @@ static void config_free_port(struct hv_port_config *port)
     memset(port, 0, sizeof(*port));
 }
 
+/* The addresses that are set; without them they follow from the host's number. */
+static bool config_read_addresses(struct hv_port_config *port, unsigned index, GError **err)
+{
+    struct hv_value ip, mac;
+    bool has_ip, has_mac;
+
+    if (!config_get_value("ip", &ip, &has_ip, err) ||
+        !config_get_value("mac", &mac, &has_mac, err)) {
+        return false;
+    }
+    memcpy(port->mac, mac.mac, sizeof(port->mac));
+    port->ipv4 = has_ip ? (uint32_t)ip.number + index : 0;
+    port->mac[5] = (uint8_t)(port->mac[5] + (has_mac ? index : 0));
+    return true;
+}
+
+/* The first device alone is captured, and removed. */
+static bool config_read_first(struct hv_port_config *port, GError **err)
+{
+    struct hv_value after;
+
+    port->capture = config_get("capture");
+    port->remove_when = config_get("remove_when");
+    if (!config_get_value("remove_after", &after, &port->removes, err)) {
+        return false;
+    }
+    port->remove_after_ns = after.number;
+    return true;
+}
+
+static bool config_read_wire(struct hv_port_config *port, GError **err)
+{
+    struct hv_value wire;
+    bool given;
+
+    if (!config_get_value("wire", &wire, &given, err)) {
+        return false;
+    }
+    port->wire = given ? wire.wire : g_strdup("shm:verbs");
+    return true;
+}
+
 /* All of a port but its host's number, and what that makes of its addresses. */
 static bool config_read_port(struct hv_port_config *port, unsigned index, GError **err)
 {
-    uint64_t responders = FW_RESPONDERS_DEFAULT;
-    g_autofree char *wire = config_get("wire"), *mac = config_get("mac"), *ip = config_get("ip");
-    uint64_t mtu = DEFAULT_MTU, memlock = 0;
+    uint64_t responders = FW_RESPONDERS_DEFAULT, mtu = DEFAULT_MTU, memlock = 0;
+    g_autofree char *profile = config_get("profile");
+    struct hv_value log, generation;
+    bool logs;
 
-    port->wire = !wire               ? g_strdup("shm:verbs")
-                 : strchr(wire, ':') ? g_strdup(wire)
-                                     : g_strconcat("shm:", wire, NULL);
-    if (!config_get_number("mtu", 1500, 9978, &mtu, err) ||
-        !config_get_log_level(&port->log_level, err)) {
-        return false;
-    }
     port->memory = FW_MEMORY_DEFAULT;
-    if (!config_get_size("memory", FW_MEMORY_MIN, &port->memory, err)) {
+    if (!config_read_wire(port, err) || !config_get_number("mtu", &mtu, err) ||
+        !config_get_value("log", &log, &logs, err) ||
+        !config_get_number("memory", &port->memory, err) ||
+        !config_get_number("responders", &responders, err) ||
+        !config_get_number("memlock", &memlock, err) ||
+        !config_get_value("profile", &generation, NULL, err) ||
+        (index == 0 && !config_read_first(port, err)) || !config_read_addresses(port, index, err)) {
         return false;
     }
-    if (!config_get_number("responders", 1, FW_RESPONDERS_MAX, &responders, err)) {
-        return false;
-    }
-    if (!config_get_number("memlock", 0, 1, &memlock, err)) {
-        return false;
-    }
+    port->log_level = logs ? (int)log.number : -1;
     port->responders = (unsigned)responders;
     port->memlock = memlock;
     port->mtu = (unsigned)mtu;
-    port->profile = config_get("profile");
-    port->capture = index == 0 ? config_get("capture") : NULL;
-    port->remove_when = index == 0 ? config_get("remove_when") : NULL;
-    if (index == 0 &&
-        !config_get_seconds("remove_after", &port->removes, &port->remove_after_ns, err)) {
-        return false;
-    }
-    if (ip && !config_parse_ipv4(ip, &port->ipv4)) {
-        return config_complain(err, "%s is %s, which is no IPv4 address", "ip", ip);
-    }
-    if (mac && !config_parse_mac(mac, port->mac)) {
-        return config_complain(err, "%s is %s, which is no unicast MAC address", "mac", mac);
-    }
-    port->ipv4 = ip ? port->ipv4 + index : 0;
-    port->mac[5] = (uint8_t)(port->mac[5] + (mac ? index : 0));
+    port->profile = g_steal_pointer(&profile);
     return true;
 }
 
@@ -347,8 +274,8 @@ static bool config_begin(uint64_t *devices, uint64_t *host, GError **err)
 {
     *devices = 1;
     *host = 0;
-    return config_load_file(err) && config_get_number("devices", 1, HV_MAX_DEVICES, devices, err) &&
-           config_get_number("host", 1, MAX_HOST - HV_MAX_DEVICES, host, err);
+    return config_load_file(err) && config_get_number("devices", devices, err) &&
+           config_get_number("host", host, err);
 }
 
 static void config_end(void)

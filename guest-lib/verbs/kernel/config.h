@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the user wants of the process's devices: environment variables, each with a default.
+ * Reads the configuration of the process's devices: environment variables and a key file.
  *
- *   HCASIM_WIRE     name or URI of the wire; a plain NAME is shm:NAME        verbs
- *   HCASIM_HOST     host number on the wire, 1 to 65534                      the first free one
- *   HCASIM_DEVICES  devices of the process, 1 to 16                          1
- *   HCASIM_IP       IPv4 address of the first device; others follow it       10.0.0.HOST and up
- *   HCASIM_MAC      MAC address of the first device; others follow it        that of the address
- *   HCASIM_MTU      largest IP packet, 1500 to 9978                          4200
- *   HCASIM_MEMORY   memory that a device's objects may take, as 512M       1G
- *   HCASIM_RESPONDERS  initiators that a device's DC targets serve at a time  1024
- *   HCASIM_MEMLOCK  1: RLIMIT_MEMLOCK limits what may be registered, as with a kernel   0
- *   HCASIM_PROFILE  generation: cx4, cx4lx, cx5, cx6dx or cx7                cx5
- *   HCASIM_CAPTURE  file for the first device's frames (pcapng)              none
- *   HCASIM_LOG      error, guest, info or trace: what goes to stderr         none
- *   HCASIM_REMOVE_AFTER  seconds after which the first device is removed, once it is open   never
- *   HCASIM_REMOVE_WHEN   file: the first device is removed when that is there            never
- *   HCASIM_CONFIG   glib key file; group [hcasim], keys wire, host, ...      none
+ * The variable HCASIM_NAME has priority over the key NAME of the file that HCASIM_CONFIG names.
+ * settings.c lists the settings, their ranges and their defaults.
  *
  * The MAC address that belongs to an IPv4 address is 02:68 and its four bytes. If somebody on the
  * wire has that, it is where the address is, at once; else the wire's hosts are asked
@@ -29,13 +16,13 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "guest-lib/verbs/kernel/settings.h"
 
 struct inproc_world;
 struct wire_port;
 
 #define HV_GIDS           2  /* the link-local one, then IPv4 */
 #define HV_FRAME_OVERHEAD 22 /* Ethernet header with a VLAN tag, FCS */
-#define HV_MAX_DEVICES    16
 
 struct hv_port_config {
     char *wire, *capture, *profile; /* the last two may be NULL */

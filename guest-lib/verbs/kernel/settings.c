@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of settings, and a check for each kind of value. */
+#include "guest-lib/verbs/kernel/settings.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "fw/fw.h"
+#include "wire/open.h"
+
+#define MAX_SECONDS 1000000000u /* until a removal: 32 years */
+#define NS          1e9         /* of a second */
+
+static const char *const *setting_log_levels(void)
+{
+    static const char *const names[] = {"error", "guest", "info", "trace", NULL};
+
+    return names;
+}
+
+static const struct hv_setting settings[] = {
+    {"wire", HV_SETTING_WIRE, 0, 0, NULL, "NAME", "verbs",
+     "The wire: a name, or a URI such as shm:/PATH. All programs on the same wire reach each "
+     "other."},
+    {"host", HV_SETTING_NUMBER, 1, WIRE_NUMBER_MAX - HV_MAX_DEVICES, NULL, "N",
+     "the first free number", "The host number on the wire."},
+    {"devices", HV_SETTING_NUMBER, 1, HV_MAX_DEVICES, NULL, "N", "1",
+     "The number of devices that a process has."},
+    {"ip", HV_SETTING_IPV4, 0, 0, NULL, "A.B.C.D", "10.0.0.N of host N",
+     "The IPv4 address of the first device. Further devices have the addresses that follow."},
+    {"mac", HV_SETTING_MAC, 0, 0, NULL, "MAC", "02:68 and the four bytes of the IPv4 address",
+     "The MAC address of the first device. Further devices have the addresses that follow."},
+    {"mtu", HV_SETTING_NUMBER, 1500, 9978, NULL, "BYTES", "4200", "The largest IP packet."},
+    {"memory", HV_SETTING_SIZE, FW_MEMORY_MIN, UINT64_MAX, NULL, "SIZE", "1G",
+     "The memory that the objects of a device may take, such as 512M."},
+    {"memlock", HV_SETTING_FLAG, 0, 1, NULL, NULL, "0",
+     "Counts the memory that the program registers against RLIMIT_MEMLOCK, as a kernel does that "
+     "pins it: beyond the limit, registration fails with ENOMEM. A program with CAP_IPC_LOCK has "
+     "no limit."},
+    {"responders", HV_SETTING_NUMBER, 1, FW_RESPONDERS_MAX, NULL, "N", "1024",
+     "The number of initiators that the DC targets of a device serve at a time."},
+    {"profile", HV_SETTING_CHOICE, 0, 0, fw_profile_names, "NAME", FW_PROFILE_DEFAULT,
+     "The generation of the device."},
+    {"capture", HV_SETTING_NEW_FILE, 0, 0, NULL, "FILE", "no capture",
+     "Writes all frames of the first device to FILE (pcapng)."},
+    {"remove_after", HV_SETTING_SECONDS, 0, MAX_SECONDS, NULL, "SECONDS", "never",
+     "Removes the first device so long after the program opened it, as if somebody pulled out the "
+     "card."},
+    {"remove_when", HV_SETTING_TEXT, 0, 0, NULL, "FILE", "never",
+     "Removes the first device when FILE exists."},
+    {"log", HV_SETTING_CHOICE, 0, 0, setting_log_levels, "LEVEL", "no log",
+     "What the device writes to standard error; each level includes the levels before it."},
+    {"config", HV_SETTING_KEY_FILE, 0, 0, NULL, "FILE", "no file",
+     "A key file with settings in its group [hcasim]. The keys are the names of the options, with "
+     "_ for -. An option or a variable has priority over the file."},
+};
+
+const struct hv_setting *hv_setting_at(unsigned i)
+{
+    return i < G_N_ELEMENTS(settings) ? &settings[i] : NULL;
+}
+
+const struct hv_setting *hv_setting_find(const char *name)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
+        if (!strcmp(settings[i].name, name)) {
+            return &settings[i];
+        }
+    }
+    return NULL;
+}
+
+static bool setting_parse_number(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    return g_ascii_string_to_unsigned(text, 10, s->least, s->most, &v->number, NULL);
+}
+
+static bool setting_parse_size(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    static const char suffixes[] = "KMG";
+    g_autofree char *digits = g_strdup(text);
+    const char *suffix = *text ? strchr(suffixes, g_ascii_toupper(text[strlen(text) - 1])) : NULL;
+    unsigned shift = 0;
+
+    if (suffix) {
+        shift = 10 * (unsigned)(suffix - suffixes + 1);
+        digits[strlen(digits) - 1] = 0;
+    }
+    if (!g_ascii_string_to_unsigned(digits, 10, 0, UINT64_MAX >> shift, &v->number, NULL)) {
+        return false;
+    }
+    v->number <<= shift;
+    return v->number >= s->least && v->number <= s->most;
+}
+
+static bool setting_parse_seconds(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    char *end;
+    double seconds = g_ascii_strtod(text, &end);
+
+    if (!g_ascii_isdigit(*text) || *end || !(seconds >= (double)s->least) ||
+        !(seconds <= (double)s->most)) {
+        return false;
+    }
+    v->number = (uint64_t)(seconds * NS);
+    return true;
+}
+
+static bool setting_parse_ipv4(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    struct in_addr addr;
+
+    if (inet_pton(AF_INET, text, &addr) != 1) {
+        return false;
+    }
+    v->number = ntohl(addr.s_addr);
+    return true;
+}
+
+static bool setting_parse_mac(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    uint8_t *mac = v->mac;
+    char end;
+
+    /* sscanf() accepts spaces and signs, too. */
+    return strspn(text, "0123456789abcdefABCDEF:") == strlen(text) &&
+           sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%c", &mac[0], &mac[1], &mac[2], &mac[3],
+                  &mac[4], &mac[5], &end) == 6 &&
+           !(mac[0] & 1);
+}
+
+static bool setting_parse_choice(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    const char *const *names = s->choices();
+
+    for (v->number = 0; names[v->number]; v->number++) {
+        if (!strcmp(names[v->number], text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool setting_parse_wire(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    v->wire = strchr(text, ':') ? g_strdup(text) : g_strconcat("shm:", text, NULL);
+    return wire_is_uri(v->wire);
+}
+
+/* The file can be written if it is there, or its folder can. */
+static bool setting_parse_new_file(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    g_autofree char *folder = g_path_get_dirname(text);
+
+    return access(text, F_OK) ? !access(folder, W_OK | X_OK)
+                              : !access(text, W_OK) && !g_file_test(text, G_FILE_TEST_IS_DIR);
+}
+
+static bool setting_parse_text(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    return *text;
+}
+
+static char *setting_size_text(uint64_t bytes)
+{
+    return g_strdup_printf("%" G_GUINT64_FORMAT "M", bytes >> 20);
+}
+
+/* "a, b or c" */
+static char *setting_choices_text(const char *const *names)
+{
+    GString *text = g_string_new(NULL);
+
+    for (unsigned i = 0; names[i]; i++) {
+        g_string_append_printf(text, "%s%s", !i ? "" : names[i + 1] ? ", " : " or ", names[i]);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static char *setting_must_be(const struct hv_setting *s)
+{
+    g_autofree char *least = NULL;
+
+    switch (s->kind) {
+    case HV_SETTING_NUMBER:
+    case HV_SETTING_FLAG:
+        return g_strdup_printf("%" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT, s->least, s->most);
+    case HV_SETTING_SECONDS:
+        return g_strdup_printf("%" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT " seconds", s->least,
+                               s->most);
+    case HV_SETTING_SIZE:
+        least = setting_size_text(s->least);
+        return g_strdup_printf("%s or more, in bytes or with K, M or G", least);
+    case HV_SETTING_IPV4:
+        return g_strdup("an IPv4 address such as 10.0.0.7");
+    case HV_SETTING_MAC:
+        return g_strdup("a unicast MAC address such as 02:00:00:00:00:07");
+    case HV_SETTING_CHOICE:
+        return setting_choices_text(s->choices());
+    case HV_SETTING_WIRE:
+        return g_strdup("a name of letters, digits, '.', '_' and '-', or shm:/PATH");
+    case HV_SETTING_NEW_FILE:
+        return g_strdup("a file that can be written");
+    default:
+        return g_strdup("something");
+    }
+}
+
+static bool (*const parsers[])(const struct hv_setting *, const char *, struct hv_value *) = {
+    [HV_SETTING_NUMBER] = setting_parse_number,     [HV_SETTING_SIZE] = setting_parse_size,
+    [HV_SETTING_SECONDS] = setting_parse_seconds,   [HV_SETTING_FLAG] = setting_parse_number,
+    [HV_SETTING_IPV4] = setting_parse_ipv4,         [HV_SETTING_MAC] = setting_parse_mac,
+    [HV_SETTING_CHOICE] = setting_parse_choice,     [HV_SETTING_WIRE] = setting_parse_wire,
+    [HV_SETTING_NEW_FILE] = setting_parse_new_file, [HV_SETTING_TEXT] = setting_parse_text,
+    [HV_SETTING_KEY_FILE] = setting_parse_text,
+};
+
+bool hv_setting_parse(const struct hv_setting *setting, const char *text, struct hv_value *value,
+                      GError **err)
+{
+    g_autofree char *must_be = NULL;
+
+    *value = (struct hv_value){0};
+    if (parsers[setting->kind](setting, text, value)) {
+        return true;
+    }
+    g_clear_pointer(&value->wire, g_free);
+    must_be = setting_must_be(setting);
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI, "%s must be %s, but it is %s", setting->name,
+                must_be, *text ? text : "empty");
+    return false;
+}
+
+bool hv_setting_check(const struct hv_setting *setting, const char *text, GError **err)
+{
+    struct hv_value value;
+    bool ok = hv_setting_parse(setting, text, &value, err);
+
+    g_free(value.wire);
+    return ok;
+}
+
+/* -- key files --------------------------------------------------------------------------------- */
+
+/* An empty value is the same as no value. */
+static bool setting_check_key(GKeyFile *file, const char *key, GError **err)
+{
+    const struct hv_setting *setting = hv_setting_find(key);
+    g_autoptr(GError) why = NULL;
+    g_autofree char *text = NULL;
+
+    if (!setting || setting->kind == HV_SETTING_KEY_FILE) {
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI, "there is no setting '%s'", key);
+        return false;
+    }
+    /* glib can read a value only if it is UTF-8 and has no unknown escape. */
+    text = g_key_file_get_string(file, HV_SETTINGS_GROUP, key, &why);
+    if (why) {
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI, "%s: %s", key, why->message);
+        return false;
+    }
+    return !*text || hv_setting_check(setting, text, err);
+}
+
+static bool setting_check_file(GKeyFile *file, GError **err)
+{
+    g_auto(GStrv) groups = g_key_file_get_groups(file, NULL);
+    g_auto(GStrv) keys = g_key_file_get_keys(file, HV_SETTINGS_GROUP, NULL, NULL);
+
+    for (unsigned i = 0; groups[i]; i++) {
+        if (strcmp(groups[i], HV_SETTINGS_GROUP) != 0) {
+            g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI,
+                        "there is no group [%s]: settings are in group [" HV_SETTINGS_GROUP "]",
+                        groups[i]);
+            return false;
+        }
+    }
+    for (unsigned i = 0; keys && keys[i]; i++) {
+        if (!setting_check_key(file, keys[i], err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+GKeyFile *hv_settings_load(const char *path, GError **err)
+{
+    GKeyFile *file = g_key_file_new();
+
+    if (g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, err) &&
+        setting_check_file(file, err)) {
+        return file;
+    }
+    g_key_file_free(file);
+    g_prefix_error(err, "%s: ", path);
+    return NULL;
+}

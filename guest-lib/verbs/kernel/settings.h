@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lists the settings of a process's devices, and checks their values.
+ *
+ * One table describes each setting. The verbs library reads its configuration with it, and the
+ * program hcasim makes its options, its help, its man pages and its shell completion from it. So a
+ * value that hcasim accepts is a value that the library accepts.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_SETTINGS_H
+#define HCASIM_GUEST_LIB_VERBS_KERNEL_SETTINGS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HV_MAX_DEVICES    16
+#define HV_SETTINGS_GROUP "hcasim" /* of a key file */
+
+enum hv_setting_kind {
+    HV_SETTING_NUMBER,  /* decimal, least to most */
+    HV_SETTING_SIZE,    /* bytes, with a suffix K, M or G or without; least to most */
+    HV_SETTING_SECONDS, /* decimals are possible; least to most */
+    HV_SETTING_FLAG,    /* 0 or 1 */
+    HV_SETTING_IPV4,
+    HV_SETTING_MAC, /* unicast */
+    HV_SETTING_CHOICE,
+    HV_SETTING_WIRE,     /* the name or the URI of a wire */
+    HV_SETTING_NEW_FILE, /* a file that is written */
+    HV_SETTING_TEXT,     /* anything that is not empty */
+    HV_SETTING_KEY_FILE, /* a file with settings; only the environment can name it */
+};
+
+struct hv_setting {
+    const char *name; /* the key of a key file; the variable is HCASIM_NAME, the option --NAME */
+    enum hv_setting_kind kind;
+    uint64_t least, most;
+    const char *const *(*choices)(void); /* of HV_SETTING_CHOICE */
+    const char *metavar;                 /* what help calls the value */
+    const char *usual;                   /* what holds without a value, in words */
+    const char *help;                    /* a sentence */
+};
+
+struct hv_value {
+    uint64_t number; /* also bytes, nanoseconds, the place among the choices, the IPv4 address */
+    uint8_t mac[6];
+    char *wire; /* the URI; the caller frees it */
+};
+
+/* The table's rows in order; NULL behind the last one. */
+const struct hv_setting *hv_setting_at(unsigned i);
+const struct hv_setting *hv_setting_find(const char *name);
+
+/* The value that the text is. False with *err, whose message is one line: what the setting must be,
+ * and what it is. */
+bool hv_setting_parse(const struct hv_setting *setting, const char *text, struct hv_value *value,
+                      GError **err);
+
+/* The same without the value. */
+bool hv_setting_check(const struct hv_setting *setting, const char *text, GError **err);
+
+/* Reads a key file and checks all that is in it: each group, key and value. NULL with *err, whose
+ * message begins with the path. */
+GKeyFile *hv_settings_load(const char *path, GError **err);
+
+#endif
