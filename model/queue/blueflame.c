@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The lines of BlueFlame data. */
+/* Implements the lines of BlueFlame data. */
 #include <string.h>
 #include "model/core/hca.h"
 #include "model/queue/blueflame.h"

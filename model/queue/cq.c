@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues. Indices run freely in 32 bits; host and doorbells carry the low 24, and rings
- * are smaller than that.
+ * Implements completion queues. Indices run freely in 32 bits. Host and doorbells carry the low 24
+ * bits, and rings are smaller than that.
  *
  * An arm request lives from the doorbell to its event: disarmed -> armed (any or solicited) ->
- * disarmed. It asks for CQEs from the consumer index in the doorbell on that no event has told of:
- * programs arm before they poll (get event, arm, poll until empty), and an event for CQEs that the
- * last one was about would make them wake up twice, or take it for another CQ's. (A program that
- * does not poll until empty waits for ever, as perftest 4.5 does on a ConnectX-5: its issue 137.)
- * Between the CQE that satisfies it and the event may lie the moderation period (timer) and a full
- * EQ (waiter); both lead back to cq_notify().
+ * disarmed. It asks for CQEs that come at or after the consumer index in the doorbell and that no
+ * event has announced. The second condition matters because programs arm before they poll (get
+ * event, arm, poll until empty). An event for CQEs that the last event has already announced would
+ * wake the program twice, or the program would take it for another CQ's event. (A program that does
+ * not poll until empty waits for ever, as perftest 4.5 does on a ConnectX-5: its issue 137.) Two
+ * things may delay the event after the CQE that satisfies the request: the moderation period
+ * (timer) and a full EQ (waiter). Both call cq_notify() again.
  */
 #include "model/core/obj_class.h"
 #include "model/core/pd.h"
@@ -30,10 +31,10 @@ struct cq {
     struct prm_cqc cqc[1]; /* as created and modified */
     struct mem_buf ring;
     uint8_t log_size, log_stride;
-    uint8_t cqe_offset; /* of the cqe64 in a slot */
+    uint8_t cqe_offset; /* offset of the cqe64 in a slot */
     bool oi, cc;
-    struct eq *eq;   /* counted */
-    struct obj *uar; /* counted */
+    struct eq *eq;   /* referenced */
+    struct obj *uar; /* referenced */
     uint64_t dbr;
     uint8_t status; /* PRM_CQC_STATUS_ */
 
@@ -41,21 +42,22 @@ struct cq {
     uint32_t ci; /* as last read from the doorbell record, 24 bits */
 
     uint8_t armed;          /* PRM_CQC_ST_ARMED, _SOLICITED_ARMED or 0 */
-    uint8_t arm_sn;         /* of the last request */
-    bool answered;          /* the last request had its event */
-    uint32_t arm_ci;        /* a CQE from here on counts */
+    uint8_t arm_sn;         /* sequence number of the last request */
+    bool answered;          /* the last request has had its event */
+    uint32_t arm_ci;        /* a CQE at or after this index counts */
     uint32_t last_notified; /* pi at the last event */
-    uint32_t untold;        /* CQEs since then, as far as the ring's indices go */
+    uint32_t untold;        /* CQEs since the last event, at most CQ_INDEX_MASK */
     uint32_t last_solicit;  /* index after the last solicited CQE */
 
     uint32_t max_count;
     uint64_t period_ns;
     bool period_from_cqe;
-    uint64_t last_event_ns, last_cqe_ns; /* kept while there is a period */
+    /* times; last_event_ns is set only with a moderation period */
+    uint64_t last_event_ns, last_cqe_ns;
     struct hca_timer timer;
     struct eq_waiter waiter;
-    struct work error_work; /* once it has failed: takes down who uses it */
-    unsigned error_space;   /* which of obj_spaces is next, and from which number on */
+    struct work error_work; /* runs after the CQ has failed: notifies its users */
+    unsigned error_space;   /* progress of error_work: number space and number */
     uint32_t error_at;
 };
 
@@ -81,7 +83,8 @@ static bool cq_has_users(size_t space)
     return false;
 }
 
-/* Who ends with a CQ: every object of a number space in which some kind uses CQs is told. */
+/* Tells the users of a failed CQ. Goes through every object of the number spaces that have kinds
+ * which use CQs. */
 static void cq_error_run(struct hca *hca, struct work *work)
 {
     struct cq *cq = (struct cq *)((char *)work - offsetof(struct cq, error_work));
@@ -284,7 +287,7 @@ static uint32_t cq_used(const struct cq *cq)
     return (cq->pi - cq->ci) & CQ_INDEX_MASK;
 }
 
-/* Makes sure that n more CQEs fit. False: they do not (the CQ may have failed). */
+/* Makes sure that n more CQEs fit. False: they do not fit; the CQ may have failed. */
 static bool cq_has_room(struct hca *hca, struct cq *cq, uint32_t n)
 {
     uint32_t size = 1u << cq->log_size;
@@ -305,7 +308,7 @@ unsigned cq_data_room(const struct cq *cq, unsigned asked)
     return asked == CQE_DATA_64 && !cq->cqe_offset ? CQE_DATA_32 : asked;
 }
 
-/* Puts the data where the CQE that comes next has it. False: the host does not answer. */
+/* Puts the data where the next CQE has it. False: the host does not answer. */
 static bool cq_put_data(struct hca *hca, struct cq *cq, uint64_t slot, struct prm_cqe64 *cqe,
                         const struct cqe_data *data)
 {
@@ -318,7 +321,7 @@ static bool cq_put_data(struct hca *hca, struct cq *cq, uint64_t slot, struct pr
     return true;
 }
 
-/* Puts the CQE into the ring at pi. False: the CQ has failed. */
+/* Writes the CQE into the ring at pi. False: the CQ has failed. */
 static bool cq_put(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe,
                    const struct cqe_data *data)
 {
@@ -340,16 +343,16 @@ static bool cq_put(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe,
     return true;
 }
 
-/* Error CQEs have other things where the time stamp is. */
+/* Error CQEs have other fields in place of the time stamp. */
 static bool cq_has_timestamp(uint32_t opcode)
 {
     return opcode < PRM_CQE_OPCODE_SIG_ERR;
 }
 
-/* What is the same for every sender of CQEs. */
+/* Sets the fields that all CQEs have in common. */
 static void cq_finish_cqe(struct prm_cqe64 *cqe, uint64_t now)
 {
-    struct prm_err_cqe *failed = (void *)cqe; /* the same bytes */
+    struct prm_err_cqe *failed = (void *)cqe; /* the same bytes as an error CQE */
     uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, opcode);
 
     if (cq_has_timestamp(opcode)) {
@@ -398,7 +401,7 @@ bool cq_post_data(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool so
 
 /* -- events ----------------------------------------------------------------------------------- */
 
-/* Whether a CQE that the arm request asked for is there. */
+/* Whether there is a CQE that the arm request asked for. */
 static bool cq_is_due(const struct cq *cq)
 {
     switch (cq->armed) {
@@ -411,7 +414,8 @@ static bool cq_is_due(const struct cq *cq)
     }
 }
 
-/* Answers the arm request if its time has come, else sees to it that we come back. */
+/* Answers the arm request if it is due. If moderation or a full EQ delays the event, arranges to be
+ * called again. */
 static void cq_notify(struct hca *hca, struct cq *cq)
 {
     if (!cq_is_due(cq)) {
@@ -454,8 +458,9 @@ void cq_doorbell(struct hca *hca, uint32_t uarn, uint32_t dword0, uint32_t cqn)
     if (cq->answered && cq->arm_sn == sn) {
         return;
     }
-    /* IBTA 11.4.2.2: a request for any completion that waits is not taken back by one for a
-     * solicited completion. It has the same sequence number until its event was seen. */
+    /* IBTA 11.4.2.2: a request for any completion that is still waiting is not replaced by a
+     * request for a solicited completion. The two have the same sequence number as long as software
+     * has not seen an event. */
     keeps_any = cq->armed == PRM_CQC_ST_ARMED && cq->arm_sn == sn;
     cq->answered = false;
     cq->arm_sn = sn;
@@ -495,7 +500,7 @@ static enum syn cq_resize(struct hca *hca, struct cq *cq, const struct prm_cqc *
     if (!cq_put(hca, cq, cqe, NULL)) {
         return SYN_CQ_STATE;
     }
-    buf->dbr_umem = old.dbr_umem; /* the record is where it was */
+    buf->dbr_umem = old.dbr_umem; /* the doorbell record does not move */
     mem_buf_take(&cq->obj, &cq->ring, buf);
     mem_buf_drop(&cq->obj, &old);
     cq->log_size = PRM_GET(cqc, cqc, log_cq_size);

@@ -2,15 +2,15 @@
 /*
  * Completion queues: rings of CQEs in host memory.
  *
- * The producer index is the device's; the consumer index is read from the CQ's doorbell record when
- * the ring looks full. A CQ without room for a CQE goes to the overflow state: CQ_ERROR event
- * (syndrome CQ_OVERRUN), and every QP on it to the error state, unless cqc.oi says that
- * overruns are to be ignored or cqc.cc that all CQEs go to slot 0. A ring that does not answer
- * does the same with CQ_ACCESS_VIOLATION_ERROR.
+ * The device keeps the producer index. It reads the consumer index from the CQ's doorbell record
+ * when the ring looks full. If a CQ has no room for a CQE, it enters the overflow state, raises a
+ * CQ_ERROR event (syndrome CQ_OVERRUN), and every QP on it enters the error state. There are two
+ * exceptions: with cqc.oi overruns are ignored, and with cqc.cc all CQEs go to slot 0. If the ring
+ * does not answer, the same happens with syndrome CQ_ACCESS_VIOLATION_ERROR.
  *
- * Arming (doorbell at UAR offset 0x20, driver: mlx5_cq_arm()) asks for one event at the first CQE
- * of index >= ci that counts, be it there already or not. cqc.cq_period and cq_max_count hold the
- * event back until either is reached; with one of them 0 it comes at once.
+ * Arming (doorbell at UAR offset 0x20, driver: mlx5_cq_arm()) asks for one event, at the first CQE
+ * of index >= ci that counts, whether it is already there or not. cqc.cq_period and cq_max_count
+ * delay the event until either is reached. If one of them is 0, the event comes at once.
  */
 #ifndef HCASIM_MODEL_CQ_H
 #define HCASIM_MODEL_CQ_H
@@ -26,23 +26,24 @@ struct cqe_data;
 #define CQ_RESIZE_ALL                                                                              \
     (PRM_CQ_RESIZE_LOG_CQ_SIZE | PRM_CQ_RESIZE_PAGE_OFFSET | PRM_CQ_RESIZE_LOG_PAGE_SIZE)
 
-/* Bytes of the ring that cqc describes; 0: log_cq_size or cqe_sz is out of range. */
+/* Bytes of the ring that cqc describes. Returns 0 if log_cq_size or cqe_sz is out of range. */
 uint64_t cq_ring_size(const struct prm_cqc *cqc);
 
-/* cqc as in CREATE_CQ; buf comes with one reference which the CQ takes over on success only. */
+/* cqc is as in CREATE_CQ. buf holds a reference, which the CQ takes over only on success. */
 enum syn cq_create(struct hca *hca, uint16_t uid, const struct prm_cqc *cqc, struct mem_buf *buf,
                    uint64_t dbr_addr, uint32_t *cqn);
-/* The cqc with its live fields. */
+/* Fills the cqc, including its live fields. */
 enum syn cq_query(struct hca *hca, uint32_t cqn, struct prm_cqc *cqc);
-/* MODIFY_CQ: field_select picks from cqc; buf is the new ring for a resize, else NULL. A resize
- * ends the old ring with a RESIZE_CQ CQE; the next index is the new ring's (driver:
- * copy_resize_cqes()). */
+/* MODIFY_CQ. field_select says which fields of cqc to change. For a resize, buf is the new ring,
+ * else NULL. A resize ends the old ring with a RESIZE_CQ CQE; the next index belongs to the new
+ * ring (driver: copy_resize_cqes()). */
 enum syn cq_modify(struct hca *hca, uint16_t uid, uint32_t cqn, uint32_t field_select,
                    const struct prm_cqc *cqc, struct mem_buf *buf);
 enum syn cq_destroy(struct hca *hca, uint16_t uid, uint32_t cqn);
 void cq_free(struct hca *hca, struct obj *obj);
 
-/* NULL: no such CQ. Holders count themselves in obj.refs (struct obj is the first member). */
+/* NULL: no such CQ. Objects that use the CQ count in its obj.refs (struct obj is the first
+ * member). */
 struct cq *cq_find(struct hca *hca, uint32_t cqn);
 static inline struct obj *cq_obj(struct cq *cq)
 {
@@ -50,12 +51,13 @@ static inline struct obj *cq_obj(struct cq *cq)
 }
 
 /*
- * Writes a CQE: cqe is the 64-byte cqe64 image with everything but the owner bit, opcode included
- * in op_own 7:4; timestamp or vendor syndrome, and owner, are filled in here. solicited: it counts
- * for a CQ armed for solicited completions (solicited receive, or any error). With CQEs of 128
- * bytes it is the second half. data, or NULL: what goes into the CQE beside (model/queue/cqe.h);
- * else the first half is left as it is. False: the CQ has failed, now or before, and nobody will
- * see this CQE or the data.
+ * Writes a CQE. cqe is the 64-byte image of a cqe64 with everything except the owner bit; op_own
+ * 7:4 has the opcode. This function adds the owner bit, and a timestamp or the vendor syndrome. In
+ * a CQE of 128 bytes the image is the second half. solicited: the CQE counts for a CQ that is armed
+ * for solicited completions (a solicited receive, or any error). data is data that goes into the
+ * CQE too (model/queue/cqe.h), or NULL; without 64 bytes of data the first half of a 128-byte CQE
+ * is not written. False: the CQ has failed, now or before, and nobody will see this CQE or the
+ * data.
  */
 bool cq_post_data(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool solicited,
                   const struct cqe_data *data);
@@ -64,17 +66,18 @@ static inline bool cq_post(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe
     return cq_post_data(hca, cq, cqe, solicited, NULL);
 }
 
-/* Of so many bytes of data that a queue asks for, as many as a CQE of this CQ can have: 64 (in the
- * first half of one of 128), 32 (in itself) or 0. */
+/* How many bytes of data a CQE of this CQ can have if a queue asks for that many: 64 (in the first
+ * half of a 128-byte CQE), 32 (in the cqe64 itself) or 0. */
 unsigned cq_data_room(const struct cq *cq, unsigned asked);
 
-/* Whether it failed for want of room. */
+/* Whether the CQ has failed because it had no room. */
 bool cq_has_overrun(const struct cq *cq);
 
 /*
- * Doorbell at UAR offset 0x20: dword 0 is cmd_sn << 28 | cmd << 24 | ci, dword 1 the cqn. Taken
- * only from the UAR that cqc.uar_page names. A request whose sequence number is that of the last
- * event is ignored: that event is its answer, software has not seen it yet.
+ * Doorbell at UAR offset 0x20: dword 0 is cmd_sn << 28 | cmd << 24 | ci, dword 1 the cqn. The
+ * doorbell counts only on the UAR that cqc.uar_page names. If the sequence number is that of the
+ * last answered request, the doorbell is ignored: the event already sent answers it, but software
+ * has not seen that event yet.
  */
 void cq_doorbell(struct hca *hca, uint32_t uarn, uint32_t dword0, uint32_t cqn);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a CQE says, whoever's queue it is about: the one builder of their images (PRM CQE; struct
- * cqe64 and err_cqe). Each is given a zeroed cqe64, in which its queue may have set what is its own
- * (immediate, checksums); cq_post() adds owner, time stamp and vendor's syndrome.
+ * Builds the images of CQEs for all kinds of queues (PRM CQE; struct cqe64 and err_cqe). The caller
+ * gives a zeroed cqe64, in which it may have set fields of its own (immediate, checksums).
+ * cq_post() adds owner, time stamp and vendor syndrome.
  */
 #ifndef HCASIM_MODEL_CQE_H
 #define HCASIM_MODEL_CQE_H
@@ -10,9 +10,10 @@
 #include "prm/prm.h"
 
 /*
- * Data that goes into a CQE in place of the WQE's buffers (qpc.cs_req, cs_res, dctc.cs_res):
- * docs/adr/0013. Room for 64 bytes is the first half of a CQE of 128; room for 32 the first half of
- * the cqe64, whose fields there are not what they else are. byte_cnt says how many there are.
+ * Data that goes into a CQE instead of into the WQE's buffers (qpc.cs_req, cs_res, dctc.cs_res):
+ * docs/adr/0013. 64 bytes of data fit into the first half of a 128-byte CQE. 32 bytes fit into the
+ * first half of the cqe64, in place of the fields that are normally there. byte_cnt is the length
+ * of the data.
  */
 enum {
     CQE_DATA_32 = 32,
@@ -25,10 +26,10 @@ struct cqe_data {
     uint8_t room; /* CQE_DATA_32 or _64 */
 };
 
-/* Whose WQE completed. */
+/* The completed WQE and its queue. */
 struct cqe_about {
     uint32_t qpn;   /* QP, SQ or RQ; on an RQ of frames the flow tag */
-    uint32_t srqn;  /* its user index, or with CQEs of version 0 the SRQN */
+    uint32_t srqn;  /* the SRQ's or QP's user index; in CQEs of version 0 the SRQN */
     uint16_t index; /* wqe_counter */
 };
 
@@ -41,7 +42,8 @@ static inline void cqe_fill(struct prm_cqe64 *cqe, struct cqe_about about,
     PRM_SET(cqe64, cqe, opcode, opcode);
 }
 
-/* A send WQE is done; byte_cnt is what a READ or an atomic brought, else 0. */
+/* A send WQE is done. byte_cnt is the length of the data that a READ or an atomic returned, else
+ * 0. */
 static inline void cqe_sent(struct prm_cqe64 *cqe, struct cqe_about about, uint8_t wqe_opcode,
                             uint32_t byte_cnt)
 {
@@ -50,18 +52,18 @@ static inline void cqe_sent(struct prm_cqe64 *cqe, struct cqe_about about, uint8
     PRM_SET(cqe64, cqe, byte_cnt, byte_cnt);
 }
 
-/* A send WQE failed; syndrome: PRM_CQE_SYNDROME_. */
+/* A send WQE has failed; syndrome is a PRM_CQE_SYNDROME_. */
 static inline void cqe_send_failed(struct prm_cqe64 *cqe, struct cqe_about about,
                                    uint8_t wqe_opcode, uint8_t syndrome)
 {
-    struct prm_err_cqe *failed = (void *)cqe; /* the same bytes */
+    struct prm_err_cqe *failed = (void *)cqe; /* the same bytes as an error CQE */
 
     cqe_fill(cqe, about, PRM_CQE_OPCODE_REQ_ERR);
     PRM_SET(err_cqe, failed, send_wqe_opcode, wqe_opcode);
     PRM_SET(err_cqe, failed, syndrome, syndrome);
 }
 
-/* A receive WQE took byte_cnt bytes; opcode: one of PRM_CQE_OPCODE_RESP_. */
+/* A receive WQE took byte_cnt bytes. opcode is a PRM_CQE_OPCODE_RESP_. */
 static inline void cqe_received(struct prm_cqe64 *cqe, struct cqe_about about,
                                 enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited)
 {
@@ -70,11 +72,11 @@ static inline void cqe_received(struct prm_cqe64 *cqe, struct cqe_about about,
     PRM_SET(cqe64, cqe, se, solicited);
 }
 
-/* A receive WQE failed; syndrome: PRM_CQE_SYNDROME_. */
+/* A receive WQE has failed; syndrome is a PRM_CQE_SYNDROME_. */
 static inline void cqe_receive_failed(struct prm_cqe64 *cqe, struct cqe_about about,
                                       uint8_t syndrome)
 {
-    struct prm_err_cqe *failed = (void *)cqe; /* the same bytes */
+    struct prm_err_cqe *failed = (void *)cqe; /* the same bytes as an error CQE */
 
     cqe_fill(cqe, about, PRM_CQE_OPCODE_RESP_ERR);
     PRM_SET(err_cqe, failed, syndrome, syndrome);

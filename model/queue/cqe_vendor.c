@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Vendor syndromes of error CQEs. The vendor does not publish them; the table holds those that
- * ConnectX adapters were seen to report, with the place where it can be read. Every other pair
- * gets a value of our own, OWN_BASE and the low bits of the syndrome, which is none of the table's.
- * A responder's LOCAL_LENGTH_ERR is one of these: the kernel's "QP error: local length error (0x8e
- * ...)" (github.com/kvcache-ai/Mooncake issue 3299) tells of QPs that got WRITEs, which leave no
- * CQE.
+ * Has the table of the vendor syndromes of error CQEs. The vendor does not publish them. The table
+ * holds those that ConnectX adapters were seen to report, with the source of each. Every other pair
+ * gets a value that hcasim defines: OWN_BASE and the low bits of the syndrome, a value that the
+ * table does not have. A responder's LOCAL_LENGTH_ERR is such a pair: the kernel's "QP error: local
+ * length error (0x8e ...)" (github.com/kvcache-ai/Mooncake issue 3299) is about QPs that received
+ * WRITEs, which leave no CQE.
  */
 #include "model/queue/cqe_vendor.h"
 #include <glib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event queues. The producer index runs freely in 32 bits; the doorbell gives the consumer index
- * modulo 2^24, which tells full from empty because rings are smaller.
+ * Implements event queues. The producer index runs freely in 32 bits. The doorbell gives the
+ * consumer index modulo 2^24; because rings are smaller, full and empty can be told apart.
  *
- * States: disarmed -> armed (doorbell) -> disarmed (interrupt). Beside that the status: OK,
- * EQ_OVERFLOW once an event was lost, EQ_WRITE_FAILURE once the ring did not answer.
+ * States: disarmed -> armed (doorbell) -> disarmed (interrupt). An EQ also has a status: OK,
+ * EQ_OVERFLOW after an event was lost, EQ_WRITE_FAILURE after the ring did not answer.
  */
 #include <inttypes.h>
 #include "model/core/pd.h"
@@ -23,15 +23,15 @@ struct eq {
     struct mem_buf ring;
     uint8_t log_size;
     unsigned intr;
-    struct obj *uar; /* counted */
+    struct obj *uar; /* referenced */
     uint32_t pi;
     uint32_t ci; /* 24 bits */
     bool armed;
     uint8_t status; /* PRM_EQC_STATUS_ */
     uint64_t lost;
     struct eq_waiter waiting; /* list head */
-    struct work retry_work;   /* serves them while there is room */
-    bool retrying;            /* who was first in line is at it */
+    struct work retry_work;   /* retries the waiters while there is room */
+    bool retrying;            /* the first waiter's retry() runs now */
 };
 
 static void eq_retry_run(struct hca *hca, struct work *work);
@@ -51,7 +51,7 @@ struct eq *eq_find(struct hca *hca, uint32_t eqn)
     return (struct eq *)obj_find(&hca->eqs, eqn);
 }
 
-/* It is among those that events of its types go to, or no more. */
+/* Adds the EQ to the EQs that get events of its types, or removes it. */
 static void eq_set_wants(struct hca *hca, const struct eq *eq, bool wants)
 {
     uint64_t bit = 1ull << eq->obj.num % 64;
@@ -171,7 +171,7 @@ static void eq_interrupt(struct hca *hca, struct eq *eq)
     hca_irq(hca, eq->intr);
 }
 
-/* There must be room. */
+/* The caller has checked that there is room. */
 static void eq_write(struct hca *hca, struct eq *eq, uint8_t type, uint8_t sub_type,
                      const void *data)
 {

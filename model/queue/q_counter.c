@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Q counter sets: allocation, and the answer to QUERY_Q_COUNTER. */
+/* Allocates Q counter sets, and answers QUERY_Q_COUNTER. */
 #include "model/core/pd.h"
 #include "model/queue/q_counter.h"
 #include "prm/prm.h"
 
-/* Every counter that we keep, by its name in both struct q_counter and query_q_counter_out. */
+/* All counters that the device keeps. Each has the same name in struct q_counter and
+ * query_q_counter_out. */
 #define Q_COUNTERS(X)                                                                              \
     X(rx_write_requests)                                                                           \
     X(rx_read_requests)                                                                            \

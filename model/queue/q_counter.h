@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Q counters: sets of transport counters which QPs and RQs name by counter_set_id.
+ * Q counters: sets of transport counters. QPs and RQs name a set by counter_set_id.
  *
- * Counters are 64 bits here and modulo 2^32 in QUERY_Q_COUNTER's output. What each counts: PRM, and
- * the driver's Documentation/networking/.../counters.rst ("hw_counters").
+ * Counters have 64 bits here; QUERY_Q_COUNTER reports them modulo 2^32. For the meaning of each
+ * counter see the PRM and the driver's Documentation/networking/.../counters.rst ("hw_counters").
  */
 #ifndef HCASIM_MODEL_Q_COUNTER_H
 #define HCASIM_MODEL_Q_COUNTER_H
@@ -26,14 +26,15 @@ struct q_counter {
 
 enum syn q_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id);
 enum syn q_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id);
-/* Fills query_q_counter_out's counters; clear resets them. */
+/* Fills in the counters of query_q_counter_out. clear: resets them. */
 enum syn q_counter_query(struct hca *hca, uint32_t id, bool clear,
                          struct prm_query_q_counter_out *out);
 
-/* The set, or a scratch set of the HCA when id names none: counting never fails. */
+/* The set of that id. If there is none, returns a scratch set of the HCA, so counting never
+ * fails. */
 struct q_counter *q_counter_get(struct hca *hca, uint32_t id);
 
-/* The scratch set's life; called by hca_init() and hca_clear(). */
+/* Make and free the scratch set; called by hca_init() and hca_clear(). */
 void q_counter_init(struct hca *hca);
 void q_counter_clear(struct hca *hca);
 

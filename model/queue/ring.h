@@ -21,8 +21,8 @@ static inline uint64_t ring_address(const struct mem_buf *ring, uint64_t offset)
     return mtt->pa[pos >> mtt->log_page] + (pos & ((1ULL << mtt->log_page) - 1));
 }
 
-/* Writes the first len bytes of the entry at byte offset, before those that tell of them. False:
- * the host does not answer. */
+/* Writes the first len bytes of the entry at byte offset. The caller writes the words that announce
+ * them afterwards. False: the host does not answer. */
 static inline bool ring_write_bytes(struct hca *hca, const struct mem_buf *ring, uint64_t offset,
                                     const void *bytes, size_t len)
 {
@@ -30,8 +30,8 @@ static inline bool ring_write_bytes(struct hca *hca, const struct mem_buf *ring,
 }
 
 /*
- * Writes the entry at byte offset, its last word after all others, as software that polls the
- * owner bit relies on. The ring begins on a multiple of 64 bytes and offset is one inside it.
+ * Writes the entry at byte offset. The last word is written after all others, because software
+ * polls the owner bit in it. The ring begins on a multiple of 64 bytes, and so does each entry.
  * False: the host does not answer.
  */
 static inline bool ring_write(struct hca *hca, const struct mem_buf *ring, uint64_t offset,
@@ -53,7 +53,7 @@ static inline bool ring_write(struct hca *hca, const struct mem_buf *ring, uint6
     if (p) {
         hca_dma_unmap(hca, p, len, true);
     }
-    return hca_dma_write(hca, addr, entry, RING_ENTRY); /* which has the last word last, too */
+    return hca_dma_write(hca, addr, entry, RING_ENTRY); /* this, too, writes the last word last */
 }
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared receive queues: the list or ring of WQEs, its limit event, its end in error.
+ * Implements shared receive queues: the list or ring of WQEs, the limit event, and the error state.
  *
- * A slot's next pointer is read when the slot is taken: software has fixed it by then, since it
- * reads the pointer itself to know where the following WQE goes (driver: post_srq_recv). A pointer
- * or a counter that cannot be is met with SRQ_CATAS_ERROR, once.
+ * The next pointer of a slot is read when the slot is taken. By then software has set it, since it
+ * reads the pointer itself to know where the following WQE goes (driver: post_srq_recv). If a
+ * pointer or a counter is invalid, the SRQ raises SRQ_CATAS_ERROR, once.
  */
 #include <string.h>
 #include "model/core/obj_class.h"
@@ -14,7 +14,7 @@
 #include "model/queue/srq.h"
 #include "prm/prm.h"
 
-#define SRQ_MIN_LOG_STRIDE 4  /* a data segment; one more for the next segment */
+#define SRQ_MIN_LOG_STRIDE 4  /* one data segment; with a next segment, one more */
 #define SRQ_MAX_LOG_STRIDE 10 /* WQE_MAX_BYTES */
 
 void srq_fail(struct hca *hca, struct srq *srq, const char *why)
@@ -102,7 +102,7 @@ enum syn srq_create(struct hca *hca, const struct srq_attr *attr, struct srq **o
         }
     }
     srq->attr = *attr;
-    srq->attr.tags = NULL; /* the command's */
+    srq->attr.tags = NULL; /* belongs to the command */
     mem_buf_take(&srq->obj, &srq->attr.buf, &attr->buf);
     srq->wq = (struct wq){
         .buf = attr->buf,
@@ -169,7 +169,7 @@ void srq_free(struct hca *hca, struct obj *obj)
     obj_end(hca, obj);
 }
 
-/* Other QPs that deliver there fail with their next message. */
+/* The SRQ fails with its own CQ. Other QPs on the SRQ fail with their next message. */
 void srq_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
 {
     struct srq *srq = (struct srq *)obj;
@@ -207,7 +207,7 @@ enum recv_result srq_read(struct hca *hca, struct srq *srq, uint32_t index, stru
     return RECV_OK;
 }
 
-/* Takes the head of the list; what it says is next is the head then. */
+/* Takes the head of the list. The slot that the WQE names as next becomes the head. */
 static enum recv_result srq_take_head(struct hca *hca, struct srq *srq, struct recv_wqe *wqe)
 {
     uint32_t next;
@@ -244,7 +244,7 @@ enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe
     }
     srq->wq.ci++;
 
-    /* Software may have posted more than was known when the limit was last looked at. */
+    /* Software may have posted more WQEs since the doorbell record was last read. */
     if (srq->lwm && wq_posted(&srq->wq) < srq->lwm && !wq_update_pi(hca, &srq->wq)) {
         srq_fail(hca, srq, "doorbell record is unreadable or impossible");
     } else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tag lists: order, matching, and who waits for software's count. */
+/* Implements tag lists: order, matching, and the entries held until software's count agrees. */
 #include <string.h>
 #include "model/queue/tag_list.h"
 
@@ -43,7 +43,7 @@ static bool tag_list_has(const struct tag_list *list, uint16_t handle)
     return handle < 1u << list->log_size;
 }
 
-/* Nobody is held once the counts agree. */
+/* If the counts agree, no entry is held. */
 static void tag_list_compare(struct tag_list *list)
 {
     if (list->sw_phase == list->hw_phase) {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tag lists: receives that an XRQ's software has posted with a tag, for the device to match
- * messages with (rdma-core: Documentation/tag_matching.md).
+ * Tag lists: the receives that an XRQ's software has posted with a tag. The device matches messages
+ * with them (rdma-core: Documentation/tag_matching.md).
  *
- * An entry has a number, its handle. Software says which entry an append takes with the append
- * before it. An entry is
+ * The number of an entry is its handle. Each append says which entry the next append takes. An
+ * entry is in one of three states:
  *
  *   free     it may be appended
  *   listed   messages are matched with it, in the order in which entries were appended
- *   taken    a message has matched, and its data is not all there
+ *   taken    a message has matched, but its data is not complete yet
  *
- * A message that matches no entry is unexpected: software gets it, and will look for its receive
- * among those that it has posted. It may have posted one just now which it does not yet know to be
- * the message's; if the device let a later message have that, messages would overtake one another.
- * So each side counts the unexpected messages, and an entry that comes with another count than the
- * device's is held: it is matched with nothing until software has caught up.
+ * A message that matches no entry is unexpected. Software gets such a message, and looks for its
+ * receive among the receives that it has posted. It may just have posted the matching receive,
+ * before it has seen the message. If the device gave that entry to a later message, messages would
+ * overtake one another. Therefore both sides count the unexpected messages. An entry that arrives
+ * while the counts differ is held: no message is matched with it until software has caught up.
  *
- * A list has 2^TAG_LIST_LOG_MAX entries at most, so to look through all of it for each message is
+ * A list has at most 2^TAG_LIST_LOG_MAX entries, so searching the whole list for each message is
  * bounded work.
  */
 #ifndef HCASIM_MODEL_TAG_LIST_H
@@ -36,47 +36,50 @@ enum tag_state {
 };
 
 struct tag_entry {
-    uint64_t tag, mask; /* a message's tag under the mask is to be tag */
-    struct sge buffer;  /* len 0: for a message without data */
+    uint64_t tag, mask; /* a message matches if its tag under the mask equals tag */
+    struct sge buffer;  /* len 0: receives only a message without data */
     uint16_t prev, next;
     uint8_t state; /* enum tag_state */
-    /* Taken: the QP or DC target by which the message came, and who sent it. */
+    /* State taken: the QP or DC target that received the message, and the sender's QP. */
     uint32_t qpn, rqpn;
-    /* While the data of a rendezvous is fetched: what its request began with. */
+    /* While the data of a rendezvous is fetched: the headers of its request. */
     struct prm_tmh tmh[1];
     struct prm_rvh rvh[1];
 };
 
 struct tag_list {
     uint8_t log_size;
-    uint16_t append_next;        /* the entry that the next append takes */
-    uint16_t head, tail;         /* what is listed, in order; TAG_NONE */
-    uint16_t held;               /* the first of those that are held; TAG_NONE */
-    uint16_t sw_phase, hw_phase; /* unexpected messages, as software has said and as it is */
+    uint16_t append_next; /* the entry that the next append takes */
+    uint16_t head, tail;  /* the listed entries in order; TAG_NONE: none */
+    uint16_t held;        /* the first held entry, all after it are held; TAG_NONE: none */
+    /* number of unexpected messages: as software said, and the device's own count */
+    uint16_t sw_phase, hw_phase;
     struct tag_entry entries[];
 };
 
-/* As its context says. The caller has checked log_matching_list_sz and append_next_index. NULL: no
- * memory. */
+/* Makes the list that the context describes. The caller has checked log_matching_list_sz and
+ * append_next_index. NULL: no memory. */
 struct tag_list *tag_list_new(struct hca *hca, const struct prm_tag_matching_topology_context *ctx);
-void tag_list_free(struct hca *hca, struct tag_list *list); /* NULL is fine */
+void tag_list_free(struct hca *hca, struct tag_list *list); /* NULL is allowed */
 void tag_list_query(const struct tag_list *list, struct prm_tag_matching_topology_context *ctx);
 
-/* The next entry gets tag, mask and buffer; the append after this one takes entry next. Returns the
- * handle. TAG_NONE: there is no entry next, or the one to be taken is not free. */
+/* Appends an entry with tag, mask and buffer. The append after this one takes entry next. Returns
+ * the handle. TAG_NONE: there is no entry next, or the entry to be taken is not free. */
 uint16_t tag_list_append(struct tag_list *list, uint16_t next, uint64_t tag, uint64_t mask,
                          const struct sge *buffer);
-/* False: it was not listed. */
+/* False: the entry was not listed. */
 bool tag_list_remove(struct tag_list *list, uint16_t handle);
-/* Software has seen so many unexpected messages. */
+/* Software has seen this many unexpected messages. */
 void tag_list_sync(struct tag_list *list, uint16_t sw_phase);
 
-/* Takes the first entry that a message of that tag matches. TAG_NONE: none, it is unexpected. */
+/* Takes the first entry that matches a message with that tag. TAG_NONE: no entry matches, the
+ * message is unexpected. */
 uint16_t tag_list_take(struct hca *hca, struct tag_list *list, uint64_t tag);
-/* A taken entry is free again. */
+/* Frees a taken entry. */
 void tag_list_release(struct tag_list *list, uint16_t handle);
 
-/* An unexpected message is handed on, and after all was not. */
+/* Counts an unexpected message that is being delivered; takes the count back if the message was not
+ * delivered. */
 void tag_list_unexpected(struct tag_list *list);
 void tag_list_not_delivered(struct tag_list *list);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * UAR pages: allocation, and the way from a write on a page to the queue it is for.
+ * Allocates UAR pages, and leads a write on a page to the queue that it is for.
  */
 #include "model/core/obj_class.h"
 #include "model/core/pd.h"
@@ -12,20 +12,20 @@
 
 #define BF_BUF_SIZE BLUEFLAME_BYTES
 #define BF_BUFS     ((UAR_PAGE_SIZE - PRM_OFFSET(uar, blue_flame)) / BF_BUF_SIZE)
-#define BF_CHUNK    64 /* what a CPU's write combining delivers in one piece */
+#define BF_CHUNK    64 /* the most that a CPU's write combining delivers at once */
 #define NO_LATCH    UINT32_MAX
 
-/* What was written to a BlueFlame buffer since its last doorbell, without a gap. */
+/* The data written to a BlueFlame buffer since its last doorbell, without a gap. */
 struct bf_buf {
-    uint16_t len;    /* 0: something out of order came */
-    bool was_filled; /* after the last doorbell but one, a whole chunk came */
+    uint16_t len;    /* 0: something came out of order */
+    bool was_filled; /* a whole chunk came after the last doorbell */
     uint8_t data[BF_BUF_SIZE];
 };
 
 struct uar {
     struct obj obj;
     struct bf_buf bf[BF_BUFS];
-    uint32_t latch_offset; /* of a 64-bit register whose first half was written; NO_LATCH: none */
+    uint32_t latch_offset; /* the 64-bit register whose first half was written; NO_LATCH: none */
     uint32_t latch_value;
 };
 
@@ -46,9 +46,9 @@ enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn)
     return obj_dealloc(hca, &hca->uars, uid, uarn, SYN_NO_UAR);
 }
 
-/* The sender that a control segment's first 8 bytes name, or NULL. Its doorbell and BlueFlame
- * buffers are on the page that it was created with: what a process has mapped is what it may
- * ring. */
+/* The sender that the first 8 bytes of a control segment name, or NULL. A queue's doorbell and
+ * BlueFlame buffers are on the UAR page that the queue was created with. So a process can ring only
+ * the queues of pages that it has mapped. */
 static struct obj *uar_send_object(struct hca *hca, const struct uar *uar, uint64_t ctrl)
 {
     struct obj *obj = obj_find(&hca->qpns, ctrl >> 8 & 0xffffff);
@@ -76,7 +76,7 @@ static void uar_send_doorbell(struct hca *hca, const struct uar *uar, uint64_t c
     obj_class(obj)->sender->doorbell(hca, obj, ctrl);
 }
 
-/* Collects the two halves of a 64-bit register at offset. True: *value is complete. */
+/* Collects the two halves of the 64-bit register reg. True: *value is complete. */
 static bool uar_collect(struct uar *uar, uint32_t reg, uint32_t offset, uint64_t *value,
                         unsigned size)
 {
@@ -97,7 +97,7 @@ static bool uar_collect(struct uar *uar, uint32_t reg, uint32_t offset, uint64_t
     return false;
 }
 
-/* 8 bytes at offset at of a BlueFlame buffer, at > 0: the WQE after its doorbell. */
+/* Handles 8 bytes at offset at > 0 of a BlueFlame buffer: the WQE after its doorbell. */
 static void uar_blueflame(struct hca *hca, const struct uar *uar, struct bf_buf *bf, uint32_t at,
                           uint64_t value)
 {

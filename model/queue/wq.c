@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rings of WQEs: slots to bytes, doorbell records, receive WQEs to scatter lists.
+ * Accesses rings of WQEs: finds slots, reads doorbell records, parses receive WQEs.
  *
- * Everything read here is written by the guest at any time. Indices are reduced modulo the ring,
- * and a doorbell record that claims more than the ring holds is refused: past that point no WQE
- * could be told from an old one.
+ * The guest may write at any time what is read here. Indices are reduced modulo the ring. A
+ * doorbell record that claims more than the ring holds is refused, because then a new WQE could not
+ * be told from an old one.
  */
 #include "model/queue/wq.h"
 #include "prm/prm.h"
