@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hashes of MACs and GIDs, for the tables that find one. In a product only the upper bits depend on
- * all of an address, and addresses of one subnet or group differ in their last bytes: so a table of
- * 2^n places takes the upper n.
+ * Hashes MACs and GIDs for the lookup tables. The addresses of one subnet or group differ in their
+ * last bytes. In a product only the upper bits depend on all bytes of an address. Therefore a table
+ * of 2^n places uses the upper n bits of the hash.
  */
 #ifndef HCASIM_MODEL_ADDRESS_HASH_H
 #define HCASIM_MODEL_ADDRESS_HASH_H

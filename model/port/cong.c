@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the commands of congestion control change: the parameters as a table. */
+/* Reads and changes the parameters of congestion control, which are a table. */
 #include <glib.h>
 #include <stddef.h>
 #include "model/port/cong.h"
 #include "prm/prm.h"
 
-/* A side's parameters as they are told: where each is in PRM's structure and in struct cong. */
+/* A parameter of one side: its place in the PRM's structure and in struct cong. */
 struct cong_param {
-    uint32_t field; /* its place, as prm/access.h has it */
+    uint32_t field; /* field number, as in prm/access.h */
     const char *name;
-    size_t value; /* offset in struct cong of a uint32_t */
+    size_t value; /* offset in struct cong, of a uint32_t */
     unsigned select;
     uint32_t least, most, initial;
 };
@@ -39,7 +39,7 @@ static const struct cong_param np_params[] = {
 struct cong_protocol {
     const struct cong_param *params;
     size_t num_params;
-    size_t side; /* offset in struct cong */
+    size_t side; /* offset of its struct cong_side in struct cong */
 };
 
 static const struct cong_protocol protocols[] = {
@@ -49,7 +49,7 @@ static const struct cong_protocol protocols[] = {
                                          offsetof(struct cong, np_side)},
 };
 
-/* NULL: the port does not have it. */
+/* NULL: the port does not support the protocol. */
 static const struct cong_protocol *cong_find(unsigned protocol)
 {
     return protocol < G_N_ELEMENTS(protocols) && protocols[protocol].params ? &protocols[protocol]
@@ -96,7 +96,7 @@ enum syn cong_query(const struct cong *cong, unsigned protocol, void *params)
     return SYN_OK;
 }
 
-/* All that is selected can be taken, and there is nothing else. */
+/* Whether all selected values are in range, and select names no unknown parameter. */
 static bool cong_may_modify(const struct cong_protocol *p, uint32_t select, const void *params)
 {
     for (size_t i = 0; i < p->num_params; i++) {

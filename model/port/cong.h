@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCE congestion control of a physical port: what its two sides are told to do, and what they
- * count. The notification point answers congestion marks (model/rdma/notification_point.h), the
- * reaction point slows QPs down (model/rdma/reaction_point.h). No function's reset changes it, but
- * that of a function which is alone on its card.
+ * Keeps the settings and counters of RoCE congestion control of a physical port. The notification
+ * point answers congestion marks (model/rdma/notification_point.h); the reaction point slows QPs
+ * down (model/rdma/reaction_point.h). A function's reset changes these settings only if the
+ * function is alone on its card.
  */
 #ifndef HCASIM_MODEL_CONG_H
 #define HCASIM_MODEL_CONG_H
@@ -19,10 +19,11 @@
 #define ECN_ECT0 2
 #define ECN_CE   3
 
-/* By priority, a bit each. */
+/* The settings of one side: a bit for each priority. */
 struct cong_side {
     uint8_t enabled; /* MODIFY_CONG_STATUS.enable */
-    uint8_t tagged;  /* .tag_enable; of the reaction point: packets say that they may be marked */
+    /* MODIFY_CONG_STATUS.tag_enable; at the reaction point: packets are sent as ECN-capable */
+    uint8_t tagged;
 };
 
 struct cong_rp {
@@ -43,9 +44,9 @@ struct cong_np {
 
 struct cong_counters {
     uint64_t since;     /* clock_ns(), when they were cleared */
-    uint64_t sum_flows; /* that became limited: QPs, and sessions of DC targets */
+    uint64_t sum_flows; /* flows that became limited: QPs, and sessions of DC targets */
     uint64_t cnps_ignored, cnps_handled;
-    uint64_t marked; /* RoCE packets that came with a congestion mark */
+    uint64_t marked; /* RoCE packets received with a congestion mark */
     uint64_t cnps_sent;
 };
 
@@ -54,22 +55,25 @@ struct cong {
     struct cong_np np;
     struct cong_rp rp;
     struct cong_counters counters;
-    uint64_t cnp_at; /* clock_ns(); no CNP is sent before */
-    uint32_t flows;  /* of those, that are limited now */
+    uint64_t cnp_at; /* clock_ns(); the next CNP is not sent before this time */
+    uint32_t flows;  /* number of flows that are limited now */
 };
 
-/* As after power-on, but for who is limited. */
+/* Brings the settings and counters to their state after power-on, except for the number of limited
+ * flows. */
 void cong_reset(struct cong *cong);
 
-/* The side of a congestion control protocol (PRM cong_protocol). NULL: the port has no such. */
+/* The side of a congestion control protocol (PRM cong_protocol). NULL: the port does not support
+ * that protocol. */
 struct cong_side *cong_side(struct cong *cong, unsigned protocol);
 
-/* PRM cong_control_* of that protocol, and what of it field_select names. */
+/* Reads or changes the parameters of a protocol, in the PRM's layout cong_control_*. cong_modify()
+ * changes the fields that select names (field_select). */
 enum syn cong_query(const struct cong *cong, unsigned protocol, void *params);
 enum syn cong_modify(struct cong *cong, unsigned protocol, uint32_t select, const void *params);
 
-/* The traffic class of a packet that a reliable or unreliable connection sends with a priority:
- * tclass as its context has it. */
+/* The traffic class of a packet that a connection sends with a priority. tclass is the traffic
+ * class of the connection's context. */
 static inline uint8_t cong_tclass(const struct cong *cong, unsigned priority, uint8_t tclass)
 {
     bool tags = cong->rp_side.enabled & cong->rp_side.tagged & (1u << priority);

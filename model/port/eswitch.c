@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames between the vports of a card, and between them and the cable. */
+/* Moves frames between the vports of a card, and between them and the cable. */
 #include "model/port/eswitch.h"
 #include "model/core/hca.h"
 #include "model/port/port.h"
 #include "wire/port.h"
 
-/* Whether a vport has a function that takes frames. */
+/* Whether the vport has a function that takes frames. */
 static bool eswitch_is_served(const struct vport *vport)
 {
     return vport->hca && !vport->hca->off;
@@ -67,7 +67,8 @@ void eswitch_tx_ready(struct eswitch *sw)
 /* -- from the cable ----------------------------------------------------------------------------
  */
 
-/* The reader's function is in its turn; the others have theirs later. */
+/* Delivers a frame of the cable to a vport. The reader's function receives it at once, because it
+ * is in its turn. Other functions receive it from their queues in later turns. */
 static void eswitch_bring(struct vport *to, const uint8_t *frame, size_t len, unsigned flags)
 {
     if (to == to->sw->reader) {
@@ -78,7 +79,7 @@ static void eswitch_bring(struct vport *to, const uint8_t *frame, size_t len, un
     }
 }
 
-/* False: none of them has a function. */
+/* Delivers a frame to the vports of a set. False: none of them has a function that takes frames. */
 static bool eswitch_bring_to(struct eswitch *sw, struct vport_set set, const uint8_t *frame,
                              size_t len, unsigned flags)
 {
@@ -188,7 +189,7 @@ void eswitch_link_changed(struct eswitch *sw)
     }
 }
 
-/* It may come in the midst of anything, so the events wait for the next turns. */
+/* The wire may call this at any time, so the events wait for the next turns. */
 static void eswitch_cable_link_change(void *opaque)
 {
     eswitch_link_changed(opaque);
@@ -205,7 +206,7 @@ void eswitch_set_wire(struct eswitch *sw, struct wire_port *wire)
 {
     if (sw->uplink.wire) {
         wire_set_client(sw->uplink.wire, NULL, NULL);
-        wire_owe(sw->uplink.wire, false); /* whose peers get no answers from here any more */
+        wire_owe(sw->uplink.wire, false); /* its peers get no more answers from this card */
     }
     sw->uplink.wire = wire;
     if (wire) {
@@ -269,7 +270,7 @@ void eswitch_paths_changed(struct eswitch *sw)
     }
 }
 
-/* The first vport that has a function. */
+/* The reader is the first vport that has a function. */
 static void eswitch_choose_reader(struct eswitch *sw)
 {
     if (sw->reader) {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which vports of a card take which MACs: a hash of their current MACs and of all that their lists
- * and their functions' groups name, so that a frame is looked up once, however many vports there
- * are. A vport says when what it takes has changed. (Groups pay for their entries. The others are
- * not counted: they are as many as the lists of a vport have room for.)
+ * Finds the vports of a card that take a MAC. A hash table has their current MACs and all MACs of
+ * their lists and of their functions' groups, so each frame needs one lookup, however many vports
+ * there are. A vport calls this file when the MACs that it takes change. Groups pay the ledger for
+ * their entries. The other entries are not charged: a vport's lists bound their number.
  */
 #include "model/port/address_hash.h"
 #include "model/port/eswitch.h"
 #include "model/port/port.h"
 
-/* The vports that name a MAC; there is one at least. */
+/* The vports that name a MAC: at least one. */
 struct mac_takers {
-    uint8_t mac[6]; /* first: it is the key */
+    uint8_t mac[6]; /* first: it is the key of the hash table */
     struct vport_set vports;
 };
 

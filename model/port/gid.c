@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The RoCE address table: its entries, and where a GID stands in it.
+ * The RoCE address table: its entries, and a hash table that finds the entry of a GID.
  *
- * Places are kept in a hash table that is made anew with each change, for changes are few and
- * look-ups two a packet. One GID may be there many times, in one VLAN each: then a look-up passes
- * them all.
+ * The hash table is rebuilt at each change, because changes are few, and there are two lookups for
+ * each packet. A GID may be in many entries, each in another VLAN; a lookup then goes through all
+ * of them.
  */
 #include <glib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lists of MACs: an open hash table of places, never more than half full. */
+/* Implements lists of MACs with an open hash table of positions, which is never more than half
+ * full. */
 #include <string.h>
 #include "model/port/address_hash.h"
 #include "model/port/mac_list.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A list of MACs as a driver gives it, and where each stands, so that a frame is looked up at the
- * same cost however long the list is.
+ * A driver's list of MACs, with a hash table of their positions. The cost of a lookup does not
+ * depend on the length of the list.
  */
 #ifndef HCASIM_MODEL_MAC_LIST_H
 #define HCASIM_MODEL_MAC_LIST_H
@@ -18,10 +18,10 @@ G_STATIC_ASSERT(MAC_LIST_SLOTS >= 2 * PORT_MAX_MACS);
 struct mac_list {
     unsigned n;
     uint8_t mac[PORT_MAX_MACS][6];
-    uint8_t slots[MAC_LIST_SLOTS]; /* index in mac[] + 1 by a hash of it; 0: free */
+    uint8_t slots[MAC_LIST_SLOTS]; /* position in mac[] + 1, by the hash of the MAC; 0: free */
 };
 
-/* The list is this one from now on; n is at most PORT_MAX_MACS. */
+/* Replaces the list; n is at most PORT_MAX_MACS. */
 void mac_list_set(struct mac_list *list, const uint8_t (*macs)[6], unsigned n);
 bool mac_list_find(const struct mac_list *list, const uint8_t mac[6]);
 

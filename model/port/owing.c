@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long peers wait for a device that is slow.
+ * Makes peers wait for answers of a slow device.
  *
- * A READ is taken from the wire in one turn, and its response may be sent many turns later: the
- * work of other queue pairs comes first. If the device's host gets a processor seldom, that takes
- * longer than the peer's ACK timer and all its retries allow, though nothing was lost; a card is
- * never that slow. So the wire is told that something is owed (wire_owe()), and the peer's timer
- * stands.
+ * A READ is taken from the wire in one turn, and its response may be sent many turns later, because
+ * the work of other queue pairs comes first. If the device's host rarely gets a processor, the
+ * response can take longer than the peer's ACK timer and all its retries allow, though nothing was
+ * lost. A card is never that slow. Therefore the device tells the wire that it owes answers
+ * (wire_owe()), and the peer's timer stops.
  *
- * It must not stand for ever: a peer whose packet was lost waits for its timer, and a busy device
- * always has work. What is owed for what was taken is among the work that is ready then. So a
- * function puts a mark (struct owing.round) at the end of the ready list; when nothing is before
- * that any more, each queue pair had a turn. When each function that had work has done such a
- * round, all that was taken is settled, and a new epoch begins, in which each may owe once more.
+ * The timer must not stop for ever: a peer whose packet was lost waits for its timer, and a busy
+ * device always has work. All answers that are owed for received packets are among the work that is
+ * ready at that time. So a function puts a mark (struct owing.round) at the end of the ready list.
+ * When nothing is before the mark any more, each queue pair has had a turn: the function has done a
+ * round. When each function that had work has done such a round, all received packets are settled.
+ * Then a new epoch begins, in which each function may owe once more.
  *
- * Where a turn found no credit on the wire it was none. Then the mark waits for that credit, too,
- * behind the work that does, but not more often than OWING_WAITS. Meanwhile nothing is owed by us:
- * who does not take what used up his credit waits for himself, which the wire knows; others need
- * not wait for him.
+ * If a turn found no credit on the wire, it was no turn in this sense. Then the mark waits for that
+ * credit, too, behind the work that does, but at most OWING_WAITS times. Meanwhile this function
+ * owes nothing. The receiver that has used up the credit delays its own answers, and the wire knows
+ * that. Other peers need not wait because of it.
  */
 #include "model/core/work.h"
 #include "model/port/port.h"
 #include "model/port/uplink.h"
 #include "wire/port.h"
 
-#define OWING_WAITS 256 /* for credit, in one round */
+#define OWING_WAITS 256 /* waits for credit in one round */
 
-/* The mark runs: nothing is before it. */
+/* Runs when the mark is the first on the ready list. */
 static void owing_reach(struct hca *hca, struct work *work)
 {
     struct owing *owing = &hca->owing;
@@ -40,7 +41,7 @@ static void owing_reach(struct hca *hca, struct work *work)
     }
 }
 
-/* Whether peers have to wait for this function. */
+/* Sets whether peers have to wait for this function. */
 static void owing_set(struct hca *hca, bool owes)
 {
     struct uplink *uplink = hca->vport->uplink;

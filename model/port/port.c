@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A function's frames: where one that is sent is built and goes, and where a turn takes those that
- * came.
+ * Builds and sends a function's frames, and takes received frames in its turns.
  *
- * A frame to oneself goes through the vport's queue as one to another vport does, so that it takes
- * the same steps as any other (queue, back-pressure, receive in a later step) and recursion cannot
- * happen.
+ * A frame to the function itself goes through the vport's queue, like a frame to another vport. So
+ * it takes the same steps as any other frame (queue, back-pressure, receive in a later step), and
+ * there is no recursion.
  */
 #include <string.h>
 #include "model/core/hca.h"
@@ -19,12 +18,12 @@
 /* -- receive ------------------------------------------------------------------------------------
  */
 
-/* Frames that are taken before a look at what they cost. */
+/* Frames that are taken before their cost is checked. */
 #define RX_BATCH 8
 
-/* One batch from a source. A source that still delivered something is asked again in the next turn,
- * so that an empty answer is what lets a backend go to sleep (wire/port.h). True: there may be more
- * now. */
+/* Takes one batch from a source. A source that has delivered something is polled again in the next
+ * turn, because only an empty answer lets a backend go to sleep (wire/port.h). True: there may be
+ * more frames now. */
 static bool port_poll_batch(struct vport *vport, struct wire_port *from, enum vport_pending which)
 {
     unsigned n;
@@ -48,7 +47,8 @@ static bool port_poll_queue(struct vport *vport)
     return more;
 }
 
-/* Frames of the cable that others get need their credit. */
+/* The frames of the cable may go to other vports, so their queues need credit before the cable is
+ * read. */
 static bool port_poll_cable(struct vport *vport)
 {
     struct eswitch *sw = vport->sw;
@@ -74,7 +74,8 @@ static void port_announce_link(struct hca *hca, bool up)
     hca_tx_ready(hca);
 }
 
-/* A link that was down for a moment only has gone down and come up all the same. */
+/* Announces the link. If it was down only for a moment, both the failure and the recovery are
+ * announced. */
 static void port_announce_links(struct hca *hca)
 {
     struct vport *vport = hca->vport;
@@ -94,7 +95,7 @@ bool port_poll(struct hca *hca)
 
     vport->copies_end = hca->pieces + PORT_COPY_PIECES;
     if (!port_rx_pending(hca)) {
-        return false; /* most turns are a doorbell's */
+        return false; /* most turns serve a doorbell */
     }
     if (vport->pending & VPORT_PENDING_LINK && !hca->off) {
         port_announce_links(hca);
@@ -119,7 +120,7 @@ void port_look(struct hca *hca)
 /* -- send ---------------------------------------------------------------------------------------
  */
 
-/* The vport of this card that a unicast to dmac is for, or NULL. */
+/* The vport of this card that a unicast to dmac goes to, or NULL. */
 static inline struct vport *port_find_inside(struct vport *from, const uint8_t dmac[6])
 {
     if (vport_has_mac(from, dmac)) {
@@ -138,7 +139,7 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
     if (vport->to) {
         vport->reserved = vport->to->queue[0];
         vport->frame = wire_tx_reserve(vport->reserved, len);
-        hca->credit_class = 0; /* a queue has but one */
+        hca->credit_class = 0; /* a vport's queue has only one credit class */
     } else if (port_is_up(hca)) {
         vport->reserved = vport->uplink->wire;
         vport->frame = wire_tx_reserve_to(vport->reserved, dmac, len);
@@ -173,7 +174,8 @@ static void port_count_tx(struct vport *vport, size_t len, bool is_roce)
     }
 }
 
-/* A frame that is sent has copies of its own, whatever received frame is worked at meanwhile. */
+/* Copies a sent frame to sniffers. Its copies have pieces of their own, even if a received frame is
+ * being processed. */
 static void port_sniff_tx(struct vport *vport, size_t len)
 {
     struct hca *hca = vport->hca;
@@ -229,7 +231,7 @@ void port_tx_flush(struct hca *hca)
     }
 }
 
-/* Whether an outgoing frame, which this device built, is RoCEv2: UDP to its port. */
+/* Whether an outgoing frame that this device built is RoCEv2: UDP to the RoCEv2 port. */
 static bool port_frame_is_roce(const uint8_t *frame, size_t len)
 {
     size_t l3 = 14, l4;
@@ -257,7 +259,7 @@ void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td)
 void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len)
 {
     struct vport *vport = hca->vport;
-    /* who sniffs gets what a cable carries */
+    /* a sniffer gets the frame as it is on a cable, with ICRC */
     bool may_omit = vport->reserved && !hca->sniffs_tx;
     unsigned flags = may_omit ? vport->reserved->offers & WIRE_NO_ICRC : 0;
     size_t len = flags ? roce_finish_no_icrc(vport->frame, pkt, payload_len)
@@ -305,7 +307,8 @@ void port_set_wire(struct hca *hca, struct wire_port *wire)
     struct eswitch *sw = hca->vport->sw;
 
     if (wire && sw->uplink.wire) {
-        /* Between two cables there is none: what waits for the old one's credit does so no more. */
+        /* Between the two cables no cable is plugged in, so that no work keeps waiting for credit
+         * of the old one. */
         eswitch_set_wire(sw, NULL);
         eswitch_link_changed(sw);
     }

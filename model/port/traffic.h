@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames and their bytes, counted by what their destination is: the counters of ports and vports.
- */
+/* Counts frames and their bytes by the class of their destination, for the counters of ports and
+ * vports. */
 #ifndef HCASIM_MODEL_TRAFFIC_H
 #define HCASIM_MODEL_TRAFFIC_H
 

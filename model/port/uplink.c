@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A physical port: its state and what it counts. */
+/* Keeps a physical port's state and counters. */
 #include <glib.h>
 #include "model/port/uplink.h"
 #include "wire/encap/ip.h"
 #include "wire/port.h"
 
-/* The RFC 2819 size class, of a frame with its FCS: to 64, 127, 255, 511, 1023, 1518, 2047, 4095,
- * 8191, and longer. All but two bounds are powers of two. */
+/* The RFC 2819 size class of a frame with its FCS: up to 64, 127, 255, 511, 1023, 1518, 2047, 4095,
+ * 8191 bytes, and longer. All bounds except two are powers of two. */
 static unsigned uplink_size_class(size_t len)
 {
     unsigned bytes = (unsigned)len + FCS_LEN;
@@ -21,8 +21,8 @@ static unsigned uplink_size_class(size_t len)
     return MIN(log2 - 4, 9);
 }
 
-/* Where the DSCP is trusted, what is no IP packet has the priority of DSCP 0: so does a driver that
- * chooses a queue for it (mlx5e_get_dscp_up()). */
+/* The priority of a frame. If the DSCP is trusted, a frame that is not IP has the priority of DSCP
+ * 0, because a driver chooses its queue in the same way (mlx5e_get_dscp_up()). */
 static unsigned uplink_frame_priority(const struct uplink *uplink, const uint8_t *frame, size_t len)
 {
     unsigned type = frame[12] << 8 | frame[13], pcp = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A physical port of the card: cable, administration, what its PHY's registers keep, and what
- * passed the cable. It knows nothing of functions, and none of their resets changes it.
+ * A physical port of the card: its cable, administrative state, the PHY's registers, and counters
+ * of the frames on the cable. It knows nothing about functions, and a function's reset does not
+ * change it.
  */
 #ifndef HCASIM_MODEL_UPLINK_H
 #define HCASIM_MODEL_UPLINK_H
@@ -11,83 +12,84 @@
 
 struct wire_port;
 
-/* PMTU: the largest frame, and the one in force after reset (bytes, VLAN tag and FCS included). */
+/* PMTU: the largest MTU, and the MTU after reset (bytes of a frame, with VLAN tag and FCS). */
 #define PORT_MAX_MTU      9978
 #define PORT_DEFAULT_MTU  1522
 
 #define FCS_LEN           4
 #define PORT_DEFAULT_MBPS 100000
-#define UPLINK_FEC_SPEEDS 4 /* for which PPLM has a wish (fw/regs_module.c) */
+#define UPLINK_FEC_SPEEDS 4 /* speed classes for which PPLM has a setting (fw/regs_module.c) */
 #define PRIORITIES        8
 #define DSCPS             64
 
 struct uplink_counters {
     struct traffic rx, tx;
-    /* Of rx and tx, what has another priority than 0; element 0 counts nothing. */
+    /* The part of rx and tx with a priority other than 0; element 0 counts nothing. */
     struct priority_traffic {
         uint64_t frames, bytes;
     } rx_priority[PRIORITIES], tx_priority[PRIORITIES];
     uint64_t rx_sizes[10], tx_sizes[10]; /* RFC 2819 classes, PPCNT group 2 */
-    uint64_t rx_truncated;               /* frames without a whole header */
+    uint64_t rx_truncated;               /* frames that are too short for an Ethernet header */
     uint64_t link_downs;                 /* times that the link went down */
 };
 
-/* Modes of an Ethernet link, as PTYS has them. */
+/* Modes of an Ethernet link, as in PTYS. */
 struct link_modes {
     uint32_t legacy; /* bits: enum prm_eth_link_mode */
-    uint32_t ext;    /* bits: enum prm_ext_eth_link_mode; 0: the generation does not know these */
+    uint32_t ext;    /* bits: enum prm_ext_eth_link_mode; 0: the generation has no such modes */
 };
 
-/* What the registers of the PHY keep (fw/regs_port.c, fw/regs_module.c). */
+/* The settings in the PHY's registers (fw/regs_port.c, fw/regs_module.c). */
 struct uplink_phy {
     struct link_modes eth_admin; /* PTYS */
     bool an_disable_admin;
-    bool has_mode;           /* of the next two something is known */
-    struct link_modes mode;  /* since the link came up */
-    uint64_t mode_downs;     /* times that it had been down before */
+    bool has_mode;           /* the next two fields are valid */
+    struct link_modes mode;  /* mode of the present link */
+    uint64_t mode_downs;     /* link_downs when mode was set */
     bool pause_rx, pause_tx; /* PFCC */
     uint8_t pfc_rx, pfc_tx;
-    uint8_t fec_admin[UPLINK_FEC_SPEEDS]; /* PPLM: corrections wished, by speed */
-    bool trusts_dscp;                     /* QPTS: for priorities, not the VLAN tag */
-    uint8_t dscp_priority[DSCPS];         /* QPDPM */
+    uint8_t fec_admin[UPLINK_FEC_SPEEDS]; /* PPLM: requested FEC modes, by speed class */
+    bool trusts_dscp;             /* QPTS: priorities come from the DSCP, not from the VLAN tag */
+    uint8_t dscp_priority[DSCPS]; /* QPDPM */
     uint64_t counters_cleared_ns;
 };
 
-/* What the card's functions owe to peers (model/port/owing.c). */
+/* How many of the card's functions have work that peers wait for (model/port/owing.c). */
 struct uplink_owing {
-    unsigned begun; /* functions that have not done a round of their work in this epoch */
-    unsigned owing; /* those of them for which peers have to wait at the moment */
-    uint64_t epoch; /* how often all had */
+    unsigned begun; /* functions that have a round of their work under way */
+    unsigned owing; /* the functions among them for which peers have to wait now */
+    uint64_t epoch; /* goes up when all begun rounds are done */
 };
 
 struct uplink {
-    unsigned number;        /* as registers and events name it, from 1 */
+    unsigned number;        /* its number in registers and events, from 1 */
     struct wire_port *wire; /* the cable, or NULL */
     bool admin_up;          /* PAOS.admin_status */
-    bool was_up;            /* when it was last looked at */
+    bool was_up;            /* whether it was up at the last uplink_look() */
     uint16_t mtu;           /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
-    uint32_t line_mbps;     /* what the PHY can do: no rate is limited to more */
+    uint32_t line_mbps;     /* the PHY's speed, an upper bound for rates */
     struct cong cong;
     struct uplink_owing owing;
     struct uplink_phy phy;
     struct uplink_counters counters;
 };
 
-/* As after power-on, but for the cable. */
+/* Brings the port to its state after power-on, except for the cable. */
 void uplink_reset(struct uplink *uplink);
 
-/* True if cable, link and administration say so. */
+/* Whether cable, link and administrative state are all up. */
 bool uplink_is_up(const struct uplink *uplink);
-/* The link may have changed: counts it if it went down. Returns whether it is up. */
+/* The link may have changed: counts link failures. Returns whether the port is up. */
 bool uplink_look(struct uplink *uplink);
 
-/* The priority of an IP packet, whose frame's VLAN tag, if it has one, has pcp. */
+/* The priority of an IP packet with traffic class tclass. pcp is the priority in its VLAN tag, or
+ * 0. */
 static inline unsigned uplink_priority(const struct uplink *uplink, unsigned pcp, uint8_t tclass)
 {
     return uplink->phy.trusts_dscp ? uplink->phy.dscp_priority[tclass >> 2] : pcp;
 }
 
-/* A frame of len bytes, 14 or more; its headers are at frame. */
+/* Counts a frame of len bytes. len is at least 14, and the headers are at frame. */
 void uplink_count_rx(struct uplink *uplink, const uint8_t *frame, size_t len);
 void uplink_count_tx(struct uplink *uplink, const uint8_t *frame, size_t len);
 

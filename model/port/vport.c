@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A vport's life, its queue and its MAC filter. */
+/* Makes and frees vports; has their queue and their MAC filter. */
 #include "model/port/vport.h"
 #include "model/core/hca.h"
 #include "model/port/eswitch.h"
@@ -60,7 +60,7 @@ static void vport_queue_rx(void *opaque, const uint8_t *frame, size_t len, unsig
     vport->taken++;
 }
 
-/* Any function of the card may wait for credit here. */
+/* Any function of the card may wait for credit of this queue. */
 static void vport_queue_has_credit(void *opaque)
 {
     struct vport *vport = opaque;
@@ -89,7 +89,7 @@ static const struct wire_client queue_client = {
     .rx_ready = vport_queue_has_frames,
 };
 
-/* What waits was for who is there no more. */
+/* Drops all waiting frames, because they were for a function that is gone. */
 static void vport_queue_drain(struct vport *vport)
 {
     wire_set_client(vport->queue[1], NULL, NULL);
@@ -104,7 +104,7 @@ static void vport_queue_drain(struct vport *vport)
 /* -- life ---------------------------------------------------------------------------------------
  */
 
-/* The MAC with 0300 in its middle, as this vendor's adapters derive GUIDs. */
+/* The MAC with 0300 in its middle: the vendor's adapters derive GUIDs in this way. */
 static uint64_t vport_guid_from_mac(const uint8_t mac[6])
 {
     return (uint64_t)mac[0] << 56 | (uint64_t)mac[1] << 48 | (uint64_t)mac[2] << 40 |

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A frame that has come to a vport: its filter, its MTU, and whether the frame is RoCE; then the
- * wings above take it (struct port_receivers). RoCE passes the flow tables that are for it first.
+ * Receives a frame at a vport: checks the MAC filter and the MTU, and whether the frame is RoCE.
+ * Then it passes the frame to struct port_receivers. A RoCE frame first passes the flow tables that
+ * are for RoCE.
  */
 #include "model/core/hca.h"
 #include "model/port/port.h"
 #include "wire/port.h"
 
-/* Nothing that the lists know, but a rule of a raw packet QP may name it. */
+/* Receives a frame that the MAC lists do not have; a rule of a raw packet QP may name its MAC. */
 static void rx_unlisted(struct vport *vport, const uint8_t *frame, size_t len, uint32_t from_td)
 {
     if (len + FCS_LEN <= vport->uplink->mtu &&
