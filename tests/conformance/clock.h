@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Time as a case sees it: virtual, where the device runs in this process (sim.c), or real, where it
- * is one on a wire (clock_real.c).
+ * Time as a case sees it: virtual time if the device runs in this process (sim.c), real time if the
+ * device is a foreign one on a wire (clock_real.c).
  */
 #ifndef HCASIM_TESTS_CONFORMANCE_CLOCK_H
 #define HCASIM_TESTS_CONFORMANCE_CLOCK_H
@@ -11,15 +11,16 @@
 
 struct play_clock {
     uint64_t (*now)(struct play_clock *clock); /* ns */
-    /* What was begun has had its effects. */
+    /* Waits until everything that was begun has had its effects. */
     void (*settle)(struct play_clock *clock);
-    /* A little time passes, in which something may have happened. False: it is that late. */
+    /* Lets a little time pass, in which something may have happened. Returns false when limit_ns is
+     * reached. */
     bool (*step)(struct play_clock *clock, uint64_t limit_ns);
     bool is_real;
-    uint64_t patience_ns; /* for what must come */
+    uint64_t patience_ns; /* how long to wait for what must come */
 };
 
-/* Real time. wait() spends it, until that time at most. */
+/* Real time. wait() sleeps, until that time at most. */
 struct real_clock {
     struct play_clock clock;
     uint64_t settle_ns;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A foreign device: on a wire that the player joins, in real time, with a helper on its host
- * (helper.c) that does what the script's steps ask of a host. Its key file is in
- * docs/conformance.md.
+ * A foreign device on a wire that the player joins, in real time. On the device's host a helper
+ * (helper.c) performs the steps of the script that belong to the host. docs/conformance.md
+ * describes its key file.
  *
- * The helper is asked by TCP, a line for each step: the step's own text. It answers with a line:
- * "ok", and the names and numbers of what there is now that packets may name; "fail", "cannot" and
- * why.
+ * The player sends the helper a line by TCP for each step: the step's own text. The helper answers
+ * with a line: "ok" and the names and numbers of the objects that packets may name, or "fail" or
+ * "cannot" and the reason.
  */
 #ifndef HCASIM_TESTS_CONFORMANCE_FOREIGN_H
 #define HCASIM_TESTS_CONFORMANCE_FOREIGN_H
@@ -24,27 +24,28 @@ struct foreign_config {
 struct foreign {
     struct real_clock real;
     struct stand stand;
-    int fd;          /* to the helper */
-    GString *answer; /* what it has said that is no whole line yet */
+    int fd;          /* the socket to the helper */
+    GString *answer; /* the part of its answer that is not a whole line yet */
     const struct foreign_config *config;
 };
 
-/* NULL with *err: the file has not what it takes. */
+/* Returns NULL with *err if the file lacks something. */
 struct foreign_config *foreign_config_read(const char *path, GError **err);
 void foreign_config_free(struct foreign_config *config);
 
-/* Whether the helper takes calls; NULL, or why not, for the caller to free. */
+/* Returns NULL if the helper accepts connections, otherwise the reason, which the caller frees. */
 char *foreign_try(const struct foreign_config *config);
 
-/* Joins the wire and calls the helper; NULL, or why it cannot be, for the caller to free. */
+/* Joins the wire and calls the helper. Returns NULL, or the reason of a failure, which the caller
+ * frees. */
 char *foreign_init(struct foreign *foreign, const struct foreign_config *config);
 void foreign_clear(struct foreign *foreign);
 
-/* What the case begins with is told; the device has said where it is. */
+/* Sends the helper what the case begins with, and learns the device's address. */
 void foreign_begin(struct foreign *foreign, struct play *p);
-/* A step of the host. */
+/* Performs a step of the host. */
 void foreign_step(struct foreign *foreign, struct play *p, const char *line);
-/* Nothing may be left there. */
+/* Ends the case there: no unexpected completion or event may be left. */
 void foreign_end(struct foreign *foreign, struct play *p);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The device under test as its host has it: what the steps of the host are done with. They are
- * ordinary verbs, of hcasim's library or of the host's own, and direct verbs where those are. */
+/* The device under test as its host has it, for the steps of the host. They call ordinary verbs, of
+ * hcasim's library or of the host's own, and direct verbs where the host has them. */
 #ifndef HCASIM_TESTS_CONFORMANCE_HOST_H
 #define HCASIM_TESTS_CONFORMANCE_HOST_H
 
@@ -8,15 +8,16 @@
 #include <stdbool.h>
 
 struct host {
-    struct ibv_context *ctx;      /* its events do not block */
-    struct ibv_pd *pd, *other_pd; /* all but a region that says so is in the first */
+    struct ibv_context *ctx;      /* its event descriptor does not block */
+    struct ibv_pd *pd, *other_pd; /* everything is in the first, except regions for which the script
+                                     says otherwise */
     uint8_t port, gid_index;
     union ibv_gid peer;
-    uint8_t timeout;                  /* of a queue pair for which the script has none */
-    const struct host_direct *direct; /* NULL: a host without these devices' direct verbs */
+    uint8_t timeout;                  /* of a queue pair for which the script sets none */
+    const struct host_direct *direct; /* NULL: the host has no direct verbs for its devices */
 };
 
-/* Where a DCI's message goes. */
+/* The destination of a DCI's message. */
 struct host_target {
     struct ibv_ah *ah;
     uint32_t dctn;
@@ -24,26 +25,26 @@ struct host_target {
     int stream; /* -1: none */
 };
 
-/* What these devices can and verbs cannot ask for (direct.c). NULL is with errno; an int is 0 or
- * one. */
+/* Functions of these devices that ordinary verbs do not offer (direct.c). A function that returns
+ * NULL sets errno; a function that returns an int returns 0 or an errno value. */
 struct host_direct {
-    /* Of init the CQ, and a target's SRQ. */
+    /* Takes from init the CQ and, for a target, the SRQ. */
     struct ibv_qp *(*make_target)(const struct host *host, const struct ibv_qp_init_attr *init,
                                   uint64_t key);
-    /* streams: log2 of how many there are; errored: of how many may fail. 0: it has none. */
+    /* streams: log2 of their number; errored: log2 of how many may fail. 0: it has no streams. */
     struct ibv_qp *(*make_initiator)(const struct host *host, const struct ibv_qp_init_attr *init,
                                      uint8_t streams, uint8_t errored);
     int (*post)(struct ibv_qp *initiator, const struct ibv_send_wr *wr,
                 const struct host_target *to);
-    /* A connection whose send queue takes UMRs. */
+    /* Makes a connection whose send queue accepts UMRs. */
     struct ibv_qp *(*make_configurer)(const struct host *host, const struct ibv_qp_init_attr *init);
-    /* A key that is free: a UMR makes it one of as many pieces of other keys, at most. fixed: none
-     * does. It is the memory of *key; free_key() gives it back. */
+    /* Makes a free key. A UMR may turn it into a key of up to that many pieces of other keys; with
+     * fixed, no UMR may. Sets *key; returns a handle, which free_key() frees. */
     void *(*make_key)(struct ibv_pd *pd, uint16_t pieces, bool rinval, bool fixed, uint32_t *key);
     int (*free_key)(void *made);
     int (*configure)(struct ibv_qp *configurer, const struct ibv_send_wr *wr, void *made,
                      uint32_t rights);
-    /* To SQD, in which it is when what was begun is done. */
+    /* Moves the QP to SQD, where it arrives when all begun work is done. */
     int (*drain)(struct ibv_qp *qp);
 };
 extern const struct host_direct host_direct;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Conformance scripts as files: cases, each with the rules that it checks and its steps. What a
- * step's words mean is play.h's.
+ * Reads conformance scripts: cases, each with the rules that it checks and its steps. play.h says
+ * what the words of a step mean.
  *
  *   # a comment, to the end of the line
  *   case  What holds, in a sentence
@@ -15,7 +15,7 @@
 
 struct script_line {
     unsigned number; /* in the file, from 1 */
-    char *text;      /* without comment and space around it; never empty */
+    char *text;      /* without comment and surrounding space; never empty */
 };
 
 struct script_case {
@@ -26,8 +26,8 @@ struct script_case {
     GPtrArray *steps; /* struct script_line *; at least one */
 };
 
-/* The cases of a file (struct script_case *), in its order; NULL with *err: it cannot be read, or a
- * line is where none of its kind may be. */
+/* Returns the cases of a file (struct script_case *), in its order. Returns NULL with *err if the
+ * file cannot be read or a line is out of place. */
 GPtrArray *script_read(const char *path, GError **err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The device under test in this process: a verbs context in virtual time, its cable's other end the
- * player's. */
+/* The device under test in this process: a verbs context in virtual time. The player has the other
+ * end of its cable. */
 #ifndef HCASIM_TESTS_CONFORMANCE_SIM_H
 #define HCASIM_TESTS_CONFORMANCE_SIM_H
 
@@ -19,15 +19,15 @@ struct sim {
     struct stand stand;
 };
 
-/* What a script wants of its device; 0 or NULL: what is usual. */
+/* A script's options for its device. 0 or NULL: the default. */
 struct sim_wishes {
     char *profile;
     unsigned responders; /* of its DC targets */
 };
 
-/* False: it does not come up; errno says why. */
+/* Returns false with errno if the device does not start. */
 bool sim_init(struct sim *sim, const struct sim_wishes *wishes);
-/* What was made on the context is gone. */
+/* Everything that was made on the context must be destroyed. */
 void sim_clear(struct sim *sim);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The player's end of the wire that the device under test is on. The peer is nobody: what arrives
- * at it is kept, what it sends the script says. It is at its address as any host is.
+ * The player's end of the wire of the device under test. No real peer is there: what arrives at the
+ * peer is kept, and the script decides what the peer sends. Like any host, it answers for its
+ * address.
  */
 #ifndef HCASIM_TESTS_CONFORMANCE_STAND_H
 #define HCASIM_TESTS_CONFORMANCE_STAND_H
@@ -27,34 +28,35 @@ struct stand {
     struct play_clock *clock;
     struct wire_port *end;
     struct stand_party device, peer;
-    bool met;            /* the device has said where it is */
-    GQueue sent;         /* struct stand_packet that nobody has taken */
-    unsigned bad_frames; /* that the device sent, and that are no RoCEv2 packets */
+    bool met;            /* the device has announced its address */
+    GQueue sent;         /* struct stand_packet that are not consumed yet */
+    unsigned bad_frames; /* number of frames from the device that are no RoCEv2 packets */
 };
 
-/* Takes the port; who polls it is the caller's affair. The parties are set by then. */
+/* Takes ownership of the port; the caller arranges polling. The parties must be set before. */
 void stand_init(struct stand *stand, struct play_clock *clock, struct wire_port *end);
 /* Closes it. */
 void stand_clear(struct stand *stand);
 
-/* Frames that wait. Returns whether there were any. */
+/* Handles waiting frames. Returns whether there were any. */
 bool stand_poll(struct stand *stand);
-/* Asks where the device is: its MAC address is what comes back, with met. */
+/* Asks for the device's address: its answer sets its MAC address and met. */
 void stand_ask(struct stand *stand);
 
-/* What a packet has that roce_build() would not write. */
+/* Faults in a packet that roce_build() would not write. */
 struct stand_spoil {
-    bool icrc;             /* a wrong one */
-    int opcode, pad_count; /* in the BTH, behind which all else is as pkt says; -1: as it does */
+    bool icrc; /* a wrong ICRC */
+    int opcode,
+        pad_count; /* values in the BTH; the headers behind it follow pkt. -1: the values of pkt */
 };
 
 /* Puts a packet on the wire. */
 void stand_send(struct stand *stand, const struct roce_packet *pkt,
                 const struct stand_spoil *spoil);
-/* Addresses of a packet from the peer to the device. */
+/* Sets the addresses of a packet from the peer to the device. */
 void stand_address(const struct stand *stand, struct roce_addr *addr);
-/* The next packet that the device sent, for the caller to free; waits for it until that time. NULL:
- * none came. */
+/* Returns the next packet that the device sent, which the caller frees; waits for it until that
+ * time. NULL: none came. */
 struct stand_packet *stand_take(struct stand *stand, uint64_t limit_ns);
 
 #endif

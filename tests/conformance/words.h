@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The words of a step: some by position, some as key=value. Each is taken once; one that nobody
- * takes is a mistake of the script's. Whoever does not find what he needs fails the case.
+ * The words of a step: some by position, some as key=value. Each word is taken once. A word that is
+ * left over is a mistake in the script. If a required word is missing, the case fails.
  */
 #ifndef HCASIM_TESTS_CONFORMANCE_WORDS_H
 #define HCASIM_TESTS_CONFORMANCE_WORDS_H
@@ -11,7 +11,7 @@
 #include <glib.h>
 
 struct words {
-    char **word; /* NULL-terminated; one that was taken is empty */
+    char **word; /* NULL-terminated; a taken word is empty */
     void (*fail)(void *opaque, const char *why) G_GNUC_NORETURN;
     void *opaque;
 };
@@ -27,31 +27,31 @@ void words_clear(struct words *w);
 __attribute__((format(printf, 2, 3))) G_GNUC_NORETURN void words_fail(const struct words *w,
                                                                       const char *why, ...);
 
-/* The next one that was not taken, or NULL; valid until words_clear(). */
+/* Returns the next word that was not taken, or NULL; valid until words_clear(). */
 const char *words_next(struct words *w);
-/* The same; there must be one, and what it is for. */
+/* The same, but the word must be there; what: its purpose, for the message. */
 const char *words_need(struct words *w, const char *what);
 /* Takes this word if it is there. */
 bool words_flag(struct words *w, const char *flag);
-/* Takes key=value; NULL: it is not there. */
+/* Takes key=value; returns NULL if it is not there. */
 const char *words_value(struct words *w, const char *key);
-/* The same as a number; usual if it is not there. */
+/* The same as a number; returns usual if it is not there. */
 uint64_t words_number(struct words *w, const char *key, uint64_t usual);
-/* The value of key in a table; usual if it is not there. */
+/* Looks up the value of key in a table; returns usual if the key is not there. */
 unsigned long words_choice(struct words *w, const char *key, const struct words_name *table,
                            unsigned long usual);
-/* The words that nobody has taken, and not key=value, as a line. */
+/* Returns the words that are not taken yet, except key=value, as a line. */
 char *words_without(const struct words *w, const char *key);
-/* All words were taken. */
+/* Fails unless all words were taken. */
 void words_end(const struct words *w);
 
-/* What a single word says. */
+/* Converts a single word to a number. */
 uint64_t words_to_number(const struct words *w, const char *word);
 unsigned long words_to_choice(const struct words *w, const char *word,
                               const struct words_name *table);
 /* 10ns, 4.2us, 67ms, 2s */
 uint64_t words_to_ns(const struct words *w, const char *word);
-/* The name of a value in a table, or "?". */
+/* Returns the name of a value in a table, or "?". */
 const char *words_name_of(const struct words_name *table, unsigned long value);
 
 #endif

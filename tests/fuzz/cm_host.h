@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a connection manager has of its host in the targets that have one: time that passes when the
- * target says so, and numbers that are the same in each run. What is sent is the target's.
+ * The host functions of a connection manager in fuzz targets: time passes when the target says so,
+ * and numbers are the same in each run. The target handles what is sent.
  */
 #ifndef HCASIM_TESTS_FUZZ_CM_HOST_H
 #define HCASIM_TESTS_FUZZ_CM_HOST_H
@@ -39,7 +39,7 @@ static inline bool fuzz_has_ended(void *opaque, unsigned port, uint64_t host)
     return all_ended;
 }
 
-/* With the target's own cm_ops.send. */
+/* The host, with the target's own cm_ops.send. */
 #define CM_HOST(send)                                                                              \
     {                                                                                              \
         send, fuzz_now, fuzz_random, fuzz_guid, fuzz_host_at, fuzz_has_ended                       \

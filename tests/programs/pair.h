@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two QPs of one process that are connected to each other, each with a CQ of its own, for programs
- * that are about threads and processes; and assertions that any thread may make.
+ * Two connected QPs in one process, each with its own CQ, for programs that test threads and
+ * processes; and assertions that any thread may use.
  */
 #ifndef HCASIM_TESTS_PROGRAMS_PAIR_H
 #define HCASIM_TESTS_PROGRAMS_PAIR_H
@@ -15,9 +15,9 @@
 
 #define DEPTH   16 /* work requests of a queue */
 #define MSG     64
-#define SECONDS 120 /* any answer comes within; only a failing test waits that long */
+#define SECONDS 120 /* time limit for any answer; only a failing test waits that long */
 
-/* As ck_assert_msg(), from any thread: what is wrong ends the program, and Check reports that. */
+/* Like ck_assert_msg(), but for any thread: a failure ends the program, and Check reports that. */
 #define must(condition, ...)                                                                       \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -27,7 +27,7 @@
             abort();                                                                               \
         }                                                                                          \
     } while (0)
-/* A call that returns 0 or an errno. */
+/* Fails unless the call returns 0. A call returns 0 or an errno. */
 #define must_be_0(call)                                                                            \
     do {                                                                                           \
         int result_ = (call);                                                                      \
@@ -36,7 +36,7 @@
     } while (0)
 
 /* Where the two ends are: both on the first device, or after use_two_devices() each on its own.
- * RDEV_GID_INDEX says which GID they have (1). */
+ * RDEV_GID_INDEX sets their GID index (1). */
 extern struct ibv_device **list;
 extern struct ibv_context *ctx[2];
 extern struct ibv_pd *pd[2];
@@ -46,7 +46,7 @@ void device_close(void);
 
 double now(void);
 
-/* The SRQ, if any, is the second QP's; the channels, if any, are the CQs'. */
+/* The SRQ, if any, belongs to the second QP; the channels, if any, to the CQs. */
 struct pair {
     struct ibv_comp_channel *channel[2];
     struct ibv_cq *cq[2];
@@ -57,22 +57,23 @@ struct pair {
 };
 struct pair *pair_new(bool channels, bool srq);
 void pair_free(struct pair *p);
-/* An RC QP of that end in RESET; its sends are all signaled. */
+/* Makes an RC QP of that end in RESET; all its sends are signaled. */
 struct ibv_qp *new_qp(int end, struct ibv_cq *cq, struct ibv_srq *srq);
-/* From RESET, towards a QP of the other end. timeout: as in struct ibv_qp_attr. */
+/* Moves a QP from RESET to RTS, towards a QP of the other end. timeout: as in struct
+ * ibv_qp_attr. */
 void to_rts(int end, struct ibv_qp *qp, uint32_t dest, uint8_t timeout);
-/* The same towards a QP of another process, at this GID. */
+/* The same towards a QP of another process, with this GID. */
 void to_rts_towards(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t dest, uint8_t timeout);
 void gid_of(int end, union ibv_gid *gid);
 
-/* Slot: of the end's buffer; the completion carries it as wr_id. */
+/* slot: a slot of the end's buffer; it is the wr_id of the completion. */
 void post_recv(struct pair *p, int end, unsigned slot);
 int try_send(struct pair *p, int end, unsigned slot);
 void post_send(struct pair *p, int end, unsigned slot);
-/* The next completion, which is there within SECONDS; success() asks for it to be one. */
+/* Return the next completion, which must come within SECONDS. success() also requires success. */
 struct ibv_wc completion(struct ibv_cq *cq);
 struct ibv_wc success(struct ibv_cq *cq);
-/* A message that says which one it is, from post to both completions; the data is checked. */
+/* Sends a numbered message, from post to both completions, and checks the data. */
 void message(struct pair *p, int from, unsigned n);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * What programs of statements share: a device, a connection, the wait for a completion, and main().
  *
- * Such a program says by Check what any verbs program sees. It is written to libibverbs alone, so
- * that the same must hold with a kernel and with no VM. One process, one device, whose QPs are
+ * Such a program uses Check to state what any verbs program sees. It uses libibverbs only, so the
+ * same must hold with a kernel and without a VM. It has one process and one device, whose QPs are
  * connected to each other.
  */
 #ifndef HCASIM_TESTS_PROGRAMS_STATEMENTS_H
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECONDS  30 /* any answer comes within; only a failing test waits that long */
+#define SECONDS  30 /* time limit for any answer; only a failing test waits that long */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 #define REMOTE   (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
@@ -32,28 +32,28 @@
      IBV_QP_MAX_QP_RD_ATOMIC)
 
 extern struct ibv_context *ctx;
-extern struct ibv_pd *pd, *other_pd; /* two domains */
-extern bool in_guest;                /* a kernel's driver is between the program and the device */
+extern struct ibv_pd *pd, *other_pd; /* two protection domains */
+extern bool in_guest;                /* a kernel driver is between the program and the device */
 
 void open_device(void);
-/* Everything made on it must be gone. */
+/* Everything made on the device must be destroyed before. */
 void close_device(void);
 
-/* From the device to itself. */
+/* Returns the path from the device to itself. */
 struct ibv_ah_attr path(void);
-/* To RTR, towards a QP of the same device. */
+/* Returns the attributes for RTR, towards a QP of the same device. */
 struct ibv_qp_attr rtr_attr(uint32_t dest);
-/* From RESET to RTS, with one retry of each kind. access: what the peer may do. */
+/* Moves a QP from RESET to RTS, with one retry of each kind. access: the peer's rights. */
 void connect_to(struct ibv_qp *qp, uint32_t dest, unsigned access);
 
-/* Seconds since some moment. */
+/* Returns the seconds since some fixed moment. */
 double now(void);
-/* The next completion, which is there within SECONDS. */
+/* Returns the next completion, which must come within SECONDS. */
 struct ibv_wc completion(struct ibv_cq *cq);
 void expect_state(struct ibv_qp *qp, enum ibv_qp_state state);
 
-/* The end of main(): runs the suite, on a wire of its own. Usage of such a program: PROGRAM
- * [INDEX]; INDEX is that of a RoCEv2 GID, in a guest. */
+/* The end of main(): runs the suite on its own wire. Usage of such a program: PROGRAM [INDEX].
+ * INDEX is the index of a RoCEv2 GID, in a guest. */
 int run_statements(Suite *suite, const char *name, int argc, char **argv);
 
 #endif
