@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands as a well-behaved driver sends them: the material that a hostile one bends.
+ * Commands as a well-behaved driver sends them: the tests of hostile guests start from them and
+ * change them.
  *
- * A guest is a node with one object of every kind, made by these very commands; what it has is what
- * later commands name.
+ * A guest is a node with one object of every kind, made by these commands. Later commands name
+ * these objects.
  */
 #ifndef HCASIM_TESTS_EXAMPLES_H
 #define HCASIM_TESTS_EXAMPLES_H
@@ -12,9 +13,10 @@
 
 #define EXAMPLE_MAX    8192
 #define EXAMPLE_DC_KEY 0x4443
-#define GUEST_MEM      (4u << 20) /* bytes that queues lie in and data comes from */
+#define GUEST_MEM      (4u << 20) /* memory for queues and data, bytes */
 
-/* Slots of the guest's memory, a page each: doorbell record and ring of what was made last. */
+/* The guest's memory has slots of a page each: the doorbell record and the ring of the last object
+ * that was made. */
 struct guest {
     struct node *node;
     struct buf *mem;
@@ -27,28 +29,28 @@ struct guest {
     struct drv_qp *dci;  /* in RTS */
     uint32_t tdn, xrcd, xrc_srqn, rmpn, xrqn, tisn, sqn, rqn, rqtn, tirn, counter, q_counter, dctn;
     uint32_t table, group, uid, umem, mapping;
-    uint32_t umr_key;                          /* of ranges of other keys; changed by UMR */
+    uint32_t umr_key;                          /* key over ranges of other keys; UMR changes it */
     uint64_t sq_dbr, sq_ring, rq_dbr, rq_ring; /* offsets in mem */
     bool ready, group_made;                    /* SQ and RQ are in RDY */
     unsigned next_entry, keys;
-    uint64_t next; /* free page in mem */
+    uint64_t next; /* next free page in mem */
 };
 
-/* The DCI goes from RST to RTS. */
+/* Takes the DCI from RST to RTS. */
 void guest_connect_dci(struct guest *g);
 
 /* Makes the objects; each command must succeed. */
 void guest_init(struct guest *g, struct node *node);
 
-/* Fills in the input of a command, EXAMPLE_MAX bytes, opcode and all; returns its length. For
- * commands that there is no example of, a zeroed input with the guest's number of the object that
- * the command is about. */
+/* Fills in the input of a command, EXAMPLE_MAX bytes, including the opcode; returns its length. If
+ * there is no example of the command, the input is zero except for the guest's number of the object
+ * that the command is about. */
 size_t example(struct guest *g, uint16_t opcode, void *in);
 
-/* Commands of the firmware's table; fw_cmd_at() has each. */
+/* Returns the number of commands in the firmware's table; fw_cmd_at() returns each. */
 int num_commands(void);
 
-/* What the guest has, for a storm. */
+/* Adds the guest's numbers and addresses to a storm. */
 void guest_tell(const struct guest *g, struct storm *s);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A hub on a virtual clock: what arrives at one of its ports leaves at all others, some time later
- * and in the order of arrival. A port with no room loses the frame.
+ * A hub on a virtual clock: a frame that arrives at one of its ports leaves at all others, some
+ * time later and in the order of arrival. A port without room loses the frame.
  */
 #ifndef HCASIM_TESTS_HUB_H
 #define HCASIM_TESTS_HUB_H
@@ -14,10 +14,10 @@
 struct hub;
 
 struct hub *hub_new(struct inproc_world *world, uint64_t latency_ns);
-/* Every cable is out. Leaves the world. */
+/* Every cable must be unplugged. Leaves the world. */
 void hub_free(struct hub *hub);
 
-/* The other end of a cable to the hub's next port. */
+/* Returns the other end of a cable to the hub's next port. */
 struct wire_port *hub_plug(struct hub *hub);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a hostile guest throws: values made of what is interesting to a device.
+ * Random values of a hostile guest, made of values that are interesting to a device.
  *
- * Random words hardly ever name an object or a page that exists. These ones often do: a storm
+ * Random words hardly ever name an object or a page that exists. These values often do: a storm
  * keeps lists of numbers and addresses and mixes them with extremes and noise.
  */
 #ifndef HCASIM_TESTS_STORM_H
@@ -25,10 +25,10 @@ void storm_clear(struct storm *s);
 void storm_num(struct storm *s, uint32_t num);
 void storm_addr(struct storm *s, uint64_t addr);
 
-uint32_t storm_upto(struct storm *s, uint32_t max); /* 0..max */
+uint32_t storm_upto(struct storm *s, uint32_t max); /* Returns a number from 0 to max. */
 uint32_t storm_word(struct storm *s);
 uint64_t storm_address(struct storm *s);
-/* Overwrites some of the bytes, more or less of them. */
+/* Overwrites some of the bytes, a few or many. */
 void storm_bend(struct storm *s, uint8_t *p, size_t len);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hosts that are programs of the verbs library: each with a device and an open context of its own,
- * all on one virtual clock and one hub, some of them behind a bad cable.
+ * Hosts that are programs of the verbs library. Each has a device and an open context of its own.
+ * All share one virtual clock and one hub; some are behind a bad cable.
  *
- * Nothing happens until the world is stepped, but for commands, which step it themselves. What
- * fails here stops the program.
+ * Nothing happens until the world is stepped, except for commands, which step it themselves. A
+ * failure here stops the program.
  */
 #ifndef HCASIM_TESTS_VERBS_HOSTS_H
 #define HCASIM_TESTS_VERBS_HOSTS_H
@@ -40,32 +40,32 @@ struct verbs_hosts {
     struct hub *hub;
     struct verbs_host host[VERBS_HOSTS];
     unsigned num;
-    GChecksum *trace; /* of every frame that arrived at a host, with its time */
+    GChecksum *trace; /* a hash of every frame that arrived at a host, with its time */
     uint64_t frames;
 };
 
-/* loss, or NULL: of what arrives at each host; its seed makes one for each. Of strangers the MAC
- * addresses are not those that belong to their IPv4 addresses. */
+/* loss: the faults of the frames that arrive at each host, or NULL; its seed makes one for each
+ * host. With strangers the MAC addresses do not belong to their hosts' IPv4 addresses. */
 struct verbs_hosts *verbs_hosts_new(unsigned num, const struct lossy_config *loss);
-/* What was made on the contexts is gone. */
+/* Everything made on the contexts must be destroyed. */
 void verbs_hosts_free(struct verbs_hosts *v);
-/* Faults that the cables committed. */
+/* Returns the number of faults of all cables. */
 unsigned verbs_faults(const struct verbs_hosts *v);
 
-/* An RC or UC QP in RESET. cap: what is wanted of it, or NULL for the usual. */
+/* Makes an RC or UC QP in RESET. cap: the capacities, or NULL for the default. */
 struct ibv_qp *verbs_qp(struct verbs_host *host, enum ibv_qp_type type, struct ibv_cq *cq,
                         struct ibv_srq *srq, const struct ibv_qp_cap *cap);
-/* What is not usual of a connection. */
+/* The values of a connection that are not the default. */
 struct verbs_path {
-    uint8_t timeout;   /* as in struct ibv_qp_attr; 0: the usual */
+    uint8_t timeout;   /* as in struct ibv_qp_attr; 0: the default */
     uint8_t retry_cnt; /* likewise */
-    uint32_t psn;      /* where the sender begins */
+    uint32_t psn;      /* the sender's first PSN */
 };
-/* From RESET to RTS, towards the QP with that number of another host. */
+/* Takes a QP from RESET to RTS, towards the QP with that number of another host. */
 void verbs_connect(struct ibv_qp *qp, const struct verbs_host *to, uint32_t dest,
                    const struct verbs_path *path);
 
-/* The next completion; there must be one within 100 virtual seconds. */
+/* Returns the next completion, which must come within 100 virtual seconds. */
 struct ibv_wc verbs_wc(struct verbs_hosts *v, struct ibv_cq *cq);
 
 #endif

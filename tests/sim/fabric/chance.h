@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a seed decides. Each subject (a link, a job, who runs next) has a stream of its own, made of
- * the seed, the subject's name and its number, so that one that is left out changes nothing for the
- * others. The generator is SplitMix64 (Steele, Lea, Flood, 2014): integers only, the same on every
- * machine.
+ * The random choices of a seed. Each subject (a link, a job, which job runs next) has its own
+ * stream, made of the seed, the subject's name and its number. So leaving out one subject changes
+ * nothing for the others. The generator is SplitMix64 (Steele, Lea, Flood, 2014): integers only,
+ * the same on every machine.
  */
 #ifndef HCASIM_TESTS_CHANCE_H
 #define HCASIM_TESTS_CHANCE_H
@@ -55,7 +55,7 @@ static inline uint64_t chance_from(struct chance *c, uint64_t least, uint64_t mo
     return least + chance_below(c, most - least + 1);
 }
 
-/* True so many times in a million. Draws nothing when that is never. */
+/* True so many times in a million. If per_million is 0, draws nothing. */
 static inline bool chance_happens(struct chance *c, unsigned per_million)
 {
     return per_million && chance_below(c, CHANCE_MILLION) < per_million;

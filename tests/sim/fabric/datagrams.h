@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages that may be lost: over unreliable connections and datagrams. Each names itself in its
- * immediate, so that it is known whatever became of those before it. Now and then one of the QPs
- * gets into the error state: then what it has outstanding is flushed, and both begin anew.
+ * Messages that may be lost: over unreliable connections and datagrams. Each message has its number
+ * in its immediate data, so it is known whatever happened to the messages before it. Now and then
+ * one of the QPs enters the error state. Then its outstanding work is flushed, and both QPs start
+ * again.
  */
 #ifndef HCASIM_TESTS_DATAGRAMS_H
 #define HCASIM_TESTS_DATAGRAMS_H
 
 #include "tests/sim/fabric/intake.h"
 
-#define DATAGRAMS_KNOWN 1024 /* the last ones are remembered */
+#define DATAGRAMS_KNOWN 1024 /* the newest messages, which are remembered */
 
 struct datagram {
     uint64_t number;
     uint32_t len, at;
     bool write;
-    bool lost; /* its receiver must not take it: another Q_Key, or no receive is as long */
-    /* How it must end: by success, or since its memory is nobody's, or it is longer than an MTU. */
+    bool lost; /* its receiver must not accept it: it has another Q_Key, or it is longer than any
+                  receive */
+    /* The expected status: success, or an error because nobody owns its memory or it is longer than
+     * an MTU. */
     enum ibv_wc_status ends;
-    uint64_t seen; /* how often it arrived */
+    uint64_t seen; /* how many times it arrived */
 };
 
 enum datagrams_state {
     DATAGRAMS_RUN,
-    DATAGRAMS_DRAIN,    /* a queue is in error: what is outstanding is flushed */
+    DATAGRAMS_DRAIN,    /* a queue is in error: outstanding work is flushed */
     DATAGRAMS_ARE_QUIET /* until again_ns */
 };
 
@@ -33,19 +36,19 @@ struct datagrams {
     struct sim_host *from, *to;
     struct ibv_qp *qp, *to_qp;
     struct ibv_cq *cq, *to_cq;
-    struct ibv_ah *ah; /* NULL: a connection */
+    struct ibv_ah *ah; /* NULL: a connection, not datagrams */
     struct intake in;
     struct span near, far;
-    struct span over;    /* a byte more than a datagram may have */
-    uint32_t size, most; /* of a receive; of a message */
+    struct span over;    /* one byte more than a datagram may have */
+    uint32_t size, most; /* bytes of a receive; of the longest message */
     uint64_t posted, sent, received, newest;
     uint64_t limit;
     uint64_t quiet_ns;
     enum datagrams_state state;
-    bool broken;    /* a SEND has failed: those behind it are flushed */
-    uint64_t first; /* number of the first one of this connection */
+    bool broken;    /* a SEND has failed: the SENDs behind it are flushed */
+    uint64_t first; /* number of the first message of this connection */
     uint64_t again_ns;
-    uint64_t lost; /* with connections that ended, or that must not arrive */
+    uint64_t lost; /* messages lost with an ended connection, or that must not arrive */
     struct datagram known[DATAGRAMS_KNOWN];
 };
 

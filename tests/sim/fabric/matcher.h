@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MPI's rule, and nothing else: a message takes the first receive posted whose tag fits; a receive
- * takes the first message that waits for one.
+ * MPI's matching rule and nothing else: a message takes the first posted receive whose tag fits; a
+ * receive takes the first waiting message.
  */
 #ifndef HCASIM_TESTS_MATCHER_H
 #define HCASIM_TESTS_MATCHER_H
@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 struct matcher_receive {
-    uint64_t tag, mask; /* bits that must be those of the tag */
-    bool posted;        /* and no message has taken it */
+    uint64_t tag, mask; /* the bits of mask must equal those of the tag */
+    bool posted;        /* posted, and no message has taken it */
 };
 
 struct matcher_message {
@@ -21,18 +21,18 @@ struct matcher_message {
 };
 
 struct matcher {
-    GQueue posted, waiting; /* in their order */
+    GQueue posted, waiting; /* in order */
 };
 
 void matcher_init(struct matcher *matcher);
 void matcher_clear(struct matcher *matcher);
-/* The receive that the message takes, or NULL. */
+/* Returns the receive that the message takes, or NULL. */
 struct matcher_receive *matcher_find(struct matcher *matcher, const struct matcher_message *msg);
-/* The message that the receive takes, or NULL. */
+/* Returns the message that the receive takes, or NULL. */
 struct matcher_message *matcher_find_waiting(struct matcher *matcher,
                                              const struct matcher_receive *receive);
 void matcher_post(struct matcher *matcher, struct matcher_receive *receive);
-/* A message took it, or it was cancelled. */
+/* A message took the receive, or it was cancelled. */
 void matcher_take_back(struct matcher *matcher, struct matcher_receive *receive);
 void matcher_wait(struct matcher *matcher, struct matcher_message *msg);
 void matcher_end_wait(struct matcher *matcher, struct matcher_message *msg);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two hosts with a protection domain each that is nobody else's, a connection between these, and a
- * key at each end that any peer of that domain may invalidate. One of another domain must not;
- * whether the key is still good, the outsider at the other end finds out.
+ * Two hosts with a protection domain each that nobody else uses, a connection between them, and a
+ * key at each end that any peer of that domain may invalidate. A peer of another domain must not
+ * invalidate it. The outsider at the other end checks whether the key is still valid.
  */
 #ifndef HCASIM_TESTS_OUTSIDER_H
 #define HCASIM_TESTS_OUTSIDER_H
@@ -14,21 +14,21 @@ struct outsider {
     struct ibv_pd *pd;
     struct ibv_cq *cq;
     struct ibv_qp *qp;
-    struct span span; /* what the key is laid over, and room for what is read */
+    struct span span; /* the memory of the key, and room for the bytes that are read */
     struct mlx5dv_mkey *key;
-    bool laid;   /* the key is good */
+    bool laid;   /* the key is valid */
     bool reads;  /* a READ is under way */
-    bool broken; /* its connection has ended, as it may where frames are lost */
+    bool broken; /* its connection has ended, which may happen if frames are lost */
 };
 
-/* At the first two hosts of the job. */
+/* Makes both outsiders on the first two hosts of the job. */
 void outsiders_init(struct job *job, struct outsider outsider[2]);
 void outsiders_free(struct job *job, struct outsider outsider[2]);
-/* Takes what has completed. False: nothing has. */
+/* Handles completions. Returns false if there were none. */
 bool outsiders_step(struct job *job, struct outsider outsider[2]);
-/* By the key of that host is read, unless it is already. */
+/* Reads through the key of that host, unless a READ is already under way. */
 void outsiders_look(struct job *job, struct outsider outsider[2], unsigned host);
-/* Nothing is under way. */
+/* Returns whether nothing is under way. */
 bool outsiders_are_done(const struct outsider outsider[2]);
 
 #endif

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Seeds, each in a process of its own: what one breaks is no other's. */
+/* Runs seeds, each in its own process: a crash of one seed does not affect the others. */
 #ifndef HCASIM_TESTS_RUNNER_H
 #define HCASIM_TESTS_RUNNER_H
 
 #include "tests/sim/fabric/sim.h"
 
-/* One seed has ended. */
+/* The result of a seed. */
 struct verdict {
     bool passed;
-    struct sim_tally tally; /* of one that passed */
-    char *said;             /* what it said on standard error, without line end; g_free() */
+    struct sim_tally tally; /* the tally, if it passed */
+    char *said;             /* its output on standard error, without the last line end; g_free() */
 };
 
-/* Runs one, and waits. */
+/* Runs one seed, and waits for it. */
 struct verdict runner_run(const struct sim_options *options);
 
-/* Runs options->seeds of them, so many at a time as the options say, with progress on standard
- * error. told gets each verdict, with the options of its seed. */
+/* Runs options->seeds seeds, as many at a time as the options say, with progress on standard error.
+ * told gets each verdict, with the options of its seed. */
 typedef void runner_told_fn(void *opaque, const struct sim_options *options,
                             const struct verdict *verdict);
 void runner_run_all(const struct sim_options *options, runner_told_fn *told, void *opaque);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Looks for a smaller run that fails, too. */
+/* Searches for a smaller run that fails, too. */
 #ifndef HCASIM_TESTS_SHRINK_H
 #define HCASIM_TESTS_SHRINK_H
 
 #include "tests/sim/fabric/sim.h"
 
-/* Of one that failed, and said so. In *said, which is taken, what the smaller one says; in *runs
- * how many it took. The texts of what is returned are for sim_options_clear(). */
+/* Shrinks a failed run. *said is the failed run's output: it is consumed and replaced with the
+ * smaller run's output. *runs gets the number of runs that the search took. The caller clears the
+ * returned options with sim_options_clear(). */
 struct sim_options shrink(const struct sim_options *failed, char **said, unsigned *runs);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A simulation: hosts with an HCA each on a fabric (fabric.h), in virtual time, and jobs on them. A
- * job is of a kind, which is a row in kinds.def and a file; docs/simulation.md shows how to write
- * one.
+ * job is of a kind, which is a row in kinds.def and a file; docs/simulation.md shows how to write a
+ * kind.
  *
- * A kind posts what its job's stream of chance says, and holds what comes of it against what it
- * knows must hold; what does not ends the simulation by sim_fail(). It never waits: its step() is
- * called again and again, each time after a while that the seed decides.
+ * A kind posts what its job's stream of chance says, and compares the results with what must hold.
+ * If something does not hold, it ends the simulation by sim_fail(). It never waits: its step() is
+ * called again and again, each time after an interval that the seed decides.
  */
 #ifndef HCASIM_TESTS_SIM_H
 #define HCASIM_TESTS_SIM_H
@@ -21,43 +21,44 @@
 
 struct sim_host {
     unsigned number; /* from 0 */
-    unsigned port;   /* of the fabric */
-    bool up;         /* a host that no job is on stays out */
+    unsigned port;   /* port of the fabric */
+    bool up;         /* a host without jobs stays down */
     struct hv_port_config config;
     struct ibv_device *device;
     struct ibv_context *ctx;
     struct ibv_pd *pd;
-    uint64_t objects, memory, icm; /* of the HCA, before any job */
-    bool is_reset;                 /* its HCA has lost all that was made, */
-    bool has_heard;                /* and has told so */
+    uint64_t objects, memory, icm; /* the HCA's use before any job */
+    bool is_reset;                 /* its HCA was reset and has lost all objects */
+    bool has_heard;                /* it has reported the reset */
 };
 
 /* What a run has done. */
 struct sim_tally {
     uint64_t messages; /* operations that completed, or datagrams that arrived */
-    uint64_t bytes;    /* of theirs */
-    uint64_t checks;   /* completions that were as they had to be */
-    uint64_t errors;   /* that had to come, and did */
+    uint64_t bytes;    /* bytes of these messages */
+    uint64_t checks;   /* completions that were as expected */
+    uint64_t errors;   /* errors that had to come, and did */
     uint64_t connections;
     uint64_t frames, faults, dropped, marked;
     uint64_t ns;          /* of virtual time */
-    uint64_t fingerprint; /* of every frame and when it came: the same for the same run */
+    uint64_t fingerprint; /* a hash of every frame and its arrival time: the same run has the same
+                             value */
 };
 
 struct sim {
-    struct sim_options options; /* all drawn */
+    struct sim_options options; /* with all values drawn */
     struct inproc_world *world;
     struct fabric *fabric;
     struct timeline *timeline;
-    struct witness *witness; /* of what is on the wire */
+    struct witness *witness; /* checks what is on the wire */
     struct liveness *liveness;
     struct chance strays;
     struct sim_host *hosts;
     GPtrArray *jobs; /* struct job */
     unsigned undone;
-    bool stepping;        /* a job is in its step, and waits for a command perhaps */
+    bool stepping;        /* a job is in its step, and may be waiting for a command */
     GQueue late;          /* jobs whose time came meanwhile */
-    uint64_t progress_ns; /* when a job last got on */
+    uint64_t progress_ns; /* when a job last made progress */
     uint8_t *arena;       /* memory of the jobs, at the same address in each run */
     size_t arena_used;
     struct chance order;
@@ -69,7 +70,7 @@ struct job {
     struct sim *sim;
     const struct kind *kind;
     unsigned number;
-    struct sim_host *host[JOB_HOSTS]; /* as many as the kind wants, different ones */
+    struct sim_host *host[JOB_HOSTS]; /* as many as the kind needs, all different */
     struct chance chance;
     void *state; /* of the kind's size, zeroed */
     uint64_t sleep_ns;
@@ -78,20 +79,20 @@ struct job {
 
 struct kind {
     const char *name, *about;
-    bool usual;     /* part of a run that names no kinds */
-    unsigned hosts; /* that a job takes, 2 to JOB_HOSTS; 0: all of them */
+    bool usual;     /* it is part of a run that names no kinds */
+    unsigned hosts; /* the number of hosts that a job needs, 2 to JOB_HOSTS; 0: all of them */
     size_t size;    /* of a job's state */
     void (*make)(struct job *job);
-    /* Posts, polls. True: something happened. */
+    /* Posts and polls. Returns true if something happened. */
     bool (*step)(struct job *job);
-    /* All that was to be posted has come to its end. */
+    /* Returns whether everything that was to be posted has ended. */
     bool (*is_done)(const struct job *job);
-    /* What must hold at the end. May be NULL. */
+    /* Checks what must hold at the end. May be NULL. */
     void (*check)(struct job *job);
     void (*free)(struct job *job);
 };
 
-/* Kinds by name; NULL: there is none. And all of them, up to NULL. */
+/* Returns a kind by name, or NULL. And returns all kinds, up to NULL. */
 const struct kind *kind_find(const char *name);
 const struct kind *kind_at(unsigned nth);
 
@@ -99,14 +100,14 @@ const struct kind *kind_at(unsigned nth);
 
 /* Ends the simulation: it has failed. */
 void sim_fail(const struct job *job, const char *fmt, ...) G_GNUC_PRINTF(2, 3) G_GNUC_NORETURN;
-/* What must hold; else the rest says what did not. */
+/* Checks what must hold; the further arguments describe a failure. */
 #define sim_check(job, holds, ...)                                                                 \
     do {                                                                                           \
         if (G_UNLIKELY(!(holds))) {                                                                \
             sim_fail(job, __VA_ARGS__);                                                            \
         }                                                                                          \
     } while (0)
-/* A call that must return 0. */
+/* Fails unless the call returns 0. */
 #define sim_must(job, call)                                                                        \
     do {                                                                                           \
         int result_ = (call);                                                                      \
@@ -114,7 +115,7 @@ void sim_fail(const struct job *job, const char *fmt, ...) G_GNUC_PRINTF(2, 3) G
         sim_check(job, !result_, "%s is %d", #call, result_);                                      \
     } while (0)
 
-/* A line of the trace, if there is one. */
+/* Writes a line to the trace, if there is a trace. */
 void sim_note(const struct job *job, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 
 /* Memory of a job, zeroed and registered at a host. Its address is the same in each run. */
@@ -124,42 +125,43 @@ struct span {
     struct ibv_mr *mr;
 };
 
-/* The same without a region. Nobody gives it back. */
+/* The same without a region. It is never freed. */
 uint8_t *sim_memory(struct sim *sim, size_t len);
 struct span sim_span(struct job *job, struct sim_host *host, size_t len);
 void sim_span_free(struct job *job, struct span *span);
 
-/* A host beside those of options.hosts, of which a job has one for itself. up: its HCA is brought
- * up at that end of a cable. down: all that was made at it is gone, and so is the HCA. */
+/* Bring up or remove a host in addition to those of options.hosts, of which a job has one for
+ * itself. up: brings its HCA up at that end of a cable. down: everything that was made on it must
+ * be destroyed; the HCA is removed. */
 void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port);
 void sim_host_begin(struct sim_host *host);
 void sim_host_down(struct sim_host *host);
-/* Its function is reset: what was made is to be destroyed, and the host to go down. */
+/* Resets its function. The job must then destroy its objects, and the host goes down. */
 void sim_host_reset(struct sim_host *host);
 
-/* Asynchronous events by type. A QP, SRQ or CQ whose context is one of these has them counted in
- * it; that of others is NULL. */
+/* Counts asynchronous events by type. The context of a QP, SRQ or CQ may point to such a struct,
+ * which then counts the object's events; otherwise the context is NULL. */
 struct sim_told {
     unsigned n[32];
 };
 
-/* Counts what has come of a host; of those in job->host that is done before each step. */
+/* Counts the events of a host. For the hosts of job->host this is done before each step. */
 void sim_poll_events(const struct job *job, struct sim_host *host);
 
-/* Whether ibv_get_cq_event() has something to say: a poller asks often, and that is a call of the
+/* Returns whether ibv_get_cq_event() has an event: a poller asks often, and that call enters the
  * kernel. */
 bool sim_has_notice(struct ibv_comp_channel *channel);
 
-/* Whether frames may be lost on the way, so that a connection may end by itself. */
+/* Returns whether frames may be lost on the way, so that a connection may end by itself. */
 bool sim_is_lossy(const struct sim *sim);
-/* Whether they may come twice, or late. */
+/* Returns whether frames may arrive twice, or late. */
 bool sim_is_disorderly(const struct sim *sim);
-/* After that time nothing of what is on its way now can arrive any more. */
+/* Returns the time after which no frame that is on its way now can arrive any more. */
 uint64_t sim_quiet_ns(const struct sim *sim);
 
 /* -- for those who run them -------------------------------------------------------------------- */
 
-/* Runs one seed to its end. What fails ends the process with status 1, after a line on standard
+/* Runs one seed to its end. A failure ends the process with status 1, after a line on standard
  * error. */
 void sim_run(const struct sim_options *options, struct sim_tally *tally);
 

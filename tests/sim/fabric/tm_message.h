@@ -6,9 +6,9 @@
 #include "tests/sim/fabric/chance.h"
 #include "tests/sim/fabric/matcher.h"
 
-#define TM_HEADERS 64u /* bytes of a request at most; behind them its data begins */
+#define TM_HEADERS 64u /* bytes of a request at most; its data begins behind them */
 
-/* The first bytes of each (TMH), and of a request what follows (RVH): big-endian. */
+/* The first bytes of each message (TMH), and of a request the bytes after it (RVH): big-endian. */
 enum tm_wire_op {
     TM_OP_NO_TAG,
     TM_OP_REQUEST,
@@ -31,20 +31,21 @@ enum tm_what {
     TM_EAGER,
     TM_REQUEST,
     TM_NO_TAG,
-    TM_BAD_REQUEST, /* its key is nobody's: if the device fetches, it fails */
-    TM_BAD_LKEY,    /* its sender may not send it */
+    TM_BAD_REQUEST, /* nobody owns its key: if the device fetches, the fetch fails */
+    TM_BAD_LKEY,    /* its sender may not send from that memory */
 };
 
 struct tm_message {
-    struct matcher_message match; /* first */
+    struct matcher_message match; /* first member, so a pointer to it is also one to the message */
     enum tm_what what;
-    uint32_t sent_len, len; /* of the SEND; of the data */
+    uint32_t sent_len, len; /* bytes of the SEND; bytes of the data */
     bool sent, arrived, by_device, fin, done;
 };
 
-/* Where its data is, of what is at that place. */
+/* Returns where its data is, for a message at that place. */
 uint8_t *tm_message_data(const struct tm_message *msg, uint8_t *at);
-/* All its bytes; then sent_len is how many are sent. rkey: by which a request's data is fetched. */
+/* Writes all its bytes and sets sent_len to the number of bytes that are sent. rkey: the key
+ * through which a request's data is fetched. */
 void tm_message_write(struct tm_message *msg, uint8_t *at, uint32_t number, uint32_t rkey,
                       struct chance *chance);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a run has done, in one number, and line by line for those who look for what went wrong. */
+/* Records what a run has done, in one number and, for debugging, line by line. */
 #ifndef HCASIM_TESTS_TRACE_H
 #define HCASIM_TESTS_TRACE_H
 
 #include "tests/sim/fabric/sim.h"
 
-/* A frame left (arrives false) or came to a host. */
+/* Records that a frame left a host (arrives false) or came to one. */
 void trace_frame(struct sim *sim, unsigned host, bool arrives, const uint8_t *frame, size_t len);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Looks at the frames of reliable connections, as they leave a host and as they come to one, and
- * holds them against what IBTA says of each alone and of their order: what two devices with the
- * same mistake agree upon, and their programs do not see. It reads frames with a parser of its own.
+ * Checks the frames of reliable connections, as they leave a host and as they come to one, against
+ * what IBTA says of each frame and of their order. If two devices share a mistake, their programs
+ * do not see it; the witness does. It has its own parser of frames.
  *
- * It knows the connections that it was told of, which are those of pairs (pair.h), until one of
- * their ends is in error, or its host is gone. It leaves all others alone: where keys are taken
- * away under traffic (reach.h), where a device READs by itself what no program asked it for (tag
- * matching), and every service but RC.
+ * It knows the connections of pairs (pair.h), which report themselves, until one of their ends is
+ * in error or its host is gone. It ignores all others: connections where keys are taken away under
+ * traffic (reach.h), where a device READs by itself what no program requested (tag matching), and
+ * every service but RC.
  */
 #ifndef HCASIM_TESTS_WITNESS_H
 #define HCASIM_TESTS_WITNESS_H
@@ -16,42 +16,43 @@
 
 struct witness;
 
-/* What one end of a connection was told. */
+/* The attributes of one end of a connection. */
 struct witness_end {
-    unsigned port; /* of the fabric */
+    unsigned port; /* port of the fabric */
     uint32_t ip;   /* its address, as a number */
     uint32_t qpn;
-    uint32_t psn; /* its first request's */
+    uint32_t psn; /* PSN of its first request */
     uint32_t mtu; /* bytes */
     uint8_t max_reads;
-    uint8_t rnr_timer; /* that it asks its peer to wait */
+    uint8_t rnr_timer; /* the wait that it asks of its peer */
     uint8_t timeout;
 };
 
-/* The cable of that port goes out or in. What is sent to a cable that is out is gone unseen: of
- * connections that had it, nothing more is looked at. */
+/* The cable of that port is removed or plugged in. The witness does not see what is sent to a
+ * removed cable, so it no longer checks connections that used it. */
 void witness_cable(struct witness *w, unsigned port);
 
 struct witness *witness_new(struct sim *sim);
 void witness_free(struct witness *witness);
-/* Two ends are connected; or are in error, or gone: nothing of theirs is looked at any more. */
+/* Two ends are connected; or they are in error or gone, and the witness no longer checks them. */
 void witness_connected(const struct job *job, const struct witness_end *a,
                        const struct witness_end *b);
 void witness_parted(const struct job *job, const struct witness_end *a,
                     const struct witness_end *b);
-/* One end answers nothing any more. */
+/* From now on this end answers nothing. */
 void witness_falls_silent(const struct job *job, const struct witness_end *end);
-/* From now on wrong requests, or answers, come to an end beside the right ones of its peer
- * (rogue.h). And whether any has: that the connection goes on is a mistake then. */
+/* From now on an end also gets wrong requests, or answers, beside the right ones of its peer
+ * (rogue.h). The second function returns whether any has come: then the connection must not go
+ * on. */
 void witness_be_rogue(const struct job *job, const struct witness_end *end, bool answers);
 bool witness_was_rogue(const struct job *job, const struct witness_end *end);
-/* How often an end has gone back unasked to what it had sent before, since it last heard of its
- * peer; and how often its request was refused in a row by one that was not ready. */
+/* Return how many times an end has retransmitted without a request since it last heard from its
+ * peer; and how many times in a row its request was refused because the peer was not ready. */
 unsigned witness_repeats(const struct job *job, const struct witness_end *end);
 unsigned witness_refusals(const struct job *job, const struct witness_end *end);
-/* Nothing befalls a frame of this run. */
+/* Returns whether this run has no faults of frames. */
 bool witness_is_quiet(const struct job *job);
-/* A frame that leaves a host, or comes to one. */
+/* Handles a frame that leaves a host, or comes to one. */
 void witness_frame(struct witness *witness, unsigned port, bool arrives, const uint8_t *frame,
                    size_t len);
 
