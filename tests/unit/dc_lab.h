@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* DC targets and initiators on a table (lab.h). */
+/* DC targets and initiators in the two-HCA lab (lab.h). */
 #ifndef HCASIM_TESTS_DC_LAB_H
 #define HCASIM_TESTS_DC_LAB_H
 
@@ -17,22 +17,22 @@ struct lab_dct {
     uint16_t posted;
 };
 
-/* What lab_dct_new() makes if it is not told: mtu 1024, every access, DC_LAB_KEY. */
+/* Fills in the context that lab_dct_new() uses by default: mtu 1024, every access, DC_LAB_KEY. */
 void lab_dctc(struct lab_side *side, struct prm_dctc *dctc);
-/* With an SRQ of its own, and the side's CQ. */
+/* Makes a DCT with its own SRQ and the side's CQ. */
 void lab_dct_new(struct lab_side *side, struct lab_dct *dct);
-/* One that takes early packets (dctc.dp_ordering). */
+/* Makes a DCT that accepts early packets (dctc.dp_ordering). */
 void lab_dct_new_ordered(struct lab_side *side, struct lab_dct *dct);
 enum syn lab_dct_create(struct lab_side *side, const struct prm_dctc *dctc, struct lab_dct *dct);
 void lab_dct_post_recv(struct lab_dct *dct, uint64_t addr, uint32_t len);
 struct dct *lab_dct_of(const struct lab_dct *dct);
 
-/* An initiator in RTS. NULL: lab_path. */
+/* Makes an initiator in RTS. path NULL: lab_path. */
 void lab_dci_new(struct lab_side *side, const struct lab_qp_attr *attr, const struct lab_path *path,
                  struct lab_qp *dci);
 extern const struct lab_qp_attr lab_dci;
 
-/* Names its target in a work request. */
+/* Sets the target of a work request. */
 struct lab_wr *lab_to(struct lab_wr *wr, const struct lab_dct *dct);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tag matching over DC on a table (dc_lab.h): initiators on side 0, a target that is on an XRQ on
- * side 1. Path MTU is 1024 bytes.
+ * Tag matching over DC in the two-HCA lab (dc_lab.h): initiators on side 0, a target with an XRQ on
+ * side 1. The path MTU is 1024 bytes.
  */
 #ifndef HCASIM_TESTS_DC_TAGS_LAB_H
 #define HCASIM_TESTS_DC_TAGS_LAB_H
@@ -10,7 +10,7 @@
 
 #define TAGS   8
 #define HEADER PRM_SIZE(tmh)
-#define ROOM   4096 /* of each initiator, entry and receive WQE */
+#define ROOM   4096 /* bytes of each initiator's, each entry's and each receive WQE's memory */
 
 extern struct lab *lab;
 extern struct lab_side *near, *far;
@@ -19,24 +19,24 @@ extern struct lab_dct dct;
 extern struct srq *xrq;
 extern uint64_t src, dst, wqes;
 
-/* A checked fixture: dct is on xrq, which does not fetch over DC. */
+/* A checked fixture: dct uses xrq, which does not fetch over DC. */
 void dc_tags_setup(void);
 void dc_tags_teardown(void);
-/* Makes the target, and an XRQ that may fetch over DC for it. */
+/* Makes the target, with an XRQ that may fetch over DC if dc is true. */
 void dc_tags_target(bool dc);
 
-/* An entry for exactly that tag, with len bytes at its part of dst. Returns its handle. */
+/* Appends an entry for exactly that tag, with len bytes at its part of dst. Returns its handle. */
 uint16_t append(uint64_t tag, uint32_t len);
-/* Each initiator sends from memory of its own. */
+/* Returns the initiator's memory: each initiator sends from its own. */
 uint64_t memory_of(const struct lab_qp *dci);
 void send_tagged(struct lab_qp *dci, uint8_t op, uint64_t tag, uint32_t len);
 
-/* The next completion on side 1: of dct, in the XRQ's name. */
+/* Returns the next completion on side 1, which carries the XRQ's number. */
 const struct prm_cqe64 *next_cqe(void);
 const struct prm_cqe64 *expect(uint8_t op, uint16_t handle);
 #define EXPECT(op, handle) expect(PRM_CQE_TM_OP_##op, handle)
 void expect_none(void);
-/* What is in the entry's buffer is what the initiator has behind its header. */
+/* Checks that the entry's buffer holds the bytes behind the header in the initiator's memory. */
 void expect_data(const struct lab_qp *dci, uint16_t handle, uint32_t len);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One HCA for the tests of its Ethernet half: on a rig (rig.h), its cable's far end in the test's
- * hand. Objects are made by the model's own functions, WQEs are written and CQEs read as a driver
- * does it. Checksums that frames must have are computed here, apart from the code under test.
+ * One HCA for the tests of its Ethernet half, on a rig (rig.h); the test holds the far end of its
+ * cable. Objects are made by the model's own functions; WQEs are written and CQEs read as a driver
+ * does it. The checksums that frames must have are computed here, independently of the code under
+ * test.
  */
 #ifndef HCASIM_TESTS_ETH_BENCH_H
 #define HCASIM_TESTS_ETH_BENCH_H
@@ -27,15 +28,15 @@ struct bench_frame {
 
 struct bench {
     struct rig rig;
-    struct rig_eq eq; /* every asynchronous event */
+    struct rig_eq eq; /* EQ of all asynchronous events */
     struct wire_port *wire, *far;
-    unsigned num_frames; /* that came out of the HCA */
+    unsigned num_frames; /* frames that came out of the HCA */
     struct bench_frame *frames;
     uint32_t tdn, tisn;
-    uint8_t table_type; /* PRM_FLOW_TABLE_TYPE_: of the tables made here; 0 is NIC_RX */
+    uint8_t table_type; /* PRM_FLOW_TABLE_TYPE_ of the tables made here; 0 is NIC_RX */
 };
 
-/* Queues, each with a CQ of its own. */
+/* A queue with its own CQ. */
 struct bench_queue {
     struct bench *bench;
     uint32_t num, cqn;
@@ -64,22 +65,23 @@ struct bench_wr {
 extern const uint8_t bench_mac[6], bench_peer_mac[6];
 
 struct bench *bench_new(void);
-/* As a card's function of that number (rig_init_on()); the first has the cable. */
+/* Makes a bench on function `number` of a card (rig_init_on()). The first function has the
+ * cable. */
 struct bench *bench_new_on(struct card *card, unsigned number);
 void bench_free(struct bench *b);
 
-/* Runs HCA and cable until nothing is left to do. Frames that came out are in b->frames. */
+/* Runs HCA and cable until nothing is left to do. The frames that came out are in b->frames. */
 void bench_run(struct bench *b);
-/* Puts a frame on the cable towards the HCA, and runs. */
+/* Sends a frame over the cable to the HCA, and runs. */
 void bench_rx(struct bench *b, const uint8_t *frame, size_t len);
 
 uint64_t bench_mem(struct bench *b, const void *data, size_t len);
 
-/* A TIS of a transport domain. */
+/* Makes a TIS of a transport domain. */
 uint32_t bench_tis(struct bench *b, uint32_t tdn);
 uint32_t bench_td(struct bench *b);
 
-/* In state RDY. rqc, sqc: a context with further fields set, or NULL. */
+/* Make queues in state RDY. rqc, sqc: a context with further fields set, or NULL. */
 void bench_sq_new(struct bench *b, uint32_t tisn, struct bench_queue *sq);
 void bench_rq_new(struct bench *b, const struct prm_rqc *rqc, struct bench_queue *rq);
 void bench_sq_new_sized(struct bench *b, uint32_t tisn, unsigned log_size, struct bench_queue *sq);
@@ -91,11 +93,11 @@ enum syn bench_rq_move(struct bench_queue *rq, uint8_t from, uint8_t to);
 /* Writes a WQE; returns its control segment. */
 void *bench_write_wqe(struct bench_queue *sq, const struct bench_wr *wr);
 void bench_ring_sq(struct bench_queue *sq);
-/* Both, and runs. */
+/* Writes a WQE, rings the doorbell, and runs. */
 void bench_send(struct bench_queue *sq, const struct bench_wr *wr);
-/* A receive WQE of one segment. */
+/* Posts a receive WQE of one segment. */
 void bench_post_recv(struct bench_queue *rq, uint64_t addr, uint32_t len);
-/* The next CQE, a cqe64 or err_cqe (valid until the ring comes round), or NULL. */
+/* Returns the next CQE, a cqe64 or err_cqe (valid until the ring wraps), or NULL. */
 const void *bench_cqe(struct bench_queue *queue);
 /* Expects a CQE of that opcode, syndrome (0: none) and wqe_counter. */
 void bench_expect(struct bench_queue *queue, uint8_t opcode, uint8_t syndrome, uint16_t counter);
@@ -103,7 +105,7 @@ void bench_expect_none(struct bench_queue *queue);
 /* Expects the event WQ_CATAS_ERROR about a queue of that kind (PRM_EVENT_QUEUE_TYPE_). */
 void bench_expect_fatal(struct bench_queue *queue, uint8_t kind);
 
-/* -- steering: each returns what it made */
+/* -- steering: each function returns the number of the object that it made */
 uint32_t bench_table(struct bench *b, unsigned level, unsigned log_size);
 /* mask: NULL for none. */
 uint32_t bench_group(struct bench *b, uint32_t table, uint32_t start, uint32_t end,
@@ -115,19 +117,19 @@ struct bench_dest {
 struct bench_fte {
     uint32_t table, group, index;
     const struct prm_fte_match_set_lyr_2_4 *value; /* or NULL */
-    uint16_t action; /* 0: FWD_DEST, and COUNT if there are counters */
+    uint16_t action; /* 0: FWD_DEST, and also COUNT if there are counters */
     uint32_t flow_tag;
     struct bench_dest dests[40];
     unsigned num_dests;
     uint32_t counters[8];
     unsigned num_counters;
-    uint8_t modify; /* modify_enable_mask; 0: a new entry */
+    uint8_t modify; /* modify_enable_mask; 0: makes a new entry */
     bool any_level; /* ignore_flow_level */
     uint16_t uid;
 };
 enum syn bench_fte_set(struct bench *b, const struct bench_fte *fte);
 uint32_t bench_direct_tir(struct bench *b, uint32_t rqn);
-/* All frames go to the TIR. */
+/* Directs all frames to the TIR. */
 void bench_catch_all(struct bench *b, uint32_t tirn);
 
 /* -- frames */
@@ -142,16 +144,16 @@ struct bench_pkt {
     uint8_t tcp_flags;
     uint32_t seq;
     uint16_t id;
-    bool no_csum; /* checksum fields hold 0xdead */
+    bool no_csum; /* checksum fields contain 0xdead */
     size_t payload;
 };
-/* Writes the frame, payload bytes counting up; returns its length. */
+/* Writes the frame, with a payload of increasing bytes; returns its length. */
 size_t bench_build(uint8_t *frame, const struct bench_pkt *pkt);
-/* Length of what bench_build() puts before the payload. */
+/* Returns the length of what bench_build() puts before the payload. */
 size_t bench_headers(const struct bench_pkt *pkt);
-/* Ones' complement sum, not inverted. */
+/* Returns the ones' complement sum, not inverted. */
 uint16_t bench_sum(const uint8_t *p, size_t len, uint32_t start);
-/* Whether an IP frame's checksums and lengths are right (IPv4 header, TCP or UDP). */
+/* Returns whether an IP frame's checksums and lengths are right (IPv4 header, TCP or UDP). */
 bool bench_sums_ok(const uint8_t *frame, size_t len);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two HCAs on a table: each with a host of its own, joined by a cable that the test can take a
- * packet out of. Objects are made by the model's own functions, WQEs are written as a driver
- * writes them.
+ * A lab with two HCAs, each with its own host, joined by a cable from which the test can remove
+ * packets. Objects are made by the model's own functions; WQEs are written as a driver writes them.
  *
- * Time stands still except in lab_advance(). Every RoCE packet that crosses the cable is noted in
- * lab.trace, so that a test can say what the wire must have seen.
+ * Time stands still except in lab_advance(). Every RoCE packet that crosses the cable is recorded
+ * in lab.trace, so a test can check what was on the wire.
  */
 #ifndef HCASIM_TESTS_LAB_H
 #define HCASIM_TESTS_LAB_H
@@ -20,14 +19,14 @@
 #define LAB_MS        1000000ull
 #define LAB_CQ_LOG    10
 #define LAB_EQ_LOG    8
-#define LAB_BUDGET    512 /* pieces of a turn */
+#define LAB_BUDGET    512 /* work pieces in a turn */
 
 /* ACK timeout 8: 4.096 us * 2^8. */
 #define LAB_ACK_TIMEOUT    8
 #define LAB_ACK_TIMEOUT_NS (4096ull << LAB_ACK_TIMEOUT)
 
 struct lab_packet {
-    unsigned from; /* side */
+    unsigned from; /* the sending side */
     bool dropped;
     struct roce_packet pkt; /* payload pointer is not valid */
 };
@@ -37,15 +36,15 @@ struct lab_side {
     struct hca hca;
     uint8_t mac[6];
     uint32_t uarn, pdn, eqn, cqn;
-    uint32_t key; /* of all memory, every right, bus addresses */
+    uint32_t key; /* a key for all memory, with every right, by bus addresses */
     uint64_t eq_ring, cq_ring, cq_dbr;
     uint32_t eq_ci, cq_ci;
 };
 
 struct lab {
     struct lab_side side[2];
-    struct wire_port *mid[2]; /* the cable's ends in the test's hand */
-    /* Whether a frame goes on; NULL: every frame does. */
+    struct wire_port *mid[2]; /* the cable's ends that the test holds */
+    /* Returns whether a frame passes; NULL: every frame does. */
     bool (*tap)(struct lab *lab, unsigned from, const struct roce_packet *pkt);
     unsigned tap_count; /* for the tap's use */
     unsigned num_packets;
@@ -57,38 +56,39 @@ struct lab_qp {
     struct qp *qp;
     uint64_t rq_ring, sq_ring, dbr;
     unsigned log_rq, log_sq, log_rq_stride;
-    uint16_t rq_pi, sq_pi; /* slots, basic blocks */
+    uint16_t rq_pi, sq_pi; /* RQ in slots, SQ in basic blocks */
 };
 
-/* What lab_qp_new() takes; lab_qp_attr holds what is usual. */
+/* Arguments of lab_qp_new(); lab_qp_attr has the defaults. */
 struct lab_qp_attr {
     uint8_t st;
     uint8_t log_sq, log_rq;
     uint32_t srqn; /* 0: own RQ */
     bool no_rq;
-    bool programs; /* a program's, which has no user context; else the kernel's */
-    uint32_t pdn;  /* 0: the side's */
-    uint32_t cqn;  /* 0: the side's */
-    uint8_t log_streams, log_errored; /* DCI */
+    bool programs; /* belongs to a program that has no user context; otherwise it is the kernel's */
+    uint32_t pdn;  /* 0: the PD of the side */
+    uint32_t cqn;  /* 0: the CQ of the side */
+    uint8_t log_streams, log_errored; /* of a DCI */
     uint8_t cs_req, cs_res;           /* PRM_CS_REQ_, PRM_CS_RES_: data in CQEs */
 };
 extern const struct lab_qp_attr lab_rc;
 
-/* What lab_connect() takes. */
+/* Arguments of lab_connect(). */
 struct lab_path {
     uint8_t mtu; /* PRM_QP_MTU_ */
     uint8_t retry_count, rnr_retry, ack_timeout, log_rtm, min_rnr_nak;
     uint8_t log_sra_max, log_rra_max;
-    uint32_t psn; /* of side 0's sends; the other way it is psn + 0x1000 */
+    uint32_t psn; /* first PSN of side 0's sends; the other direction starts at psn + 0x1000 */
     uint32_t qkey;
-    uint8_t order; /* PRM_DP_ORDERING_, by force; not that of the standard: no long atomics */
+    uint8_t order; /* PRM_DP_ORDERING_, forced; if it is not the standard's, there are no long
+                      atomics */
 };
 extern const struct lab_path lab_path;
 
 struct lab_sge {
     uint64_t addr;
     uint32_t len;
-    uint32_t key; /* 0: the side's */
+    uint32_t key; /* 0: the key of the side */
 };
 
 struct lab_wr {
@@ -98,7 +98,7 @@ struct lab_wr {
     uint32_t imm;
     struct lab_sge sge[4];
     unsigned num_sge;
-    const void *inline_data; /* instead of sge */
+    const void *inline_data; /* used instead of sge */
     uint32_t inline_len;
     uint64_t raddr;
     uint32_t rkey;
@@ -110,7 +110,7 @@ struct lab_wr {
     uint32_t dest_qpn, qkey;
     uint64_t dc_key;
     uint16_t stream;
-    bool loop; /* the target is on the same side */
+    bool loop; /* the target is on the sender's side */
 };
 
 struct lab_cqe {
@@ -125,46 +125,49 @@ void lab_free(struct lab *lab);
 
 /* Runs both HCAs and the cable until nothing is left to do at this time. */
 void lab_run(struct lab *lab);
-/* Moves time on, stopping at each timer on the way. */
+/* Advances time, stopping at each timer on the way. */
 void lab_advance(struct lab *lab, uint64_t ns);
 
-/* Memory of a side's host, filled with a pattern that depends on seed, or zeroed with seed 0. */
+/* Returns memory of a side's host, filled with a pattern that depends on seed, or zeroed if seed is
+ * 0. */
 uint64_t lab_mem(struct lab_side *side, size_t len, unsigned seed);
 void *lab_ptr(struct lab_side *side, uint64_t addr, size_t len);
-/* A key for exactly [addr, addr + len). rights: enum mem_access. */
+/* Makes a key for exactly [addr, addr + len). rights: enum mem_access. */
 uint32_t lab_mr(struct lab_side *side, uint64_t addr, size_t len, unsigned rights);
-/* A key of the addresses from start on, whose bytes lie one by one behind ranges of the side's own
- * key, at addr. */
+/* Makes a key for the addresses from start on, whose bytes lie one by one behind ranges of the
+ * side's own key, at addr. */
 uint32_t lab_crumbs(struct lab_side *side, uint64_t addr, unsigned len, uint64_t start);
 
-/* A mem_buf of bus addresses addr..addr + size - 1 (4096-byte pages). */
+/* Returns a mem_buf of bus addresses addr..addr + size - 1 (4096-byte pages). */
 struct mem_buf lab_buf(uint64_t addr, uint64_t size);
-/* A second CQ on a side; the ring's address in *ring. The other has CQEs of 128 bytes. */
+/* Make a second CQ on a side; *ring gets the ring's address. The first function makes CQEs of 128
+ * bytes. */
 uint32_t lab_cq128_new(struct lab_side *side, unsigned log_size, uint64_t *ring, uint64_t *dbr);
 uint32_t lab_cq_new(struct lab_side *side, unsigned log_size, uint64_t *ring, uint64_t *dbr);
 
 void lab_qp_new(struct lab_side *side, const struct lab_qp_attr *attr, struct lab_qp *qp);
-/* Both to RTS, connected to each other. UD QPs ignore what they do not need. */
+/* Takes both QPs to RTS, connected to each other. UD QPs ignore the arguments that they do not
+ * need. */
 void lab_connect(struct lab *lab, struct lab_qp *a, struct lab_qp *b, const struct lab_path *path);
 enum syn lab_modify(struct lab_qp *qp, uint16_t opcode, const struct lab_path *path, uint32_t psn,
                     const struct lab_qp *peer);
-/* The usual: two connected RC QPs. */
+/* The common case: two connected RC QPs. */
 void lab_rc_pair(struct lab *lab, struct lab_qp *a, struct lab_qp *b, const struct lab_path *path);
 
-/* Writes a WQE without telling; returns where its control segment is. */
+/* Writes a WQE without ringing the doorbell; returns the address of its control segment. */
 void *lab_write_wqe(struct lab_qp *qp, const struct lab_wr *wr);
-/* Doorbell record and doorbell. */
+/* Writes the doorbell record and rings the doorbell. */
 void lab_ring(struct lab_qp *qp);
-/* Both. */
+/* Writes a WQE and rings the doorbell. */
 void lab_post(struct lab_qp *qp, const struct lab_wr *wr);
 void lab_post_recv(struct lab_qp *qp, uint64_t addr, uint32_t len);
 
-/* The next completion of the side's CQ, or of one at ring/ci. */
+/* Takes the next completion of the side's CQ, or of the CQ at ring/ci. */
 bool lab_poll(struct lab_side *side, struct lab_cqe *cqe);
-/* The next event of the side's EQ that is not a completion event. */
+/* Takes the next event of the side's EQ that is not a completion event. */
 bool lab_event(struct lab_side *side, uint8_t *type, uint32_t *num);
 
-/* Packets in the trace from a side whose opcode's low 5 bits are op. */
+/* Returns the number of packets in the trace from a side whose opcode's low 5 bits are op. */
 unsigned lab_count(const struct lab *lab, unsigned from, uint8_t op);
 
 #endif

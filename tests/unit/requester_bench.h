@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the tests of the requester share: two QPs a and b on the lab's left and right side, work
- * requests of a, what completes, and which packets the cable loses.
+ * requests of a, their completions, and the packets that the cable loses.
  */
 #ifndef HCASIM_TESTS_REQUESTER_BENCH_H
 #define HCASIM_TESTS_REQUESTER_BENCH_H
@@ -15,7 +15,7 @@
 
 static struct lab *lab;
 static struct lab_side *left, *right;
-static struct lab_qp a, b; /* on left and right */
+static struct lab_qp a, b; /* QPs on left and right */
 
 static inline void setup(void)
 {
@@ -25,7 +25,7 @@ static inline void setup(void)
     lab_rc_pair(lab, &a, &b, &lab_path);
 }
 
-/* For tests that connect QPs of their own. */
+/* For tests that connect their own QPs. */
 static inline void setup_bare(void)
 {
     lab = lab_new();
@@ -33,7 +33,7 @@ static inline void setup_bare(void)
     right = &lab->side[1];
 }
 
-/* Connects two QPs of a service (PRM_QP_ST_). */
+/* Connects two QPs of a service type (PRM_QP_ST_). */
 static inline void pair_on(uint8_t st, const struct lab_path *path)
 {
     struct lab_qp_attr attr = lab_rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a test program has: a suite, which main.c runs. */
+/* A test program defines a suite, which main.c runs. */
 #ifndef HCASIM_TESTS_SUITE_H
 #define HCASIM_TESTS_SUITE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of dynamic connections begin with: an initiator on side 0, two targets on side 1.
- */
+/* The common setup of the tests of dynamic connections: an initiator on side 0, two targets on side
+ * 1. */
 #ifndef HCASIM_TESTS_TEST_DC_H
 #define HCASIM_TESTS_TEST_DC_H
 
@@ -10,7 +10,7 @@
 #include "tests/unit/dc_lab.h"
 
 #define LEN  100
-#define LOOK (2 * LAB_MS) /* after so long an idle session is over */
+#define LOOK (2 * LAB_MS) /* an idle session ends within this time */
 
 static struct lab *lab;
 static struct lab_side *near, *far;
@@ -36,7 +36,8 @@ static G_GNUC_UNUSED void teardown(void)
     lab_free(lab);
 }
 
-/* -- what is asked, and what came ------------------------------------------------------------- */
+/* -- requests, and their results
+ * ---------------------------------------------------------------- */
 
 static G_GNUC_UNUSED void send_from(struct lab_qp *qp, const struct lab_dct *to, uint32_t len,
                                     uint16_t stream)
@@ -106,7 +107,7 @@ static G_GNUC_UNUSED uint64_t sum(void)
     return value;
 }
 
-/* Packets of one kind in the trace. */
+/* Returns the number of packets of one kind in the trace. */
 static G_GNUC_UNUSED unsigned count_connects(bool is_end)
 {
     unsigned n = 0;
@@ -135,7 +136,7 @@ static G_GNUC_UNUSED unsigned responders(void)
     return lab_dct_of(&dct)->responders.length + lab_dct_of(&other)->responders.length;
 }
 
-/* No wire without faults makes these move. */
+/* Without faults on the wire, these counters do not change. */
 static G_GNUC_UNUSED void expect_no_sequence_errors(void)
 {
     for (unsigned i = 0; i < 2; i++) {

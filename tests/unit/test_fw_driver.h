@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * guest-lib's driver on a function in the fake host: the tests of fw/ issue its commands and step
- * it.
+ * the function.
  *
- * A test can bend an entry or a mailbox between fwd_prepare() and fwd_ring().
+ * A test can change an entry or a mailbox between fwd_prepare() and fwd_ring().
  */
 #ifndef HCASIM_TESTS_TEST_FW_DRIVER_H
 #define HCASIM_TESTS_TEST_FW_DRIVER_H
@@ -19,61 +19,61 @@
 struct fwd {
     struct fake_host host;
     struct fw *fw;
-    struct drv *drv;            /* has the command queue; bring-up is the test's */
-    bool rung;                  /* a register was written and the function has not run since */
-    unsigned entries;           /* calls into the function, ever */
-    unsigned in_boxes;          /* input mailboxes of what was prepared */
+    struct drv *drv;            /* has the command queue; the test does the bring-up */
+    bool rung;                  /* a register was written, and the function has not run since */
+    unsigned entries;           /* calls into the function since the start */
+    unsigned in_boxes;          /* input mailboxes of the prepared command */
     uint64_t far_pages;         /* next page that fwd_give_pages() gives */
-    struct wire_port *cable[2]; /* its end and the far one; NULL: there is none */
+    struct wire_port *cable[2]; /* the function's end and the far end; NULL: there is no cable */
 };
 
 void fwd_init(struct fwd *d);
 /* The same for a device of that generation (fw/profile.h). */
 void fwd_init_as(struct fwd *d, const char *profile);
-/* The same with the driver's bring-up done: EQ, UAR, PD, port. */
+/* The same after the driver's bring-up: EQ, UAR, PD, port. */
 void fwd_open(struct fwd *d);
 void fwd_clear(struct fwd *d);
 
-/* The entry and a mailbox as the CPU sees them. */
+/* Return the entry and a mailbox as the CPU sees them. */
 struct prm_cmd_queue_entry *fwd_entry(struct fwd *d);
 struct prm_cmd_if_box *fwd_in_box(struct fwd *d, unsigned i);
 struct prm_cmd_if_box *fwd_out_box(struct fwd *d, unsigned i);
 
 /* Writes entry 0 and its chains, without signatures. */
 void fwd_prepare(struct fwd *d, const void *in, size_t in_len, size_t out_len);
-/* Rings the doorbell of entry 0 and runs the function; returns the delivery status, or -1 if
- * the entry is still the device's. */
+/* Rings the doorbell of entry 0 and runs the function. Returns the delivery status, or -1 if the
+ * device still owns the entry. */
 int fwd_ring(struct fwd *d);
-/* Copies the output out of entry and mailboxes. */
+/* Copies the output from the entry and the mailboxes. */
 void fwd_output(struct fwd *d, void *out, size_t out_len);
 
-/* A whole command; the delivery must succeed. Returns why it failed: the syndrome in its output,
- * whose status the output must have. */
+/* Executes a whole command; its delivery must succeed. Returns the syndrome in its output; the
+ * output's status must match the syndrome. */
 enum syn fwd_cmd(struct fwd *d, const void *in, size_t in_len, void *out, size_t out_len);
 
-/* Sets a field that is named as prm does, parts of nested structures by dots:
+/* Sets a field by its name in prm; dots separate the names of nested structures:
  * "nic_vport_context.mtu". */
 void fwd_set(void *image, const struct prm_struct *s, const char *path, uint64_t value);
 
-/* Commands by the handful. */
+/* Frequent commands. */
 enum syn fwd_simple(struct fwd *d, uint16_t opcode, uint16_t op_mod);
-/* Gives pages that the host does not have: the device never touches them. */
+/* Gives pages that the host does not have; the device never accesses them. */
 enum syn fwd_give_pages(struct fwd *d, uint32_t n);
 uint32_t fwd_query_pages(struct fwd *d, uint16_t op_mod);
 uint32_t fwd_take_pages(struct fwd *d, uint32_t n);
 
-/* From power-on to INIT_HCA, as the driver does; fails the test if a step fails. */
+/* Executes the driver's steps from power-on to INIT_HCA; fails the test if a step fails. */
 void fwd_bring_up(struct fwd *d);
 
-/* Plugs a cable in whose other end is held by nobody in particular; fwd_clear() pulls it. */
+/* Plugs in a cable whose other end is idle; fwd_clear() unplugs it. */
 void fwd_plug(struct fwd *d);
-/* Who is at the cable's far end goes away. */
+/* Closes the far end of the cable. */
 void fwd_leave_alone(struct fwd *d);
 
-/* ACCESS_REG: the register, and what it is after that. */
+/* ACCESS_REG: reads or writes the register; reg holds its value afterwards. */
 enum syn fwd_reg(struct fwd *d, uint16_t id, bool write, void *reg, size_t size);
 
-/* QUERY_HCA_CAP of a section into cap (4096 bytes). */
+/* Executes QUERY_HCA_CAP of a section into cap (4096 bytes). */
 enum syn fwd_query_cap(struct fwd *d, uint16_t section, bool max, void *cap);
 
 #endif

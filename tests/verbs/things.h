@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One of every kind of object that a program can make on an open device, chosen by chance; and a
- * census of what library and device have on their books.
+ * Makes every kind of object that a program can make on an open device, chosen by chance; and takes
+ * a census of the objects that the library and the device know.
  */
 #ifndef HCASIM_TESTS_VERBS_THINGS_H
 #define HCASIM_TESTS_VERBS_THINGS_H
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include "guest-lib/verbs/verbs.h"
 
-/* What a context has, by kind, in the order in which they can be made: things[kind] is of void *.
- */
+/* The objects of a context, by kind, in the order in which they can be made: things[kind] holds
+ * void *. */
 enum thing {
     THING_PD,
     THING_TD,
@@ -26,7 +26,7 @@ enum thing {
     THING_SRQ,
     THING_XRC_SRQ,
     THING_TM_SRQ,
-    THING_QP, /* RC, UC or UD, in some state; a UD one may be in multicast groups */
+    THING_QP, /* RC, UC or UD, in some state; a UD QP may be in multicast groups */
     THING_XRC_QP,
     THING_RAW_QP,
     THING_DCI,
@@ -43,7 +43,7 @@ enum thing {
     THING_UAR,
     THING_DEVX_CQ,
     THING_DEVX_OBJ,
-    THING_EVENTS, /* a channel of DevX, with subscriptions */
+    THING_EVENTS, /* a DevX channel, with subscriptions */
     THING_COMMANDS,
     THINGS
 };
@@ -52,32 +52,33 @@ extern const char *const thing_names[THINGS];
 struct things {
     struct ibv_context *ctx;
     GRand *rand;
-    int file; /* of XRC domains; the caller's */
+    int file; /* the caller's file of XRC domains */
     GPtrArray *made[THINGS];
-    struct things *next; /* of those that were left */
+    struct things *next; /* things of contexts that were left */
 };
 
-/* On an open context; the chance stays the caller's. */
+/* Starts with no objects on an open context. The caller keeps the random generator. */
 struct things *things_new(struct ibv_context *ctx, GRand *rand, int file);
-/* Makes one. False: what it needs is not there, or the device has no more. */
+/* Makes an object. Returns false if an object that it needs is missing, or the device has no
+ * more. */
 bool thing_make(struct things *things, enum thing kind);
-/* Destroys one. False: it is in use. */
+/* Destroys an object. Returns false if it is in use. */
 bool thing_destroy(struct things *things, enum thing kind, unsigned index);
-/* Closes the context, whatever is left. */
+/* Closes the context, whatever objects are left. */
 void things_close(struct things *things);
-/* What the program has pointers to stays when its file is closed, as beside a kernel: it is
- * remembered here, and so not lost. Descriptors of channels are closed. */
+/* When a device file is closed under a kernel, the program's memory of its objects stays. Here it
+ * is remembered, so that it is no leak. Closes the descriptors of channels. */
 void things_leave(struct things *things);
-/* The books of the HCA that a context is on. */
+/* What the HCA of a context uses. */
 struct census {
-    uint64_t device, icm; /* bytes of its objects, here and in the host's pages */
-    unsigned objects;     /* in the device's tables */
-    unsigned numbers;     /* objects that events can be about */
+    uint64_t device, icm; /* bytes of its objects, in this process and in the host's pages */
+    unsigned objects;     /* objects in the device's tables */
+    unsigned numbers;     /* objects that may have events */
     unsigned contexts, event_files, subscriptions, xrcds, doorbell_pages;
     bool flows;
 };
 struct census census_take(struct ibv_context *ctx);
-/* Fails, and says by what, unless both are the same. */
+/* Fails, and prints the difference, unless both are the same. */
 void census_compare(const struct census *is, const struct census *was, const char *when);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verbs library's objects on two hosts in virtual time (tests/sim/verbs_hosts.h), one thread,
- * no sleep, with a view of the library's inside.
+ * The verbs library's objects on two hosts in virtual time (tests/sim/verbs_hosts.h), with one
+ * thread and no sleep. The tests can see the library's internals.
  */
 #ifndef HCASIM_TESTS_VERBS_TABLE_H
 #define HCASIM_TESTS_VERBS_TABLE_H
@@ -12,34 +12,34 @@
 struct verbs_table {
     struct verbs_hosts *hosts;
     struct hv_hca *hca[2];
-    struct ibv_context *a, *b; /* of hosts 0 and 1; nothing that reads their events waits */
+    struct ibv_context *a, *b; /* contexts of hosts 0 and 1; reading their events does not block */
 };
 
 struct verbs_table *verbs_table_new(void);
-/* Everything made on it must be gone. */
+/* Everything made on it must be destroyed. */
 void verbs_table_free(struct verbs_table *v);
 
-/* The next command to that host's device is answered with this status (PRM_CMD_STATUS_), and never
- * gets there. */
+/* The next command to that host's device fails with this status (PRM_CMD_STATUS_), and never
+ * reaches the device. */
 void table_refuse(struct verbs_table *v, int side, uint8_t status);
 
-/* An RC QP in the PD of that host; srq may be NULL. */
+/* Makes an RC QP in that host's PD; srq may be NULL. */
 struct ibv_qp *table_qp_new(struct verbs_table *v, int side, struct ibv_cq *cq,
                             struct ibv_srq *srq);
 void table_qp_free(struct ibv_qp *qp);
-/* a of host 0 to b of host 1. */
+/* Connects a of host 0 to b of host 1. */
 void table_connect(struct verbs_table *v, struct ibv_qp *a, struct ibv_qp *b);
 
-/* A registered page of the host, with all rights; freed with its region. */
+/* Registers a page of the host, with all rights; it is freed with its region. */
 struct ibv_mr *table_mr_new(struct verbs_table *v, int side);
 void table_mr_free(struct ibv_mr *mr);
 
-/* A channel, or a context's asynchronous events, whose reader does not wait. */
+/* Makes reads of a channel's descriptor, or of a context's asynchronous events, non-blocking. */
 void table_do_not_wait(int fd);
 
-/* Everything that happens within a virtual second. */
+/* Lets a virtual second pass. */
 void table_wait(struct verbs_table *v);
-/* The next completion; there must be one within 100 virtual seconds. */
+/* Returns the next completion, which must come within 100 virtual seconds. */
 struct ibv_wc table_wc(struct verbs_table *v, struct ibv_cq *cq);
 
 #endif
