@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A connection manager: who wants a connection and who agrees, over datagrams that may be lost,
- * repeated and late (IBTA volume 1, chapter 12; messages: prm/cm.prm). What the kernel's ib_cm is.
+ * A connection manager, as the kernel's ib_cm: establishes and ends connections by datagrams that
+ * may be lost, repeated or late (IBTA volume 1, chapter 12; messages: prm/cm.prm).
  *
- * It knows neither device nor clock nor thread: struct cm_ops gives it those. Its caller serializes
- * all calls. A consumer is told of events by its identifier's handler, from within cm_recv() and
- * cm_run(), and may call anything here from it.
+ * It knows neither the device nor a clock nor threads: struct cm_ops supplies them. The caller
+ * serializes all calls. Events of an identifier are reported to its handler, from within cm_recv()
+ * and cm_run(); the handler may call anything here.
  *
  *   cm_id.c    identifiers, states, timers
- *   cm_mad.c   messages as they are sent
- *   cm_recv.c  messages as they come in
- *   cm_ends.c  those of hosts that ended
+ *   cm_mad.c   sending messages
+ *   cm_recv.c  receiving messages
+ *   cm_ends.c  messages on behalf of hosts that ended
  */
 #ifndef HCASIM_GUEST_LIB_CM_CM_H
 #define HCASIM_GUEST_LIB_CM_CM_H
@@ -21,13 +21,13 @@
 #include "prm/prm.h"
 
 #define CM_MAD_LEN     256
-#define CM_MAX_IDS     8192 /* those that wait out their TIMEWAIT included */
+#define CM_MAX_IDS     8192 /* identifiers in TIMEWAIT included */
 #define CM_MAX_RETRIES 15
 #define CM_NEVER       UINT64_MAX
 
 /* How to reach a peer's connection manager, and its queue pairs. */
 struct cm_av {
-    unsigned port; /* of the local ones (struct cm_ops) */
+    unsigned port; /* one of the local ports (struct cm_ops) */
     uint8_t sgid_index;
     uint8_t dgid[16];
     uint8_t sl, traffic_class, hop_limit;
@@ -35,12 +35,13 @@ struct cm_av {
 };
 
 struct cm_ops {
-    /* Sends to queue pair 1 there; what cannot be sent is lost. */
+    /* Sends a message to the peer's queue pair 1. If it cannot be sent, it is lost. */
     void (*send)(void *opaque, const struct cm_av *av, const uint8_t mad[CM_MAD_LEN]);
     uint64_t (*now_ns)(void *opaque);
     uint32_t (*random)(void *opaque);
     uint64_t (*ca_guid)(void *opaque, unsigned port);
-    /* Who is there now, for has_ended(); 0: his end will not be told. Both or neither. */
+    /* host_at: the host at the peer's address now, for has_ended(); 0: its end will not be
+     * reported. Either both functions are set or neither. */
     uint64_t (*host_at)(void *opaque, const struct cm_av *av);
     bool (*has_ended)(void *opaque, unsigned port, uint64_t host);
 };
@@ -67,8 +68,8 @@ enum cm_state {
 
 enum cm_event_type {
     CM_EVENT_NONE,
-    CM_EVENT_REQ, /* to a listener's handler; event->id is new, and has the listener's handler */
-    CM_EVENT_REQ_ERROR, /* nobody answers */
+    CM_EVENT_REQ,       /* for a listener's handler; event->id is new and has that handler */
+    CM_EVENT_REQ_ERROR, /* no answer came */
     CM_EVENT_REP,
     CM_EVENT_REP_ERROR,
     CM_EVENT_RTU,
@@ -77,16 +78,16 @@ enum cm_event_type {
     CM_EVENT_DREQ_ERROR,
     CM_EVENT_DREP,
     CM_EVENT_TIMEWAIT_EXIT,
-    CM_EVENT_SIDR_REQ, /* as CM_EVENT_REQ */
+    CM_EVENT_SIDR_REQ, /* like CM_EVENT_REQ */
     CM_EVENT_SIDR_REQ_ERROR,
     CM_EVENT_SIDR_REP
 };
 
-/* What connection parameters a REQ or REP says, as who receives it sees them. */
+/* The connection parameters in a REQ or REP, from the receiver's point of view. */
 struct cm_params {
-    uint32_t qpn, starting_psn; /* the sender's */
+    uint32_t qpn, starting_psn; /* of the sender */
     uint8_t responder_resources, initiator_depth, flow_control, retry_count, rnr_retry_count, srq;
-    uint32_t vendor_id, attr_mod; /* enhanced connection establishment: whose options, and which */
+    uint32_t vendor_id, attr_mod; /* enhanced connection establishment: vendor, and its options */
 };
 
 struct cm_id;
@@ -100,66 +101,69 @@ struct cm_event {
     uint32_t qkey;   /* of a SIDR_REP, with params.qpn */
 };
 
-/* Returns 0. Of a new identifier: errno to have it destroyed again; ENOMEM: silently, so that the
- * peer's next try may succeed. */
+/* Returns 0. For a new identifier, an errno has it destroyed again; with ENOMEM no REJ is sent, so
+ * that the peer's next try may succeed. */
 typedef int cm_handler(struct cm_id *id, const struct cm_event *event);
 
 struct cm_id {
     struct cm *cm;
     enum cm_state state;
-    cm_handler *handler; /* NULL: nobody's, while it waits out its TIMEWAIT */
+    cm_handler *handler; /* NULL: the identifier has no owner, and waits out its TIMEWAIT */
     void *context;
     uint32_t local_id, remote_id;
     uint64_t service_id, remote_guid, tid;
     struct cm_av av;
-    uint64_t host; /* the peer, as struct cm_ops has it; 0: not known */
-    /* what queue pairs need to know (IBTA 12.9.8) */
+    uint64_t host; /* the peer (cm_ops.host_at()); 0: not known */
+    /* What queue pairs need to know (IBTA 12.9.8). */
     uint8_t
-        transport; /* PRM_CM_TRANSPORT_; EXTENDED is XRC, whose target is the side that is_asked */
-    bool is_asked; /* by the peer's REQ */
+        /* PRM_CM_TRANSPORT_; EXTENDED is XRC, whose target is on the side where is_asked is true */
+        transport;
+    bool is_asked; /* the peer sent the REQ */
     uint32_t local_qpn, remote_qpn, sq_psn, rq_psn;
     uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count, path_mtu, rate;
     uint8_t ack_timeout; /* 4.096 us << n */
     uint8_t service_timeout;
-    /* the message that waits for an answer */
+    /* The message that waits for an answer. */
     uint8_t mad[CM_MAD_LEN];
     unsigned timeout_ms, retries, max_retries;
     uint64_t deadline_ns;
     uint64_t timer_seq;
 };
 
-/* Counted since the start, by attribute (PRM_CM_ATTR_ - PRM_CM_ATTR_REQ). */
+/* Counters since the start, by attribute (PRM_CM_ATTR_ - PRM_CM_ATTR_REQ). */
 #define CM_MESSAGES 11
 struct cm_stats {
     uint64_t sent[CM_MESSAGES], retried[CM_MESSAGES], received[CM_MESSAGES],
         duplicates[CM_MESSAGES];
     uint64_t malformed; /* of another class, version or length */
-    uint64_t full;      /* requests that found no room */
+    uint64_t full;      /* requests that were dropped because all CM_MAX_IDS were in use */
 };
 
 struct cm *cm_new(const struct cm_ops *ops, void *opaque);
-/* All identifiers are destroyed, or nobody's. */
+/* To be called when all identifiers are destroyed or have no owner. */
 void cm_free(struct cm *cm);
 const struct cm_stats *cm_get_stats(const struct cm *cm);
 
-/* A datagram has come in. from: who sent it, as it is answered. */
+/* A datagram has arrived. from: how to reach its sender. */
 void cm_recv(struct cm *cm, const struct cm_av *from, const uint8_t *mad, size_t len);
-/* A host may have ended. What its connection manager would have said, as a kernel's does for a
- * process that is no more, is taken as said. False: no end of a host would matter now. */
+/* A host may have ended. If it has, the messages that its connection manager would have sent count
+ * as received: a kernel's connection manager sends them for a process that has ended. False: at
+ * present no end of a host would matter. */
 bool cm_hosts_ended(struct cm *cm);
-/* Does what is due; the other tells when something will be. */
+/* cm_run() does what is due. cm_deadline_ns() tells when something will be due next. */
 void cm_run(struct cm *cm);
 uint64_t cm_deadline_ns(const struct cm *cm);
 
 /* -- identifiers --------------------------------------------------------------------------------
- * Errors are errnos, as ib_cm's: EINVAL: not in this state, or private data too long; ENOMEM. */
+ * Errors are errnos, those of ib_cm: EINVAL: not allowed in this state, or private data too long;
+ * ENOMEM. */
 
 struct cm_id *cm_create_id(struct cm *cm, cm_handler *handler, void *context);
-/* Ends what there is: rejects, disconnects, as the state wants it; the handler is not called any
+/* Ends the identifier: sends a REJ or DREQ if the state requires it. The handler is not called any
  * more. */
 void cm_destroy_id(struct cm_id *id);
 
-/* EADDRINUSE: another one listens there. */
+/* EADDRINUSE: another identifier listens on this service ID. */
 int cm_listen(struct cm_id *id, uint64_t service_id);
 
 struct cm_req_param {
@@ -168,7 +172,7 @@ struct cm_req_param {
     uint64_t service_id;
     uint8_t transport, path_mtu, rate; /* transport: as in struct cm_id */
     uint8_t packet_life_time;          /* 4.096 us << n */
-    uint8_t cm_timeout;                /* likewise: how long either side takes to answer */
+    uint8_t cm_timeout;                /* 4.096 us << n: how long either side may take to answer */
     uint8_t max_cm_retries;
     struct cm_params params; /* qpn and starting_psn: the sender's own */
     const void *private_data;
@@ -178,13 +182,15 @@ int cm_send_req(struct cm_id *id, const struct cm_req_param *param);
 int cm_send_rep(struct cm_id *id, const struct cm_params *params, const void *private_data,
                 unsigned len);
 int cm_send_rtu(struct cm_id *id);
-/* Says that an answer will take so long (4.096 us << n): to who asks again. */
+/* If the peer repeats its message, it gets an MRA from now on: the answer takes up to 4.096 us <<
+ * service_timeout. Sends nothing itself. */
 int cm_delay_answer(struct cm_id *id, uint8_t service_timeout);
 int cm_send_rej(struct cm_id *id, unsigned reason, const void *ari, unsigned ari_len,
                 const void *private_data, unsigned len);
 int cm_send_dreq(struct cm_id *id);
 int cm_send_drep(struct cm_id *id);
-/* Data has come on the connection before its RTU has. EISCONN: that has come. */
+/* Data has arrived on the connection before its RTU: establishes it. EISCONN: the RTU has arrived
+ * already. */
 int cm_establish(struct cm_id *id);
 
 struct cm_sidr_req_param {

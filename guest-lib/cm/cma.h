@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections between IP addresses and ports, over the connection manager of cm.h: what the
- * kernel's rdma_cm is. Addresses belong to devices; the service ID of a port and the header before
- * the private data of a request are those of IBTA annex A11, as Linux has them.
+ * Connections between IP addresses and ports, over the connection manager of cm.h, as the kernel's
+ * rdma_cm. Addresses belong to devices. The service ID of a port, and the header before the private
+ * data of a request, are those of IBTA annex A11, as Linux uses them.
  *
- * Calls return 0 or an errno, those of rdma_cm. The caller serializes them. Events are the ABI's
- * (rdma/rdma_user_cm.h), but for whom they are about.
+ * Calls return 0 or an errno of rdma_cm. The caller serializes them. Events are those of the ABI
+ * (rdma/rdma_user_cm.h), except that the fields which identify the program's object are missing.
  *
  *   cma_addr.c     addresses, GIDs, ports
- *   cma_ib.c       addresses that are GIDs (AF_IB), as far as RoCE has them
- *   cma_resolve.c  where a peer is
- *   cma.c          what else a consumer asks for
- *   cma_event.c    what the connection manager tells
- *   cma_attr.c     what queue pairs need to know
+ *   cma_ib.c       addresses that are GIDs (AF_IB), as far as RoCE supports them
+ *   cma_resolve.c  finding a peer
+ *   cma.c          the other calls of a consumer
+ *   cma_event.c    events of the connection manager
+ *   cma_attr.c     attributes of queue pairs
  */
 #ifndef HCASIM_GUEST_LIB_CM_CMA_H
 #define HCASIM_GUEST_LIB_CM_CMA_H
@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include "guest-lib/cm/cm.h"
 
-/* enum rdma_cm_event_type of librdmacm, which the ABI's header leaves out. */
+/* enum rdma_cm_event_type of librdmacm, which is not in the ABI's header. */
 enum cma_event {
     CMA_EVENT_ADDR_RESOLVED,
     CMA_EVENT_ADDR_ERROR,
@@ -42,13 +42,13 @@ enum cma_event {
     CMA_EVENT_TIMEWAIT_EXIT
 };
 
-#define CMA_GIDS      2 /* of a device: the link-local one, then that of its IPv4 address */
+#define CMA_GIDS      2 /* of a device: first the link-local GID, then that of its IPv4 address */
 #define CMA_UDP_QKEY  0x01234567
 #define CMA_NO_DEVICE UINT_MAX
 
 /* A device, with one port on the wire. */
 struct cma_device {
-    uint64_t node_guid; /* big-endian, as the ABI has it */
+    uint64_t node_guid; /* big-endian, as in the ABI */
     uint8_t gid[CMA_GIDS][16];
     uint8_t mtu, rate; /* enum ibv_mtu, enum ibv_rate */
 };
@@ -71,19 +71,20 @@ struct cma_id {
     uint16_t ps;
     uint8_t qp_type; /* enum ibv_qp_type */
     struct sockaddr_storage src, dst;
-    unsigned device; /* CMA_NO_DEVICE: of any */
+    unsigned device; /* CMA_NO_DEVICE: any device */
     unsigned sgid_index;
     uint8_t dgid[16];
-    uint16_t pkey; /* partition, as QUERY tells it: big-endian; 0 of an Ethernet interface */
+    uint16_t pkey; /* partition, as QUERY returns it: big-endian; 0 for an Ethernet interface */
     struct cma_resolving {
-        unsigned device, sgid_index; /* what the identifier will have, once it is resolved */
+        unsigned device, sgid_index; /* used by the identifier after it is resolved */
         uint64_t until_ns;
         GList link;
     } resolving; /* in CMA_ADDR_QUERY */
     bool has_route;
     bool afonly, afonly_set, reuseaddr;
-    uint8_t tos, path_mtu, packet_life_time; /* the last 4.096 us << n */
-    uint8_t ack_timeout;                     /* 4.096 us << n that was asked for; 0: none */
+    uint8_t tos, path_mtu, packet_life_time; /* packet_life_time: 4.096 us << n */
+    /* 4.096 us << n that the consumer asked for; 0: none */
+    uint8_t ack_timeout;
     uint32_t qp_num, seq_num, qkey;
     uint8_t srq;
     struct cma_bind *bind; /* the port that it holds, or NULL */
@@ -93,14 +94,14 @@ struct cma_id {
 
 struct cma_ops {
     struct cm_ops cm;
-    /* Of a request, listener is who listens and id is new; else it is NULL. Returns 0; ENOMEM: no
-     * room for this request now. */
+    /* Reports an event. For a connection request, listener is the listening identifier and id is
+     * new; otherwise listener is NULL. Returns 0; ENOMEM: there is no room for this request now. */
     int (*event)(void *opaque, struct cma_id *listener, struct cma_id *id,
                  const struct rdma_ucm_event_resp *event);
     /* Whether the consumer may bind ports below 1024. */
     bool (*has_low_ports)(void *opaque);
-    /* Whether it is known where a peer is on the device's wire: 0, or errno; EAGAIN: it is being
-     * asked for. */
+    /* Whether the location of a peer on the device's wire is known: 0, or an errno; EAGAIN: the
+     * wire is being asked. */
     int (*find)(void *opaque, unsigned device, unsigned sgid_index, const uint8_t dgid[16]);
 };
 
@@ -108,50 +109,51 @@ struct cma *cma_new(const struct cma_ops *ops, void *opaque, const struct cma_de
                     unsigned num_devices);
 void cma_free(struct cma *cma);
 struct cm *cma_cm(struct cma *cma);
-/* Does what is due, the connection manager's part included; answered: ops->find may have more to
- * say. The other tells when something will be. */
+/* cma_run() does what is due, also in the connection manager; answered: ops->find may have new
+ * answers. cma_deadline_ns() tells when something will be due next. */
 void cma_run(struct cma *cma, bool answered);
 uint64_t cma_deadline_ns(const struct cma *cma);
 const struct cma_device *cma_device_of(const struct cma_id *id); /* or NULL */
-/* The device is gone: its addresses are nobody's, and it leads nowhere. Who is bound to it has to
- * be ended by the consumer; who only looks for a peer by it is told that none is there. Once. */
+/* The device is gone: its addresses belong to nobody, and no peer can be reached through it. The
+ * consumer must end the identifiers that are bound to it. An identifier that only resolves a peer
+ * through it gets an error event. To be called once. */
 void cma_remove_device(struct cma *cma, unsigned device);
 
 struct cma_id *cma_create_id(struct cma *cma, uint16_t ps, uint8_t qp_type, void *context);
 void cma_destroy_id(struct cma_id *id);
 int cma_bind_addr(struct cma_id *id, const struct sockaddr *addr);
-/* src may be NULL or of family 0. A peer who has not been found after so long is told by
+/* src may be NULL or of family 0. If the peer has not been found after timeout_ms, the event is
  * CMA_EVENT_ADDR_ERROR. */
 int cma_resolve_addr(struct cma_id *id, const struct sockaddr *src, const struct sockaddr *dst,
                      uint32_t timeout_ms);
 int cma_resolve_route(struct cma_id *id);
-/* In place of cma_resolve_route(): a route of the consumer's own. */
+/* Instead of cma_resolve_route(): sets a route that the consumer supplies. */
 struct cma_path {
     uint8_t dgid[16], traffic_class, mtu, packet_life_time;
 };
 int cma_set_path(struct cma_id *id, const struct cma_path *path);
 int cma_listen(struct cma_id *id);
-/* ece: options of enhanced connection establishment, which the peer is told; all 0: none. */
+/* ece: options of enhanced connection establishment, which are sent to the peer; all 0: none. */
 int cma_connect(struct cma_id *id, const struct rdma_ucm_conn_param *param,
                 const struct rdma_ucm_ece *ece);
-/* param NULL: the reply that came is accepted. */
+/* param NULL: accepts the reply that arrived. */
 int cma_accept(struct cma_id *id, const struct rdma_ucm_conn_param *param,
                const struct rdma_ucm_ece *ece);
 int cma_reject(struct cma_id *id, unsigned reason, const void *private_data, unsigned len);
 int cma_disconnect(struct cma_id *id);
 int cma_notify(struct cma_id *id, uint32_t event);
-/* The event of a group that is joined; who asked is told. */
+/* Fills *event for a group that was joined; the caller reports it. */
 int cma_join(struct cma_id *id, const struct sockaddr *addr, struct rdma_ucm_event_resp *event);
 int cma_set_reuseaddr(struct cma_id *id, bool reuse);
 int cma_set_afonly(struct cma_id *id, bool afonly);
-/* attr->qp_state says for which one. */
+/* Fills the attributes for a transition to attr->qp_state. */
 int cma_init_qp_attr(struct cma_id *id, struct ib_uverbs_qp_attr *attr);
 
 /* -- addresses ----------------------------------------------------------------------------------
  */
 
-/* struct sockaddr_ib of Linux: a GID, and of a service ID those bits that sid_mask has. Big-endian
- * but for the family and the scope. */
+/* struct sockaddr_ib of Linux: a GID, and those bits of a service ID that sid_mask has. Big-endian
+ * except the family and the scope. */
 struct cma_sockaddr_ib {
     uint16_t family, pkey;
     uint32_t flowinfo;
@@ -159,10 +161,10 @@ struct cma_sockaddr_ib {
     uint64_t sid, sid_mask, scope_id;
 };
 
-/* 0: of no family that is known. */
+/* The length of an address. 0: its family is unknown. */
 size_t cma_addr_size(const struct sockaddr *addr);
 void cma_addr_to_gid(const struct sockaddr *addr, uint8_t gid[16]);
-/* Service ID of a port, host byte order; of a GID's address its own. */
+/* The service ID of a port, in host byte order; for an AF_IB address, its own service ID. */
 uint64_t cma_service_id(const struct cma_id *id, const struct sockaddr *addr);
 
 #endif

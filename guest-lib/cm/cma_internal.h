@@ -7,10 +7,10 @@
 #include <string.h>
 #include "guest-lib/cm/cma.h"
 
-/* As Linux has them. */
+/* The values of Linux. */
 #define CMA_CM_TIMEOUT           20 /* 4.3 s */
 #define CMA_MAX_CM_RETRIES       15
-#define CMA_PACKET_LIFE_TIME     16 /* of RoCE: 0.27 s */
+#define CMA_PACKET_LIFE_TIME     16 /* for RoCE: 0.27 s */
 #define CMA_MAX_PACKET_LIFE_TIME 30
 #define CMA_MAX_MTU              5  /* enum ibv_mtu */
 #define CMA_MRA_TIMEOUT          24 /* 69 s: how long a consumer may take to answer */
@@ -30,17 +30,17 @@ struct cma {
     struct cm *cm;
     const struct cma_device *devices;
     unsigned num_devices;
-    uint64_t removed;  /* devices that are gone: a bit for each */
+    uint64_t removed;  /* devices that were removed: a bit for each */
     GHashTable *binds; /* port space << 16 | port -> struct cma_bind */
-    GQueue resolving;  /* struct cma_id, by its resolving.link */
-    uint64_t look_ns;  /* when they are looked at again, though there be no answer */
+    GQueue resolving;  /* struct cma_id, linked by resolving.link */
+    uint64_t look_ns;  /* when they are tried again, even without an answer */
 };
 
-/* Those who hold a port. */
+/* A port, and the identifiers that hold it. */
 struct cma_bind {
     uint32_t key;
     GPtrArray *ids;
-    struct cm_id *cm; /* while one of them listens */
+    struct cm_id *cm; /* exists while one of them listens */
 };
 
 static inline struct sockaddr *cma_src(struct cma_id *id)
@@ -60,25 +60,26 @@ static inline bool cma_has_device(const struct cma *cma, unsigned device)
 
 /* -- cma_addr.c -------------------------------------------------------------------------------- */
 
-extern const uint8_t cma_loopback[16]; /* of IPv6, and as a GID */
-/* Unspecified or loopback. */
+extern const uint8_t cma_loopback[16]; /* of IPv6, also as a GID */
+/* Whether the address is unspecified or loopback. */
 bool cma_addr_is_any(const struct sockaddr *addr);
 bool cma_addr_is_zero(const struct sockaddr *addr);
 bool cma_addr_is_same(const struct sockaddr *a, const struct sockaddr *b);
 uint16_t cma_addr_port(const struct sockaddr *addr);
-/* The address becomes that of a GID; the port stays. */
+/* Sets the address to that of a GID; the port stays. */
 void cma_addr_from_gid(struct sockaddr *addr, const uint8_t gid[16]);
-/* The device that has the address, and which of its GIDs. False: none has. */
+/* Finds the device that has the address, and the index of its GID. False: no device has it. */
 bool cma_addr_find(const struct cma *cma, const struct sockaddr *addr, unsigned *device,
                    unsigned *sgid_index);
 
-/* EPROTONOSUPPORT: the address is of no port space that the identifier may use. */
+/* Takes the port of the identifier's address, or any port. EPROTONOSUPPORT: the address is of a
+ * port space that the identifier may not use. */
 int cma_get_port(struct cma_id *id);
 void cma_put_port(struct cma_id *id);
-/* Whether an identifier that shares its port may listen. */
+/* Whether an identifier that shares its port may listen: 0 or errno. */
 int cma_check_listen(struct cma_id *id);
 
-/* The header before the private data, and the addresses that one says. */
+/* Writes the header before the private data; reads the addresses from such a header. */
 void cma_put_hdr(struct prm_cm_ip_hdr *hdr, struct cma_id *id);
 bool cma_take_hdr(const struct prm_cm_ip_hdr *hdr, uint16_t port, struct sockaddr_storage *src,
                   struct sockaddr_storage *dst);
@@ -89,24 +90,25 @@ static inline struct cma_sockaddr_ib *cma_ib(const struct sockaddr *addr)
 {
     return (struct cma_sockaddr_ib *)addr;
 }
-/* The port space of the identifier's source, which is AF_IB's; 0: of none. */
+/* The port space in the identifier's source address, which is of AF_IB. 0: none. */
 uint16_t cma_ib_port_space(struct cma_id *id);
-/* The device that leads to the identifier's destination, which is AF_IB's, and its source. ENODEV:
- * none does. */
+/* Finds the device that leads to the identifier's destination, which is of AF_IB, and sets the
+ * source. ENODEV: there is none. */
 int cma_ib_resolve(struct cma_id *id);
 
 /* -- cma_resolve.c ----------------------------------------------------------------------------- */
 
-/* It need not be resolved any more. */
+/* Stops resolving the identifier. */
 void cma_stop_resolving(struct cma_id *id);
-/* Who looks for a peer by this device, and is not bound to it, has found none. */
+/* The device is gone: identifiers that resolve a peer through it, and are not bound to it, get an
+ * error event. */
 void cma_give_up_resolving(struct cma *cma, unsigned device);
 
 /* -- cma_event.c ------------------------------------------------------------------------------- */
 
 int cma_tell(struct cma_id *id, enum cma_event event, int status);
 void cma_fill_ah(const struct cma_id *id, const uint8_t dgid[16], struct ib_uverbs_ah_attr *ah);
-/* cm_handler of a listener's service; of an identifier's connection. */
+/* cm_handler of a listener's service; cm_handler of an identifier's connection. */
 int cma_on_request(struct cm_id *cm, const struct cm_event *event);
 int cma_on_event(struct cm_id *cm, const struct cm_event *event);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the ABI share. */
+/* What the files of the rdma_cm ABI share. */
 #ifndef HCASIM_GUEST_LIB_CM_UCMA_INTERNAL_H
 #define HCASIM_GUEST_LIB_CM_UCMA_INTERNAL_H
 
@@ -10,7 +10,7 @@
 #include "guest-lib/host/event_queue.h"
 
 #define UCMA_MAX_BACKLOG 1024
-/* Of the path that a connection takes: IB_PATH_GMP, _PRIMARY, _BIDIRECTIONAL. */
+/* Flags of the path of a connection: IB_PATH_GMP, _PRIMARY, _BIDIRECTIONAL. */
 #define UCMA_PATH_FLAGS (1 | 2 | 8 | 32)
 
 struct ucma {
@@ -21,7 +21,7 @@ struct ucma {
     struct cma *cma;
     GHashTable *contexts, *groups; /* by id */
     uint32_t next_context, next_group;
-    GQueue refused; /* contexts of requests that nobody came for */
+    GQueue refused; /* contexts of requests that were dropped before the program took them */
 };
 
 struct ucma_file {
@@ -30,14 +30,14 @@ struct ucma_file {
     struct hv_event_queue queue; /* struct ucma_event */
 };
 
-/* An identifier, as a program knows it. */
+/* An identifier, as the program knows it. */
 struct ucma_context {
     uint32_t id;
     uint64_t uid;
     struct ucma_file *file;
     struct cma_id *cma;   /* NULL: its device is gone */
-    gint backlog;         /* requests that may still wait */
-    gint events_reported; /* and taken */
+    gint backlog;         /* how many more requests may wait */
+    gint events_reported; /* events that the program has taken */
     GPtrArray *groups;    /* struct ucma_group */
 };
 
@@ -50,17 +50,17 @@ struct ucma_group {
 };
 
 struct ucma_event {
-    struct ucma_context *context; /* whose program counts it */
-    struct ucma_context *request; /* of a connection request: the new one */
+    struct ucma_context *context; /* the context that counts the event */
+    struct ucma_context *request; /* of a connection request: the new context */
     struct ucma_group *group;     /* or NULL */
     struct rdma_ucm_event_resp resp;
 };
 
-/* A command on its way: input and output as the ABI has them. */
+/* A command while it runs: input and output in the ABI's layouts. */
 struct ucma_call {
     struct ucma *ucma;
     struct ucma_file *file;
-    struct ucma_context *context; /* the one that the command names */
+    struct ucma_context *context; /* the context that the command names */
     const void *in;
     size_t in_len;
     void *out; /* zeroed, out_size of the command's row */
@@ -68,13 +68,13 @@ struct ucma_call {
 };
 typedef int ucma_command(struct ucma_call *call);
 
-/* The event goes into the context's queue. */
+/* Puts an event into the queue of the context's file. */
 void ucma_put_event(struct ucma_context *context, struct ucma_context *request,
                     struct ucma_group *group, const struct rdma_ucm_event_resp *resp);
-/* NULL with *err: ENOENT: there is none, EINVAL: another file's. */
+/* NULL with *err: ENOENT: there is no such context; EINVAL: it belongs to another file. */
 struct ucma_context *ucma_find(struct ucma_file *file, uint32_t id, int *err);
 struct ucma_context *ucma_new_context(struct ucma_file *file, uint64_t uid);
-/* Returns how many of its events were taken. */
+/* Frees a context. Returns how many of its events the program has taken. */
 uint32_t ucma_free_context(struct ucma_context *context);
 struct ucma_group *ucma_new_group(struct ucma_context *context, uint64_t uid);
 uint32_t ucma_free_group(struct ucma_group *group);

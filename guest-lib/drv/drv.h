@@ -2,10 +2,10 @@
 /*
  * A user-space mlx5 driver: the bring-up that mlx5_core does, and the queues that verbs need.
  *
- * It knows its device through BAR0, DMA memory and waiting (guest-lib/drv/pci.h) and speaks the
- * real command interface. Functions that issue commands return the command's status
- * (PRM_CMD_STATUS_OK is 0); drv->syndrome then has the syndrome of the last one. DRV_TIMEOUT: the
- * device did not answer in time.
+ * It accesses its device only through BAR0, DMA memory and waiting (guest-lib/drv/pci.h), and uses
+ * the real command interface. Functions that issue commands return the command's status
+ * (PRM_CMD_STATUS_OK is 0); drv->syndrome then has the syndrome of the last command. DRV_TIMEOUT:
+ * the device did not answer in time.
  *
  *   drv.c      open, close: the initialization segment, pages, capabilities
  *   drv_cmd.c  the command queue
@@ -14,6 +14,7 @@
  *   drv_cq.c   completion queues
  *   drv_qp.c   SRQs, queue pairs and their states
  *   drv_wqe.c  posting work
+ *   drv_db.c   doorbell records
  *   drv_umr.c  the driver's own UMR queue
  */
 #ifndef HCASIM_GUEST_LIB_DRV_DRV_H
@@ -27,14 +28,14 @@
 #define DRV_UNDELIVERED (-5)           /* drv_delivery_status() says why */
 #define DRV_CMD_TIMEOUT 10000000000ull /* ns */
 
-/* Slots of the command queue that are used. */
+/* The slots of the command queue that are in use. */
 enum {
     DRV_SLOT_CMD,
     DRV_SLOT_PAGES,
     DRV_SLOTS
 };
 
-/* Memory that device and driver share. */
+/* Memory that the device and the driver share. */
 struct drv_mem {
     void *ptr;
     uint64_t bus;
@@ -49,7 +50,7 @@ struct drv_event {
         struct prm_qp_events queue[1];
         struct prm_cq_error cq[1];
         struct prm_pages_req_event pages[1];
-    } data; /* as the type says */
+    } data; /* which member: see type */
 };
 
 struct drv_eq {
@@ -57,8 +58,8 @@ struct drv_eq {
     uint32_t eqn, log_size, ci;
 };
 
-/* An EQ has the interrupt vector of its place: the first one, which is for asynchronous events, 0;
- * the i-th of those for completions only i + 1. */
+/* Interrupt vectors: the EQ for asynchronous events has vector 0; the i-th EQ for completions only
+ * has vector i + 1. */
 #define DRV_COMP_EQS    8 /* at most */
 #define DRV_ALL_VECTORS UINT32_MAX
 
@@ -71,7 +72,7 @@ struct drv {
     uint16_t uid;                  /* put into every command that has the field; 0 is the kernel */
     GHashTable *pages;             /* bus address -> driver's pointer: pages the firmware holds */
     struct prm_cmd_hca_cap cap[1]; /* general device capabilities, current */
-    /* likewise of these sections; all zero of one that the device has not */
+    /* The same for other capability sections; all zero if the device does not have the section. */
     struct prm_per_protocol_networking_offload_caps eth_cap[1];
     struct prm_roce_cap roce_cap[1];
     struct prm_device_event_cap event_cap[1];
@@ -80,24 +81,25 @@ struct drv {
     struct drv_eq eq; /* async events, and completions of the driver's own CQs */
     struct drv_eq comp_eq[DRV_COMP_EQS];
     unsigned num_comp_eqs;
-    GArray *events;   /* struct drv_event seen and not taken: page requests excluded */
-    GArray *db_pages; /* struct drv_mem, of doorbell records (drv_db.c) */
-    GArray *free_dbs; /* those that nobody has */
+    GArray *events;   /* struct drv_event received but not taken; no page requests */
+    GArray *db_pages; /* struct drv_mem with doorbell records (drv_db.c) */
+    GArray *free_dbs; /* free doorbell records */
     uint32_t uarn, pdn;
     uint32_t resd_lkey, dump_fill_mkey;
-    struct drv_umr *umr; /* or NULL: nobody needed it yet */
+    struct drv_umr *umr; /* NULL: not needed yet */
     uint8_t mac[6];
     bool up;
-    /* The function was reset in the midst of all, or is no more. As with mlx5_core, commands that
-     * destroy something succeed from then on, all others fail; the device sees none. */
+    /* The function was reset while in use, or is gone. As with mlx5_core, commands that destroy
+     * something succeed from then on, and all others fail; the device sees none of them. */
     bool lost;
 };
 
-/* Brings the function up: NULL with *err saying at which step it stopped. */
+/* Brings the function up. NULL: *err says at which step it stopped. */
 struct drv *drv_open(struct pci_dev dev, GError **err);
-/* The first steps of drv_open() alone. attach: the initialization segment and the command queue, no
- * command yet; NULL: the function does not start. init_hca: ENABLE_HCA to INIT_HCA; returns the
- * name of the step that failed, with its status in *status, or NULL. */
+/* The first steps of drv_open(), one by one. drv_attach(): sets up the initialization segment and
+ * the command queue, sends no command yet; NULL: the function does not start. drv_init_hca(): sends
+ * ENABLE_HCA to INIT_HCA; returns the name of the step that failed, with its status in *status, or
+ * NULL. */
 struct drv *drv_attach(struct pci_dev dev);
 const char *drv_init_hca(struct drv *drv, int *status);
 /* Tears the function down as modprobe -r does: all objects must have been destroyed. Returns the
@@ -110,36 +112,39 @@ void drv_free(struct drv *drv, struct drv_mem *mem);
 /* -- commands -----------------------------------------------------------------------------------
  */
 
-/* Executes a command and waits. in has opcode and op_mod set; status of the output is returned. */
+/* Executes a command and waits for it. in has opcode and op_mod set. Returns the status of the
+ * output. */
 int drv_cmd(struct drv *drv, const void *in, size_t in_len, void *out, size_t out_len);
 int drv_cmd_slot(struct drv *drv, unsigned slot, const void *in, size_t in_len, void *out,
                  size_t out_len);
-/* drv_cmd_slot() in its steps, for who looks at an entry or a mailbox before or after the device.
- * prepare: writes both, unsigned, and returns the number of input mailboxes; those of the output
- * follow them. ring: 0, DRV_TIMEOUT or DRV_UNDELIVERED. output: the command's status. */
+/* The steps of drv_cmd_slot(), for callers that read an entry or a mailbox before or after the
+ * device. prepare: writes both, without signatures, and returns the number of input mailboxes; the
+ * output mailboxes follow them. ring: returns 0, DRV_TIMEOUT or DRV_UNDELIVERED. output: returns
+ * the command's status. */
 unsigned drv_cmd_prepare(struct drv *drv, unsigned slot, const void *in, size_t in_len,
                          size_t out_len);
 int drv_cmd_ring(struct drv *drv, unsigned slot);
 int drv_cmd_output(struct drv *drv, unsigned slot, unsigned in_blocks, void *out, size_t out_len);
 struct prm_cmd_queue_entry *drv_cmd_entry(const struct drv *drv, unsigned slot);
 struct prm_cmd_if_box *drv_cmd_mailbox(const struct drv *drv, unsigned slot, unsigned i);
-/* Delivery status of the last command (the queue entry's status field), 0 if delivered. */
+/* The delivery status of the last command (the queue entry's status field). 0: delivered. */
 uint8_t drv_delivery_status(const struct drv *drv);
-/* As drv_cmd() for the many commands whose output nobody reads. */
+/* As drv_cmd(), for the many commands whose output is not read. */
 int drv_cmd_simple(struct drv *drv, const void *in, size_t in_len);
 
-/* Makes so many EQs for completions, all of them disarmed. */
+/* Makes n EQs for completions, all of them disarmed. */
 int drv_create_comp_eqs(struct drv *drv, unsigned n);
-/* Arms all EQs, which poll arms again whenever it has taken something. */
+/* Arms all EQs. Polling arms an EQ again whenever it has taken something. */
 void drv_arm_eqs(struct drv *drv);
-/* Takes EQEs of the EQs of these vectors, a bit each: pages asked for are supplied, the rest goes
- * to drv->events. drv_poll_events() of all. */
+/* Takes EQEs from the EQs of these vectors (one bit each). Pages that the firmware asks for are
+ * supplied; other events go to drv->events. drv_poll_events() does this for all vectors. */
 void drv_poll_eqs(struct drv *drv, uint32_t vectors);
 void drv_poll_events(struct drv *drv);
-/* Waits for an event of that type about that object and takes it. */
+/* Waits for an event of that type about that object and takes it. False: none came in
+ * timeout_ns. */
 bool drv_wait_event(struct drv *drv, uint8_t type, uint32_t num, struct drv_event *event,
                     uint64_t timeout_ns);
-#define DRV_ANY_NUM UINT32_MAX /* num: whatever object it is about */
+#define DRV_ANY_NUM UINT32_MAX /* as num: any object */
 
 /* -- objects ------------------------------------------------------------------------------------
  */
@@ -147,8 +152,8 @@ bool drv_wait_event(struct drv *drv, uint8_t type, uint32_t num, struct drv_even
 int drv_alloc_pd(struct drv *drv, uint32_t *pdn);
 int drv_dealloc_pd(struct drv *drv, uint32_t pdn);
 
-/* A key over bus-contiguous memory, with rights as mkc bits. va is what the key calls its first
- * byte. */
+/* A key over bus-contiguous memory, with access rights as mkc bits. va: the address that the key
+ * gives to the first byte. */
 enum drv_access {
     DRV_LOCAL_WRITE = 1,
     DRV_REMOTE_READ = 2,
@@ -164,23 +169,24 @@ int drv_reg_mr(struct drv *drv, uint32_t pdn, const struct drv_mem *mem, uint64_
                unsigned access, struct drv_mr *mr);
 int drv_dereg_mr(struct drv *drv, struct drv_mr *mr);
 
-/* RoCE address table entry: a v2 GID with the port's MAC. */
+/* Sets an entry of the RoCE address table: a v2 GID with the port's MAC. */
 int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16]);
-/* Largest frame of the port, FCS included. */
+/* Sets the largest frame of the port, FCS included. */
 int drv_set_port_mtu(struct drv *drv, unsigned bytes);
 /* ::ffff:10.0.0.host, the GID that drv_open's callers use. */
 void drv_ipv4_gid(uint8_t gid[16], uint8_t host);
 
-/* Changes the fields of a key that mask says (bits PRM_MKEY_MASK_) to those of mkc, by a UMR on the
- * driver's own queue, and waits until it is done. BAD_PARAM: the device refused. */
+/* Changes those fields of a key that mask names (bits PRM_MKEY_MASK_) to the values in mkc. Posts a
+ * UMR on the driver's own queue and waits until it is done. BAD_PARAM: the device refused it. */
 int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const struct prm_mkc *mkc);
 
 /* -- completion queues --------------------------------------------------------------------------
  */
 
 /*
- * The last word of an entry of 64 bytes that the device writes (command, EQE, CQE), which it writes
- * last: it has the owner bit, and what the others hold is read after it. In host order.
+ * Reads the last word of an entry of 64 bytes that the device writes (command, EQE, CQE). The
+ * device writes this word last. It has the owner bit, and the rest of the entry is read after it.
+ * In host byte order.
  */
 #define DRV_OWNER 1u
 static inline uint32_t drv_last_word(const void *entry)
@@ -193,7 +199,7 @@ static inline uint32_t drv_last_word(const void *entry)
 struct drv_cq {
     struct drv_mem ring;
     uint32_t cqn, log_size, ci;
-    unsigned cqe_size; /* 64, or 128: room for data in the CQE (drv_qp_attr) */
+    unsigned cqe_size; /* 64, or 128, which has space for data in the CQE (drv_qp_attr) */
     uint32_t *dbr;     /* [0] consumer index, [1] arm word, big-endian */
     uint64_t dbr_bus;
     unsigned arm_sn;
@@ -202,7 +208,7 @@ int drv_create_cq(struct drv *drv, unsigned log_size, struct drv_cq *cq);
 int drv_create_cq128(struct drv *drv, unsigned log_size, struct drv_cq *cq);
 int drv_destroy_cq(struct drv *drv, struct drv_cq *cq);
 
-/* One completion, taken apart. */
+/* One completion, with the fields of its CQE. */
 struct drv_wc {
     uint8_t opcode;                    /* PRM_CQE_OPCODE_ */
     uint8_t send_opcode;               /* PRM_WQE_OPCODE_ of a send WQE */
@@ -212,9 +218,9 @@ struct drv_wc {
     bool grh, solicited;
     struct prm_cqe64 raw[1];
 };
-/* Takes the next completion if there is one. */
+/* Takes the next completion. False: there is none. */
 bool drv_poll_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc);
-/* Waits for one. False: none came in timeout_ns. */
+/* Waits for a completion and takes it. False: none came in timeout_ns. */
 bool drv_wait_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc, uint64_t timeout_ns);
 /* Asks for an event at the next completion. */
 void drv_arm_cq(struct drv *drv, struct drv_cq *cq, bool solicited_only);
@@ -237,16 +243,17 @@ struct drv_qp_attr {
     uint8_t st; /* PRM_QP_ST_ */
     uint32_t pdn;
     struct drv_cq *send_cq, *recv_cq;
-    struct drv_srq *srq;     /* or NULL */
-    bool no_rq;              /* it never receives */
-    bool no_sq;              /* it never sends: an XRC target, or a QP that its XRQ sends for */
-    bool fetches;            /* that does (offload_type RNDV) */
+    struct drv_srq *srq; /* or NULL */
+    bool no_rq;          /* without a receive queue */
+    /* without a send queue: an XRC target, or a QP that its XRQ sends for */
+    bool no_sq;
+    bool fetches;            /* its XRQ sends for it (offload_type RNDV) */
     uint32_t xrcd;           /* XRC */
-    uint8_t log_streams;     /* DCI; 0: it has none */
+    uint8_t log_streams;     /* DCI; 0: no streams */
     unsigned log_sq, log_rq; /* WQEBBs, receive WQEs */
     unsigned max_recv_sge;   /* power of two */
-    uint32_t user_index;     /* what CQEs name the QP by; 0: none */
-    uint8_t cs_req, cs_res;  /* PRM_CS_REQ_, PRM_CS_RES_: data that its CQEs take */
+    uint32_t user_index;     /* the QP's number in CQEs; 0: none */
+    uint8_t cs_req, cs_res;  /* PRM_CS_REQ_, PRM_CS_RES_: how much data its CQEs may hold */
 };
 
 struct drv_qp {
@@ -263,7 +270,7 @@ struct drv_qp {
     unsigned bf_toggle;
 };
 
-/* How to reach the other side; zero fields have usable defaults. */
+/* How to reach the peer. Fields that are 0 have usable defaults. */
 struct drv_path {
     uint8_t mac[6], gid[16];
     unsigned sgid_index;
@@ -274,24 +281,25 @@ struct drv_path {
     uint8_t retry_count, rnr_retry; /* 0: 7; DRV_NO_RETRY: none */
     uint8_t min_rnr_nak;            /* 0: 1 */
     uint8_t log_rd_atom;            /* READs and atomics outstanding, both directions; 0: 4 */
-    uint8_t order; /* PRM_DP_ORDERING_, by force; not that of the standard: no long atomics */
+    /* PRM_DP_ORDERING_, forced; if not the standard one, atomics have up to 8 bytes */
+    uint8_t order;
     bool no_remote_access;
 };
 #define DRV_NO_RETRY 0xff
 
 int drv_create_srq(struct drv *drv, uint32_t pdn, unsigned log_size, struct drv_srq *srq);
 int drv_destroy_srq(struct drv *drv, struct drv_srq *srq);
-/* Asks for one SRQ_RQ_LIMIT event when fewer than limit WQEs are left. */
+/* Asks for one SRQ_RQ_LIMIT event, sent when fewer than limit WQEs are left. */
 int drv_arm_srq(struct drv *drv, struct drv_srq *srq, uint16_t limit);
 int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp *qp);
 int drv_destroy_qp(struct drv_qp *qp);
 int drv_query_qp(struct drv_qp *qp, struct prm_qpc *qpc);
-/* One state transition command (PRM_CMD_OP_..._QP) with a qpc that the caller filled in. */
+/* Sends one state transition command (PRM_CMD_OP_..._QP) with a qpc that the caller filled in. */
 int drv_modify_qp(struct drv_qp *qp, uint16_t opcode, uint32_t opt_mask, const struct prm_qpc *qpc);
 int drv_qp_to_init(struct drv_qp *qp, const struct drv_path *path);
 int drv_qp_to_rtr(struct drv_qp *qp, const struct drv_path *path);
 int drv_qp_to_rts(struct drv_qp *qp, const struct drv_path *path);
-/* RST to RTS. */
+/* Takes the QP from RST to RTS. */
 int drv_qp_connect(struct drv_qp *qp, const struct drv_path *path);
 
 struct drv_sge {
@@ -314,7 +322,7 @@ struct drv_send {
     uint64_t raddr;
     uint32_t rkey;
     uint64_t compare, swap_add;
-    /* an extended atomic on numbers of sge's length: operands as the WQE has them */
+    /* Extended atomic on numbers of sge's length: the operands in the WQE's layout. */
     const void *operands;
     uint32_t xrc_srqn; /* XRC */
     /* UD, DC */
@@ -327,7 +335,7 @@ uint16_t drv_post_send(struct drv_qp *qp, const struct drv_send *send);
 void drv_post_recv(struct drv_qp *qp, const struct drv_sge *sge, unsigned num_sge);
 void drv_post_srq_recv(struct drv *drv, struct drv_srq *srq, const struct drv_sge *sge,
                        unsigned num_sge);
-/* Rings an SQ's doorbell for a control segment of the caller's choice. */
+/* Rings an SQ's doorbell with the given first 8 bytes of a control segment. */
 void drv_ring_doorbell(struct drv_qp *qp, uint32_t ctrl0, uint32_t ctrl1);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork() waits until a thread of ours sleeps. A child has the forking thread alone, and what
- * another one was in the midst of stays so in it for ever: a lock of malloc()'s, if that is a
- * sanitizer's, which does not know of fork(). (The C library's does.)
+ * Makes fork() wait until a thread of this library sleeps. A child has only the forking thread, so
+ * anything that another thread was doing stays half done for ever. An example is a lock of a
+ * sanitizer's malloc(), which does not handle fork(). (The C library's malloc() does.)
  */
 #ifndef HCASIM_GUEST_LIB_HOST_FORK_GATE_H
 #define HCASIM_GUEST_LIB_HOST_FORK_GATE_H
@@ -13,11 +13,11 @@
 #include "wire/cancel.h"
 
 struct fork_gate {
-    sem_t open; /* while the thread sleeps */
-    bool held;  /* by who forks */
+    sem_t open; /* posted while the thread sleeps */
+    bool held;  /* the forking thread holds the gate */
 };
 
-/* Before the thread is made: it is awake. */
+/* To be called before the thread is made. The thread begins awake. */
 static inline void fork_gate_init(struct fork_gate *gate)
 {
     sem_init(&gate->open, 0, 0);
@@ -29,7 +29,7 @@ static inline void fork_gate_fini(struct fork_gate *gate)
     sem_destroy(&gate->open);
 }
 
-/* The thread: around whatever it waits in. */
+/* The thread calls these two around each wait. */
 static inline void fork_gate_sleeps(struct fork_gate *gate)
 {
     sem_post(&gate->open);
@@ -41,8 +41,9 @@ static inline void fork_gate_wakes(struct fork_gate *gate)
     }
 }
 
-/* Around fork(), in the parent. A thread that does not come to sleep within a second, since it
- * waits for what the forking thread has (a signal handler may fork), is waited for no longer. */
+/* The forking thread calls these two around fork(), in the parent. A thread that does not sleep
+ * within a second is not waited for any longer: it may wait for a lock that the forking thread has
+ * (a signal handler may fork). */
 static inline void fork_gate_before(struct fork_gate *gate)
 {
     int state = cancel_disable();

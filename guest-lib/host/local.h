@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An HCA in this process: a function on a wire, driven in real time by the threads that use it, or
- * on a virtual clock by who owns that.
+ * Runs an HCA inside this process: a function on a wire. The threads that use the HCA drive it in
+ * real time; in a simulation, the owner of the virtual clock drives it.
  *
  * Bus addresses are process addresses. One lock is taken around every call into the firmware, so
- * all functions here may be called from any thread. Who rings a doorbell or polls lets the HCA work
- * in its own thread (local_run()). A helper thread takes over when nobody does, so that a passive
- * target makes progress; when there is nothing to do it sleeps in poll() on the wire, on a wake-up
- * descriptor, and until the next timer: an idle process uses no processor time.
+ * all functions here may be called from any thread. A thread that rings a doorbell or polls lets
+ * the HCA work in this thread (local_run()). A helper thread takes over when no other thread does,
+ * so that a passive target makes progress. If there is nothing to do, the helper sleeps in poll()
+ * on the wire, on a wake-up descriptor, and until the next timer, so an idle process uses no
+ * processor time.
  *
- * Of several threads one works for the others, too, as long as it comes again and again: a doorbell
- * of another one is a note for it, and an empty poll nothing (progress.c).
+ * If several threads use the HCA, one of them works for all, as long as it calls again and again.
+ * Then a doorbell of another thread only leaves a note for that thread, and a poll of an empty CQ
+ * does nothing (progress.c).
  *
- * While some thread polls, frames raise no wake-up, of the send doorbells between two polls only
- * the first and then each eighth is worked on at once, and the helper only looks once a millisecond
+ * While a thread polls, frames raise no wake-up. Of the send doorbells between two polls, only the
+ * first and then each eighth is worked on at once. The helper only checks once a millisecond
  * whether that thread still polls. If it finds that frames waited although that thread had the
  * processor, the program waits for its memory to change and polls a CQ in between: then the helper
- * stays until the thread has polled for some time. If doorbells waited, or the program arms CQs,
- * each is worked on at once for a while. While no thread calls at all, the helper looks for some
- * microseconds after each frame before it sleeps.
+ * works until the thread has polled for some time. If doorbells waited, or the program arms CQs,
+ * each doorbell is worked on at once for a while. While no thread calls at all, the helper looks
+ * for more frames for some microseconds after each frame before it sleeps.
  *
- * Interrupts are told to a callback, without the lock, by the thread that ran the HCA. No thread is
- * cancelled inside.
+ * The thread that ran the HCA reports interrupts to a callback, without the lock. No thread is
+ * cancelled inside these functions.
  *
- * In a world (inproc.h) all of that is the world's: there is no helper, a doorbell is only noted, a
- * poll does nothing, and the HCA works, and interrupts are told, when the world is stepped. Only
- * who waits for a command steps it.
+ * In a world (inproc.h) there is no helper. A doorbell is only noted, and a poll does nothing: the
+ * HCA works, and interrupts are reported, when the world is stepped. Only a thread that waits for a
+ * command steps the world.
  */
 #ifndef HCASIM_GUEST_LIB_HOST_LOCAL_H
 #define HCASIM_GUEST_LIB_HOST_LOCAL_H
@@ -39,96 +41,102 @@ struct local_hca;
 
 struct local_config {
     struct fw_config fw;
-    struct inproc_world *world; /* whose clock it lives on; NULL: in real time */
-    struct wire_port *port;     /* its end of a cable, which it will close; NULL: that of wire */
+    struct inproc_world *world; /* the world whose clock drives the HCA; NULL: real time */
+    struct wire_port *port;     /* one end of a cable, closed with the HCA; NULL: opens wire */
     const char *wire;           /* URI (wire/open.h) */
     const char *capture;        /* file for all frames, or NULL */
-    /* the host's IP addresses, as GIDs: to be announced, and answered for (host/neighbours.h) */
+    /* The host's IP addresses, as GIDs. The HCA announces them and answers questions for them
+     * (host/neighbours.h). */
     const uint8_t (*gids)[16];
     unsigned num_gids;
-    int log_level;    /* enum hca_log_level up to which lines go to stderr; -1: none */
-    const char *name; /* in log lines */
+    int log_level;    /* lines of this enum hca_log_level and below go to stderr; -1: none */
+    const char *name; /* appears in log lines */
 };
 
-/* NULL with *err: bad configuration, or the wire cannot be opened. No thread runs yet. */
+/* Makes an HCA. NULL with *err: the configuration is bad, or the wire cannot be opened. No thread
+ * runs yet. */
 struct local_hca *local_hca_new(const struct local_config *config, GError **err);
-/* Stops the helper; interrupts are told to nobody from now on. What the driver waits for the HCA
- * does in its thread. */
+/* Stops the helper. Interrupts are not reported from now on. If the driver waits for the HCA, the
+ * HCA works in the driver's thread. */
 void local_stop(struct local_hca *hca);
-/* It is about to end, but threads may come yet: from now on none of them gets in but the one that
- * calls as the driver, and those that were in are out. */
+/* To be called before the HCA ends, while threads may still call. From now on only the thread that
+ * calls as the driver gets in. Waits until all other threads have left. */
 void local_shut(struct local_hca *hca);
-/* Stops the helper, pulls the cable, and frees what is in it. Nobody else may be in a call, unless
- * it is shut: then what threads of the program may call afterwards finds nothing to do. */
+/* Stops the helper, unplugs the cable, and frees the firmware and the device. No other thread may
+ * be in a call, unless local_shut() was called: then later calls of the program's threads do
+ * nothing. */
 void local_hca_end(struct local_hca *hca);
-/* Frees what is left of one that has ended. Nobody comes any more. */
+/* Frees the rest of an HCA that has ended. No thread may call any more. */
 void local_hca_free(struct local_hca *hca);
-/* A function-level reset. */
+/* Performs a function-level reset. */
 void local_reset(struct local_hca *hca);
-/* The function is pulled out: its cable and its helper are gone, nothing in it works any more, and
- * what is written to it goes nowhere. Any thread may be in any other call. Once. */
+/* Hot removal of the function: its cable and its helper are gone, it does no work any more, and
+ * writes to it have no effect. Other threads may be in any other call. To be called once. */
 void local_remove(struct local_hca *hca);
-/* Around fork(), in the parent: the helper sleeps meanwhile. */
+/* To be called around fork(), in the parent: the helper sleeps meanwhile. */
 void local_before_fork(struct local_hca *hca);
 void local_after_fork(struct local_hca *hca);
-/* In the child of fork(): from now on doorbells and turns do nothing, since wire and helper are the
- * parent's. Nothing else may be called but local_is_ours(). */
+/* To be called in the child of fork(). From now on doorbells and turns do nothing, because wire and
+ * helper are the parent's. After this, only local_is_ours() may be called. */
 void local_hca_abandon(struct local_hca *hca);
-/* False: it was abandoned, which the first call says on standard error. */
+/* False: local_hca_abandon() was called. The first call that returns false writes a message to
+ * standard error. */
 bool local_is_ours(struct local_hca *hca);
 
-/* irq runs whenever the HCA raised interrupts, with a bit for each vector. scan runs in every
- * round, with the lock held, while there is something to look at (local_lock_scan()), and returns
- * true if it rang a doorbell (local_mmio_locked()). Starts the helper. False: no thread could be
- * made (errno). */
+/* Starts the helper. irq is called after the HCA raised interrupts, with one bit for each vector.
+ * scan is called in every turn, with the lock held, while there are things to look at
+ * (local_unlock_scan()); it returns true if it rang a doorbell (local_mmio_locked()). False: no
+ * thread could be made (errno). */
 bool local_start(struct local_hca *hca, void (*irq)(void *opaque, uint32_t vectors),
                  bool (*scan)(void *opaque), void *opaque);
 
-/* Around changes of what scan looks at. things: how many there are now. While there are any, scan
- * runs again and again, though nobody calls: at once where there are more than before, for the
- * helper is woken, then as often as helper.c says. */
+/* To be called around changes of the things that scan looks at. things: how many there are now.
+ * While there are any, scan runs again and again, even if no thread calls: at once if there are
+ * more things than before, because the helper is woken; then as often as helper.c says. */
 void local_lock_scan(struct local_hca *hca);
 void local_unlock_scan(struct local_hca *hca, unsigned things);
-/* Whether there are any. */
+/* Whether there are things for scan to look at. */
 bool local_is_watched(const struct local_hca *hca);
 
-/* Where an address is on the wire. True: at *mac. False: it is being asked for; who wants to know
- * asks again, now and then (host/neighbours.h). derived, or NULL: where the address is by
- * convention, which counts at once if somebody on the wire has that. */
+/* Finds the MAC address of a GID on the wire. True: it is in *mac. False: the wire is being asked;
+ * the caller tries again now and then (host/neighbours.h). derived, or NULL: the MAC address that
+ * the GID has by convention; it is returned at once if a host with that MAC address is on the
+ * wire. */
 bool local_find_neighbour(struct local_hca *hca, const uint8_t gid[16], const uint8_t *derived,
                           uint8_t mac[6]);
-/* Who is told that such a question has its answer, with the lock held: he only notes it. One, or
- * NULL: nobody. */
+/* Sets the callback that is called, with the lock held, when such a question has an answer; the
+ * callback only makes a note. There is one callback; NULL: none. */
 void local_on_neighbour(struct local_hca *hca, void (*answered)(void *opaque), void *opaque);
-/* Who is told that a host of the wire may have ended, with the lock held: he only notes it. Then
- * those who are told of others' ends are told of this one's. One, or NULL: nobody. False: nothing
- * is told, so who wants to know looks. The others are wire_host_at() and wire_has_ended(). */
+/* Sets the callback that is called, with the lock held, when a host of the wire may have ended; the
+ * callback only makes a note. There is one callback; NULL: none. From then on other hosts that
+ * watch are told of this host's end. False: the wire cannot report ends, so the caller must check
+ * by itself. The two functions below are wire_host_at() and wire_has_ended(). */
 bool local_on_host_end(struct local_hca *hca, void (*ended)(void *opaque), void *opaque);
 uint64_t local_host_at(struct local_hca *hca, const uint8_t mac[6]);
 bool local_has_ended(struct local_hca *hca, uint64_t host);
 
-/* Lets the HCA work unless another thread does. True: something may have come since the caller
- * looked, so he looks again. */
+/* Lets the HCA work, unless another thread does. True: something may have come since the caller
+ * last looked, so it should look again. */
 bool local_run(struct local_hca *hca);
-/* A poll found completions and need not let the HCA work; but a program of which no poll is in vain
- * is one that polls, too. */
+/* For a poll that found completions, which need not let the HCA work. A program whose polls always
+ * find something must still be recognized as one that polls; this call sees to that. */
 void local_run_now_and_then(struct local_hca *hca);
-/* Who polled is about to sleep until an event comes: the helper takes over at once. */
+/* A thread that polled is about to sleep until an event comes: the helper takes over at once. */
 void local_rest(struct local_hca *hca);
-/* A doorbell of 8 bytes that arms something; the HCA works on it at once. False: it is not this
- * process's. */
+/* A doorbell of 8 bytes that arms something; the HCA works on it at once. False: the HCA belongs to
+ * the parent of this process. */
 bool local_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value);
-/* One that need not be worked on before the next poll of who polls. */
+/* A doorbell that may wait for the next poll, if the program polls. */
 bool local_doorbell_soon(struct local_hca *hca, uint64_t offset, uint64_t value);
-/* The process is about to end: what doorbells rang for, and has not been worked on, is now. */
+/* To be called when the process is about to end: finishes the work that doorbells asked for. */
 void local_finish(struct local_hca *hca);
-/* Tells of the interrupts that the driver's own calls raised, which tell nobody. Without the lock
- * of whatever irq takes. */
+/* Reports the interrupts that the driver's own calls raised, which report none themselves. The
+ * caller must not hold a lock that irq takes. */
 void local_tell_irq(struct local_hca *hca);
-/* The same from scan, which is called with the lock held. */
+/* Writes a doorbell from scan, which is called with the lock held. */
 void local_mmio_locked(struct local_hca *hca, uint64_t offset, uint64_t value);
 
-/* The driver's view. */
+/* The driver's view of the HCA. */
 struct pci_dev local_pci(struct local_hca *hca);
 
 #endif

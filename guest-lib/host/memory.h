@@ -2,10 +2,10 @@
 /*
  * The process's memory as its HCA reaches it: addresses are process addresses.
  *
- * Hardware holds the pages of a region until it is deregistered. Here nothing does: what the
- * program has unmapped is gone, or made unreadable, when a peer asks for it. Then an access is a
- * fault of the thread that runs the HCA, and becomes an access that nobody answers
- * (docs/adr/0005-a-fault-is-an-access-that-nobody-answers.md).
+ * Hardware pins the pages of a region until the region is deregistered. Here nothing pins them:
+ * memory that the program has unmapped, or made unreadable, may be gone when a peer accesses it.
+ * Such an access is a fault of the thread that runs the HCA, and is turned into an access without
+ * an answer (docs/adr/0005-a-fault-is-an-access-that-nobody-answers.md).
  */
 #ifndef HCASIM_GUEST_LIB_HOST_MEMORY_H
 #define HCASIM_GUEST_LIB_HOST_MEMORY_H
@@ -17,21 +17,23 @@
 #include <string.h>
 #include "model/core/host.h"
 
-/* Copied without a call: */
+/* Sizes that are copied without a function call: */
 #define MEMORY_ENTRY   64 /* a block of a WQE, a CQE */
 #define MEMORY_SEGMENT 16 /* a receive WQE of one segment */
 
-/* Takes the signals that faults are; others go to whoever had them before. Once is enough. */
+/* Installs handlers for the signals that faults raise. Faults of other code go to the handlers that
+ * were there before. One call is enough. */
 void memory_catch_faults(void);
-/* As sigaction(2), for who sets one of these signals' actions afterwards: it gets those that are
- * none of ours. False: the signal is another one, or was not taken yet. Safe in a handler. */
+/* Implements sigaction(2) for a program that later sets the action of one of these signals: its
+ * action gets the faults that are not the HCA's. False: another signal, or memory_catch_faults()
+ * was not called yet. Safe in a signal handler. */
 bool memory_sigaction(int signal, const struct sigaction *action, struct sigaction *old);
-/* Lets the calling thread, which blocks the program's signals, have those two. */
+/* Unblocks these two signals in the calling thread, which blocks the program's signals. */
 void memory_unblock_faults(void);
 
-/* -- accesses that cannot fault: of what the library holds (guest-lib/host/held.h), or within those
- * below. 4 bytes that are aligned are read before what follows in program order, and written after
- * what precedes it. */
+/* -- accesses that cannot fault: to memory that the library owns (guest-lib/host/held.h), or inside
+ * the guarded accesses below. An aligned word of 4 bytes is read before what follows in program
+ * order, and written after what precedes it. */
 
 static inline void *memory_at(uint64_t addr)
 {
@@ -46,7 +48,7 @@ static inline bool memory_is_word(uint64_t addr, size_t len)
 static inline void memory_take(uint64_t addr, void *buf, size_t len)
 {
     if (memory_is_word(addr, len)) {
-        /* A doorbell record: what it tells of is read after it. */
+        /* A doorbell record: the entries that it tells of are read after it. */
         uint32_t word = __atomic_load_n((const uint32_t *)memory_at(addr), __ATOMIC_ACQUIRE);
 
         memcpy(buf, &word, sizeof(word));
@@ -62,7 +64,7 @@ static inline void memory_take(uint64_t addr, void *buf, size_t len)
 static inline void memory_put(uint64_t addr, const void *buf, size_t len)
 {
     if (memory_is_word(addr, len)) {
-        /* What was written before it is there. */
+        /* All that was written before this word is visible before it. */
         uint32_t word;
 
         memcpy(&word, buf, sizeof(word));
@@ -73,7 +75,7 @@ static inline void memory_put(uint64_t addr, const void *buf, size_t len)
     }
 }
 
-/* A CQE or EQE: its last word is what software polls, and is stored after the rest. */
+/* Writes a CQE or EQE. Software polls its last word, which is stored after the rest. */
 static inline void memory_put_entry(uint64_t addr, const void *buf)
 {
     size_t last = MEMORY_ENTRY - sizeof(uint32_t);
@@ -86,13 +88,13 @@ static inline void memory_put_entry(uint64_t addr, const void *buf)
 
 /* -- accesses that may: false: there is no memory, or not all of it may be accessed so --------- */
 
-/* The zero page is never memory: what was left out of a command points there. */
+/* The zero page is never memory: an address that is missing in a command is 0. */
 static inline bool memory_is(uint64_t addr, size_t len)
 {
     return addr >= 4096 && addr + len >= addr;
 }
 
-/* Who is told of an access that failed. */
+/* The callback that is called for an access that failed. */
 struct memory_missed {
     void (*tell)(void *opaque, uint64_t addr, size_t len);
     void *opaque;
@@ -100,10 +102,10 @@ struct memory_missed {
 
 /* missed may be NULL. */
 bool memory_read(uint64_t addr, void *buf, size_t len, const struct memory_missed *missed);
-/* To memory that another processor reads (guest-lib/host/far.h). */
+/* As memory_read(), to a buffer that another processor reads next (guest-lib/host/far.h). */
 bool memory_read_far(uint64_t addr, void *buf, size_t len, const struct memory_missed *missed);
 bool memory_write(uint64_t addr, const void *buf, size_t len, const struct memory_missed *missed);
-/* As struct hca_host_ops's dma_atomic. */
+/* As dma_atomic of struct hca_host_ops. */
 bool memory_atomic(uint64_t addr, size_t len, struct host_atomic *op,
                    const struct memory_missed *missed);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way from libmlx5.so.1 into libibverbs.so.1, and direct verbs' objects.
+ * Connects libmlx5.so.1 with libibverbs.so.1, and declares the objects of direct verbs.
  *
- * libmlx5.so.1 (user/dv_export.c) has no state and no HCA of its own: each mlx5dv_ function finds
+ * libmlx5.so.1 (user/dv_export.c) has no state and no HCA of its own. Each mlx5dv_ function finds
  * its context and calls through the table that every device and context carries. So neither library
- * exports a symbol that rdma-core's do not. dv_functions.def lists the functions.
+ * exports a symbol that rdma-core's libraries do not export. dv_functions.def lists the functions.
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_DV_H
 #define HCASIM_GUEST_LIB_VERBS_DV_H
@@ -30,7 +30,7 @@ struct hv_dv_ops {
 #undef DV_VOID
 };
 
-/* In libibverbs.so.1 (user/dv_ops.c). */
+/* Defined in libibverbs.so.1 (user/dv_ops.c). */
 extern const struct hv_dv_ops hv_dv_ops;
 
 /* -- the operations -----------------------------------------------------------------------------
@@ -49,22 +49,22 @@ int hv_dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type);
 struct mlx5dv_qp_ex *hv_dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp);
 int hv_dv_query_port(struct ibv_context *ctx, uint32_t port, struct mlx5dv_port *info, size_t len);
 
-/* -- objects: what libmlx5.so.1 must know of them is their context ------------------------------
- */
+/* -- objects: libmlx5.so.1 uses only their context
+ * ---------------------------------------------- */
 
 struct user_qp;
 
-/* An object that a DevX command made. */
+/* An object that was made by a DevX command. */
 struct mlx5dv_devx_obj {
     struct ibv_context *context;
     const struct prm_object *object;
     uint32_t obj_type;   /* of a general object */
     uint32_t id;         /* its number */
-    uint8_t destroy[64]; /* the input of the command that ends it */
+    uint8_t destroy[64]; /* the input of the command that destroys it */
     uint32_t handle;
 };
 
-/* User memory that DevX commands name by number. */
+/* User memory that DevX commands name by a number. */
 struct hv_dv_umem {
     struct mlx5dv_devx_umem dv;
     struct ibv_context *context;
@@ -81,7 +81,7 @@ struct hv_dv_uar {
     uint32_t handle;
 };
 
-/* Channels (kernel/devx_event.c): what waits to be read. */
+/* Channels (kernel/devx_event.c). file: the data that waits to be read. */
 struct hv_dv_cmd_comp {
     struct mlx5dv_devx_cmd_comp dv;
     struct ibv_context *context;
@@ -103,7 +103,7 @@ struct hv_dv_mkey {
     uint32_t num_desc; /* translation entries, a multiple of 4 */
 };
 
-/* A UMR WQE that says all inline. */
+/* A UMR WQE with everything inline. */
 struct hv_umr_wqe {
     struct prm_wqe_ctrl_seg ctrl[1];
     struct prm_wqe_umr_ctrl_seg umr[1];
@@ -111,16 +111,16 @@ struct hv_umr_wqe {
     uint8_t entries[]; /* translation entries */
 };
 
-/* What a QP made by mlx5dv_create_qp() has beside it (struct user_qp's dv). */
+/* Additional state of a QP that was made by mlx5dv_create_qp() (dv in struct user_qp). */
 struct hv_dv_qp {
     struct mlx5dv_qp_ex ex;
     struct ibv_context *context;
     struct user_qp *qp;
-    /* between wr_mkey_configure() and its last setter: the UMR that is being put together */
+    /* The UMR that is being built, between wr_mkey_configure() and its last setter. */
     struct hv_dv_mkey *cur_mkey;
     unsigned setters_left;
     size_t wqe_size, wqe_room;
-    struct hv_umr_wqe *wqe; /* of that room */
+    struct hv_umr_wqe *wqe; /* wqe_room bytes long */
 };
 
 struct mlx5dv_flow_matcher {
@@ -129,7 +129,7 @@ struct mlx5dv_flow_matcher {
     uint8_t criteria; /* bits PRM_MATCH_CRITERIA_ */
     uint16_t priority;
     uint32_t handle;
-    gint flows; /* made with it */
+    gint flows; /* number of flows made with it */
 };
 
 #define DV_CONTAINER(ptr, type) ((type *)((char *)(ptr)-offsetof(type, dv)))

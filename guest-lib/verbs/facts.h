@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What this process's HCAs are, for programs that look beside the library: libibverbs.so.1 knows
- * it, libhcasim.so (guest-lib/verbs/preload) shows it as the kernel would, in sysfs and elsewhere.
+ * The facts about this process's HCAs that programs look for outside the verbs library.
+ * libibverbs.so.1 knows them; libhcasim.so (guest-lib/verbs/preload) shows them as the kernel
+ * would, in sysfs and elsewhere.
  *
- * The two find each other by one function, which the preloaded library has and libibverbs.so.1
- * calls when it is loaded; so the latter exports nothing of its own.
+ * The preloaded library has one function, which libibverbs.so.1 calls when it is loaded. So
+ * libibverbs.so.1 exports no symbol of its own.
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_FACTS_H
 #define HCASIM_GUEST_LIB_VERBS_FACTS_H
@@ -17,7 +18,7 @@
 
 #define HV_FACTS_DEVICES 16
 #define HV_FACTS_GIDS    2
-/* The first device's number as a network interface, to which no machine counts; others follow. */
+/* The interface index of the first device, higher than any on a real machine; the others follow. */
 #define HV_FACTS_IFINDEX 0xca0000u
 
 struct hv_device_facts {
@@ -31,15 +32,16 @@ struct hv_device_facts {
     uint64_t bar_size;               /* of BAR0, bytes */
     unsigned link_speed, link_width; /* PCI Express: generation, lanes */
     uint32_t mbps;                   /* of the port */
-    uint8_t ib_width, ib_speed;      /* as ibv_port_attr.active_width and active_speed tell it */
+    uint8_t ib_width, ib_speed;      /* as in ibv_port_attr.active_width and active_speed */
     char firmware[24], board[24];
 };
 
 struct hv_facts {
-    pid_t host; /* the process that is the host on the wire: this one, or who forked it; 0: none is
-                 * yet, and these are the facts if it became one now */
+    /* the process that is the host on the wire: this process, or the one that forked it. 0: none
+     * yet; the facts are then what they would be if this process became a host now */
+    pid_t host;
     unsigned count;
-    uint32_t removed; /* a bit for each device that there is no more */
+    uint32_t removed; /* a bit for each device that was removed */
     struct hv_device_facts device[HV_FACTS_DEVICES];
 };
 
@@ -49,16 +51,18 @@ static inline bool hv_facts_has(const struct hv_facts *facts, unsigned device)
 }
 
 struct hv_beside_ops {
-    /* False: the configuration is refused. Makes nobody a host, opens no device. */
+    /* Fills *facts. False: the configuration is refused. Neither makes the process a host nor opens
+     * a device. */
     bool (*look)(struct hv_facts *facts);
-    /* Whether the address, in host byte order, is the one that goes with the number of a host that
-     * is on the wire now. */
+    /* Whether the address, in host byte order, belongs to the number of a host that is on the wire
+     * now. */
     bool (*is_peer)(uint32_t ipv4);
-    /* sigaction(2) of a signal that tells of faults: a fault of the HCA's is not the program's. */
+    /* sigaction(2) for a signal that reports faults: the HCA's own faults do not reach the
+     * program. */
     bool (*sigaction)(int signal, const struct sigaction *action, struct sigaction *old);
 };
 
-/* What libhcasim.so has. */
+/* The function that libhcasim.so has. */
 #define HV_BESIDE_NAME "hcasim_beside"
 typedef void hv_beside_fn(const struct hv_beside_ops *ops);
 

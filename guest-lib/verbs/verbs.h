@@ -3,18 +3,20 @@
  * What both halves of the verbs library know: devices, contexts, objects.
  *
  * A process has one HCA per device that it opened (struct hv_hca): the firmware and model that QEMU
- * runs, on a wire, with guest-lib's driver over its BAR. All contexts of a device share it, as
- * processes share a kernel's. What mlx5_ib does by command for a process, kernel/ does; what
- * rdma-core does with rings and doorbells, user/ does, which calls kernel/ as a program makes
- * system calls. So command stream, WQEs and CQEs are those of a real host.
+ * also runs, on a wire, with guest-lib's driver over its BAR. All contexts of a device share the
+ * HCA, as processes share a kernel's. kernel/ does what mlx5_ib does for a process by commands.
+ * user/ does what rdma-core does with rings and doorbells; it calls kernel/ where a program makes
+ * system calls. So the command stream, WQEs and CQEs are those of a real host.
  *
- * A queue pair or CQ here has what a command about it says, and what the kernel half keeps; with
- * the user half's rings and builders around it, it is a struct user_qp or user_cq (user/queues.h).
+ * struct hv_qp and struct hv_cq hold what a command about the object says, and what the kernel half
+ * keeps. With the user half's rings and builders added, they are a struct user_qp or user_cq
+ * (user/queues.h).
  *
- * Bus addresses are process addresses: a pointer is what goes into a pas[] list, a WQE or a key.
+ * Bus addresses are process addresses: pointers go into pas[] lists, WQEs and keys as they are.
  *
  * Locks, in the order in which they are taken: an object's own (a QP's send or receive lock, a
- * CQ's), then the HCA's. A command takes its own and the HCA's; never send one with the HCA's held.
+ * CQ's), then the HCA's. A command takes its own lock and the HCA's; never send a command with the
+ * HCA's lock held.
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_VERBS_H
 #define HCASIM_GUEST_LIB_VERBS_VERBS_H
@@ -27,11 +29,11 @@
 #include "guest-lib/host/event_queue.h"
 #include "prm/prm.h"
 
-/* What the version script exports. */
+/* Symbols that the version script exports. */
 #define HV_EXPORT __attribute__((visibility("default")))
 
-struct hv_dv_ops; /* guest-lib/verbs/dv.h: what libmlx5.so.1 calls */
-struct hv_cm_ops; /* guest-lib/verbs/cm/door.h: what libhcasim.so calls */
+struct hv_dv_ops; /* guest-lib/verbs/dv.h: the functions that libmlx5.so.1 calls */
+struct hv_cm_ops; /* guest-lib/verbs/cm/door.h: the functions that libhcasim.so calls */
 struct hv_port_config;
 struct hv_hca;
 struct hv_file;
@@ -39,14 +41,14 @@ struct hv_reserved_qpns; /* user/reserved_qpn.c */
 struct hv_context;
 
 /*
- * User indices: what CQEs of version 1 name their queue by (user_index of QPs, DCTs, SQs, RQs, XRC
- * SRQs and XRQs), one numbering per context, as libmlx5 has. A QP with an ordinary SRQ keeps its
- * own.
+ * User indices: the numbers by which CQEs of version 1 name their queue (user_index of QPs, DCTs,
+ * SQs, RQs, XRC SRQs and XRQs). As in libmlx5, there is one numbering per context. A QP with an
+ * ordinary SRQ keeps its own index.
  */
 enum hv_rsc_type {
     HV_RSC_NONE,
     HV_RSC_QP,   /* struct hv_qp */
-    HV_RSC_XSRQ, /* struct hv_srq that names its own CQ: XRC's, and one with tag matching */
+    HV_RSC_XSRQ, /* struct hv_srq that names its own CQ: an XRC SRQ, or one with tag matching */
     HV_RSC_RWQ   /* struct hv_rwq */
 };
 struct hv_rsc {
@@ -58,26 +60,27 @@ struct hv_rsc {
 #define HV_UIDX_NONE        0xffffffu /* USER_INDEX of queues whose CQEs are of version 0 */
 struct hv_uidx_table {
     pthread_mutex_t lock;
-    struct hv_rsc *chunk[HV_UIDX_MAX >> HV_UIDX_CHUNK_SHIFT]; /* made when first needed */
-    uint32_t next; /* where the search for a free one begins */
+    struct hv_rsc *chunk[HV_UIDX_MAX >> HV_UIDX_CHUNK_SHIFT]; /* allocated when first needed */
+    uint32_t next; /* where the search for a free index begins */
 };
 
 struct hv_device {
     struct ibv_device ibv;
     const struct hv_dv_ops *dv;
     const struct hv_cm_ops *cm;
-    unsigned index; /* of the process's devices, from 0 */
+    unsigned index; /* among the process's devices, from 0 */
     const struct hv_port_config *config;
-    struct hv_hca *hca; /* while any context is open */
-    unsigned users;     /* contexts */
-    bool removed;       /* for this process: it finds it no more */
-    bool watched;       /* somebody waits for the moment to remove it */
+    struct hv_hca *hca; /* exists while any context is open */
+    unsigned users;     /* number of open contexts */
+    bool removed;       /* this process does not list it any more */
+    bool watched;       /* a thread waits for the time to remove it */
 };
 
-/* A descriptor beside its file's own, from which a program reads events (kernel/channels.c). */
+/* A descriptor from which a program reads events, other than its context's own
+ * (kernel/channels.c). */
 struct hv_event_file {
     struct hv_event_queue queue;
-    struct hv_hca *hca; /* NULL: the file that it was of is closed */
+    struct hv_hca *hca; /* NULL: the file that it belonged to is closed */
     const struct hv_file *file;
 };
 
@@ -89,22 +92,23 @@ struct hv_uar {
 
 struct hv_context {
     struct hv_hca *hca;
-    struct hv_file *file; /* its objects' handles, shared with who imported it */
+    struct hv_file *file; /* handles of its objects, shared with contexts that imported it */
     const struct hv_dv_ops *dv;
     uint16_t uid;   /* DevX user (CREATE_UCTX) of this context's commands */
     uint32_t tdn;   /* transport domain */
-    uint32_t xrcdn; /* of XRC send QPs, which have none of the program's (kernel/qp.c) */
+    uint32_t xrcdn; /* for XRC send QPs, whose program gives them no domain (kernel/qp.c) */
     bool has_xrcdn;
-    bool allocated;    /* transport domain and page are there */
-    struct hv_uar uar; /* doorbells of everything that has no thread domain of its own */
+    bool allocated;    /* transport domain and page are allocated */
+    struct hv_uar uar; /* doorbell page of all queues without a thread domain of their own */
     struct hv_async *async;
-    GHashTable *record_pages; /* of doorbell records that are pinned, or NULL (kernel/memlock.c) */
+    GHashTable *record_pages; /* pinned pages of doorbell records, or NULL (kernel/memlock.c) */
     struct hv_uidx_table uidx;
     pthread_mutex_t reserved_lock;          /* around reserved_qpns */
-    struct hv_reserved_qpns *reserved_qpns; /* blocks of numbers that it has taken */
-    void (*free)(struct hv_context *ctx);   /* its memory, when nothing of it is left; or NULL */
+    struct hv_reserved_qpns *reserved_qpns; /* blocks of QP numbers that it has reserved */
+    /* frees its memory when it has no objects left; or NULL */
+    void (*free)(struct hv_context *ctx);
     struct hv_context *next_kept;
-    struct verbs_context ibv; /* last: the size of its prefix is the library's own business */
+    struct verbs_context ibv; /* last: the size of its prefix is internal to the library */
 };
 
 static inline struct hv_device *hv_device(struct ibv_device *device)
@@ -123,7 +127,7 @@ static inline struct hv_hca *hv_hca_of(struct ibv_context *context)
     return hv_context(context)->hca;
 }
 
-/* A ring is whole pages. */
+/* Rings have a whole number of pages. */
 static inline size_t hv_whole_pages(size_t size)
 {
     return (size + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1);
@@ -133,10 +137,10 @@ static inline size_t hv_whole_pages(size_t size)
  */
 
 /*
- * refs and users count what refers to an object: destroying it while there is any is EBUSY.
- * Whoever refers increments with g_atomic_int_inc() and decrements when it is gone. What is in a
- * PD refers to hv_real_pd(), as the kernel has it; queues that were given a parent domain refer to
- * that as well (hv_pd_use()).
+ * refs and users count the references to an object: while there is any, destroying the object fails
+ * with EBUSY. A new reference increments with g_atomic_int_inc(); the end of the reference
+ * decrements. Objects in a PD refer to hv_real_pd(), as in the kernel. Queues that were given a
+ * parent domain refer to the parent domain as well (hv_pd_use()).
  */
 struct hv_td {
     struct ibv_td ibv;
@@ -144,7 +148,7 @@ struct hv_td {
     gint refs;
 };
 
-/* A PD, or one that refers to another: a parent domain, or what ibv_import_pd() returns. */
+/* A PD, or an object that refers to a PD: a parent domain, or the result of ibv_import_pd(). */
 struct hv_pd {
     struct ibv_pd ibv;
     uint32_t pdn;
@@ -153,28 +157,29 @@ struct hv_pd {
         HV_PD_PARENT_DOMAIN,
         HV_PD_IMPORTED
     } kind;
-    struct hv_pd *parent; /* the one that it refers to, or NULL */
-    gint holders;     /* the program, until it deallocates it, and imported ones: of its memory */
-    struct hv_td *td; /* of a parent domain: or NULL */
+    struct hv_pd *parent; /* the PD that it refers to, or NULL */
+    /* users of this structure: the program until it deallocates it, and imported PDs */
+    gint holders;
+    struct hv_td *td; /* of a parent domain; may be NULL */
     void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
                    uint64_t resource_type);
     void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
     void *pd_context;
-    gint refs;    /* objects in it: dealloc of a PD in use is EBUSY */
-    gint domains; /* parent domains of it, of which the kernel knows nothing: likewise */
+    gint refs;    /* objects in the PD; while there are any, dealloc fails with EBUSY */
+    gint domains; /* parent domains of it, unknown to the kernel; also EBUSY */
 };
 
 struct hv_mr {
     struct ibv_mr ibv;
-    struct hv_pd *pd; /* whose refs count it */
+    struct hv_pd *pd; /* the PD whose refs count it */
     uint64_t iova;
-    uint64_t pinned; /* pages (kernel/memlock.h); of the one that was registered */
+    uint64_t pinned; /* pages (kernel/memlock.h), if it was registered */
     unsigned access;
     enum {
         HV_MR_USER,
         HV_MR_NULL,
         HV_MR_IMPORTED,
-        HV_MR_DV /* mlx5dv_mkey and the like */
+        HV_MR_DV /* mlx5dv_mkey and similar */
     } kind;
 };
 
@@ -182,16 +187,16 @@ struct hv_xrcd {
     struct ibv_xrcd ibv;
     uint32_t handle;
     uint32_t xrcdn;
-    struct hv_xrcd_inode *inode; /* shared by those who opened the same file, or NULL */
+    struct hv_xrcd_inode *inode; /* shared by all that opened the same file, or NULL */
     gint refs;
 };
 
 struct hv_ah {
     struct ibv_ah ibv;
-    struct hv_pd *pd;                /* whose refs count it */
-    struct prm_wqe_av av[1];         /* address vector as UD and DC WQEs carry it */
+    struct hv_pd *pd;                /* the PD whose refs count it */
+    struct prm_wqe_av av[1];         /* address vector, in the layout of UD and DC WQEs */
     pthread_mutex_t lock;            /* around mapping */
-    struct mlx5dv_devx_obj *mapping; /* mlx5dv_map_ah_to_qp()'s, or NULL */
+    struct mlx5dv_devx_obj *mapping; /* made by mlx5dv_map_ah_to_qp(), or NULL */
 };
 
 struct hv_cq {
@@ -203,23 +208,24 @@ struct hv_cq {
     uint8_t *ring;
     size_t ring_size;
     uint32_t cqn, log_size;
-    uint32_t comp_vector; /* whose EQ its events go to */
+    uint32_t comp_vector; /* the vector whose EQ gets its events */
     unsigned cqe_size;    /* 64 or 128 */
     uint64_t pinned;      /* pages (kernel/memlock.h) */
     uint32_t *dbrec;      /* [0] consumer index, [1] arm word, big-endian */
     struct hv_uar *uar;
-    gint users; /* QPs (once for each of send and receive), WQs, XRC SRQs */
+    gint users; /* QPs (counted once each for send and receive), WQs, XRC SRQs */
 };
 
 /* A work queue's ring: WQE index -> wr_id. */
 struct hv_wq {
     uint64_t *wrid;
-    uint8_t *wr_data;  /* of an SQ, by WQEBB index: the enum ibv_wc_opcode of WQEs that a CQE does
-                          not tell apart (UMR, NOP: LOCAL_INV, BIND_MW, DRIVER1; raw WQEs DRIVER2) */
+    /* of an SQ, by WQEBB index: the enum ibv_wc_opcode of WQEs that a CQE does not distinguish
+     * (UMR, NOP: LOCAL_INV, BIND_MW, DRIVER1; raw WQEs DRIVER2) */
+    uint8_t *wr_data;
     uint32_t wqe_cnt;  /* power of two: WQEBBs of an SQ, WQEs of an RQ */
     uint32_t max_post; /* WQEs that may be outstanding */
     uint32_t head;     /* under the lock */
-    uint32_t tail; /* under its CQ's; who posts reads it, and the tables of what was completed */
+    uint32_t tail;     /* under its CQ's lock; posting reads it before reusing table entries */
     uint32_t max_gs;
     uint32_t wqe_shift;
     uint8_t *buf;
@@ -228,10 +234,10 @@ struct hv_wq {
 
 struct hv_tm; /* user/tm.h */
 
-/* Where the memory of a ring or doorbell record is from (user/buf.c). */
+/* Where the memory of a ring or doorbell record comes from (user/buf.c). */
 enum hv_from {
     HV_FROM_HELD,    /* the library's own */
-    HV_FROM_HUGE,    /* likewise, on huge pages */
+    HV_FROM_HUGE,    /* the library's own, on huge pages */
     HV_FROM_PROGRAM, /* the parent domain's allocators */
 };
 
@@ -242,22 +248,23 @@ struct hv_srq {
     size_t ring_size;
     uint64_t pinned; /* pages (kernel/memlock.h) */
     uint32_t srqn;
-    struct hv_pd *pd; /* whose refs count it, whose allocators its memory is from */
+    struct hv_pd *pd; /* the PD whose refs count it and whose allocators supply its memory */
     enum hv_from ring_from, dbrec_from;
     uint64_t *wrid;
     uint32_t wqe_cnt, max_gs, wqe_shift;
-    uint32_t ring_cnt;   /* WQEs of the ring, which kernel and device know: others are not used */
-    uint32_t head, tail; /* WQEs that may be posted: a list from head to tail, which stays */
+    uint32_t ring_cnt; /* WQEs in the ring, for kernel and device; wqe_cnt of them are used */
+    /* the WQEs that may be posted: a list from head to tail; the tail itself is not posted */
+    uint32_t head, tail;
     uint16_t counter;
     uint32_t *dbrec;
     bool single_threaded;
     pthread_spinlock_t lock;
     enum ibv_srq_type type;
-    int uidx; /* of one that names its CQ, else -1 */
+    int uidx; /* of an SRQ that names its CQ, else -1 */
     struct hv_xrcd *xrcd;
     struct hv_cq *cq;  /* of an XRC SRQ, or one with tag matching */
-    uint32_t max_tags; /* of one with tag matching: entries of its list */
-    struct hv_tm *tm;  /* the user half's of that, or NULL */
+    uint32_t max_tags; /* with tag matching: entries of its list */
+    struct hv_tm *tm;  /* with tag matching: state of the user half, or NULL */
     gint users;        /* QPs */
     uint32_t events_reported;
 };
@@ -281,7 +288,7 @@ struct hv_rwq {
 
 struct hv_mcast;
 
-/* A QP of type IBV_QPT_DRIVER. */
+/* The kind of a QP of type IBV_QPT_DRIVER. */
 enum hv_dc {
     HV_DC_NONE, /* another type */
     HV_DC_DCI,
@@ -303,7 +310,7 @@ struct hv_qp {
         struct ibv_qp_ex ex;
     };
     struct hv_hca *hca;
-    /* What it has, and where it is; the public fields say what the program gave, and was told. */
+    /* What the QP uses now. The public fields say what the program gave and was told. */
     struct hv_cq *send_cq, *recv_cq;
     struct hv_srq *srq;
     enum ibv_qp_state state;
@@ -312,32 +319,34 @@ struct hv_qp {
     uint32_t *dbrec; /* [0] receive, [1] send counter, big-endian */
     struct hv_uar *uar;
     struct hv_wq sq, rq;
-    int uidx;           /* user_index of its contexts: hv_uidx_alloc(), HV_RSC_QP */
-    bool rx_csum_valid; /* l3_ok and l4_ok of its CQEs count: a raw packet QP */
+    int uidx;           /* user index (user_index of its contexts): hv_uidx_alloc(), HV_RSC_QP */
+    bool rx_csum_valid; /* l3_ok and l4_ok of its CQEs are valid: a raw packet QP */
     bool block_self_mcast, strip_vlan, end_padding;
     bool sq_sig_all;
-    /* CQEs may take small data, those of READs too if not all WQEs are signalled
-     * (MLX5_QP_FLAG_SCATTER_CQE, _ALLOW_SCATTER_CQE). */
+    /* scatter_to_cqe: CQEs may hold small data; allow_scatter_to_cqe: also that of READs if not all
+     * WQEs are signalled (MLX5_QP_FLAG_SCATTER_CQE, _ALLOW_SCATTER_CQE). */
     bool scatter_to_cqe, allow_scatter_to_cqe;
-    uint16_t uid;             /* in whose name its commands are: the kernel's of XRC targets */
-    struct hv_xrcd *xrcd;     /* of an XRC target */
-    struct hv_ind_table *ind; /* of an RSS QP, which has no queues of its own */
+    uint16_t uid;             /* user of its commands; the kernel's for XRC targets */
+    struct hv_xrcd *xrcd;     /* XRC targets only */
+    struct hv_ind_table *ind; /* RSS QPs only, which have no queues of their own */
     enum hv_dc dc;
-    bool dci_streams; /* it has streams, of these numbers */
+    bool dci_streams; /* it has streams; the next two numbers describe them */
     uint8_t dci_log_streams, dci_log_errored;
     uint64_t dct_access_key;
-    struct prm_create_dct_in *dct; /* a DCT, as it is put together (kernel/dct.c) */
-    bool dct_exists;               /* the device knows it: it has its number */
-    bool ooo;                      /* data may be placed out of order */
-    /* the kernel half's: */
+    /* DCTs only: the command while it is put together (kernel/dct.c) */
+    struct prm_create_dct_in *dct;
+    bool dct_exists; /* the DCT was created in the device and has its number */
+    bool ooo;        /* data may be placed out of order */
+    /* Used by the kernel half only: */
     uint64_t pinned;            /* pages (memlock.h) */
-    unsigned access;            /* IBV_ACCESS_ that ibv_modify_qp() gave last */
-    uint8_t max_dest_rd_atomic; /* likewise */
-    gint refs;                  /* multicast groups and flows: destroying it then is EBUSY */
-    struct hv_mcast *groups;    /* that it is in (mcast.c) */
-    struct hv_qp *next_handle; /* the circle of its handles (xrc_tgt.c); NULL: it is the only one */
+    unsigned access;            /* IBV_ACCESS_ of the last ibv_modify_qp() */
+    uint8_t max_dest_rd_atomic; /* of the last ibv_modify_qp() */
+    /* multicast groups and flows; destroying the QP then fails with EBUSY */
+    gint refs;
+    struct hv_mcast *groups;   /* multicast groups that it is in (mcast.c) */
+    struct hv_qp *next_handle; /* circular list of its handles (xrc_tgt.c); NULL: only this one */
     uint32_t rqn, sqn, tirn, tisn; /* raw packet QPs */
-    uint8_t rq_state, sq_state;    /* of those, as they were set or queried last */
+    uint8_t rq_state, sq_state;    /* states of these queues when last set or queried */
 };
 
 /* ::ffff:a.b.c.d */
@@ -348,7 +357,7 @@ static inline bool hv_gid_is_ipv4(const union ibv_gid *gid)
     return memcmp(gid->raw, mapped, sizeof(mapped)) == 0;
 }
 
-/* ff00::/8, or 224.0.0.0/4 (rdma_is_multicast_addr()). */
+/* Multicast: ff00::/8, or 224.0.0.0/4 (rdma_is_multicast_addr()). */
 static inline bool hv_gid_is_multicast(const union ibv_gid *gid)
 {
     return gid->raw[0] == 0xff || (hv_gid_is_ipv4(gid) && gid->raw[12] >> 4 == 0xe);
@@ -359,15 +368,14 @@ static inline struct hv_pd *hv_pd(struct ibv_pd *pd)
     return (struct hv_pd *)pd;
 }
 
-/* The PD that a QP uses. An XRC target uses none (NULL), though its handle names what it was given:
- * librdmacm takes it from there.
- */
+/* The PD that a QP uses. An XRC target uses none (NULL), although its structure names the PD that
+ * the program gave: librdmacm reads it from there. */
 static inline struct ibv_pd *hv_qp_pd(const struct hv_qp *qp)
 {
     return qp->ibv.qp_type == IBV_QPT_XRC_RECV ? NULL : qp->ibv.pd;
 }
 
-/* The PD that objects are in: the one at the end of the references. */
+/* The PD that objects are in: the last one in the chain of references. */
 static inline struct hv_pd *hv_real_pd(struct ibv_pd *pd)
 {
     struct hv_pd *real = hv_pd(pd);

@@ -15,23 +15,24 @@
  *
  * Waiting, and what wakes the waiter:
  * - A receiver without frames makes `sleep` odd, fences, and looks again; a sender publishes,
- * fences, and reads `sleep`. One of the two sees the other. The sender writes to the FIFO first and
- * then makes `sleep` even with a compare-and-swap; the receiver that takes the byte out gives
- * `sleep` another value. So a sender that dies between the two steps, or resumes late, does not
- * cancel another wake-up. The sender's fence waits for each cache line that it wrote, so frames
- * with WIRE_MORE share one fence.
+ *   fences, and reads `sleep`. One of the two sees the other. The sender writes to the FIFO first
+ *   and then makes `sleep` even with a compare-and-swap; the receiver that takes the byte out gives
+ *   `sleep` another value. So a sender that dies between the two steps, or resumes late, does not
+ *   cancel another wake-up. The sender's fence waits for each cache line that it wrote, so frames
+ *   with WIRE_MORE share one fence.
  * - A receiver that has found a ring empty for long takes its sender out of `senders`, fences, and
  *   looks once more; a sender publishes, fences (the same fence), and puts itself back if it is not
  *   in the set.
  * - A sender without credit adds itself to the receiver's `waiters`, fences, and tries again. The
  *   receiver frees slots, fences, looks at `waiters`, adds itself to the `credits` of each waiter
- * and wakes the waiter if it sleeps. (The receiver fences at the next poll or flush, because a
- * fence waits for these stores; if it has sent frames itself, their fence serves.) If the receiver
- * is dead, or dies during this, the sender's own timer (SHM_RECHECK_MS, in wire_fd() and checked by
- *   wire_poll()) makes it check: a dead receiver is detached, and its addresses are then unknown.
+ *   and wakes the waiter if it sleeps. (The receiver fences at the next poll or flush, because a
+ *   fence waits for these stores; if it has sent frames itself, their fence serves.) If the
+ *   receiver is dead, or dies during this, the sender's own timer (SHM_RECHECK_MS, in wire_fd() and
+ *   checked by wire_poll()) makes it check: a dead receiver is detached, and its addresses are then
+ *   unknown.
  * - A transport whose answer does not come calls shm_tx_is_paused(). A receiver that lives but has
  *   not settled what was sent to it is stopped or has no processor: the sender waits for it without
- * a limit. The kernel tells whether it lives, so nobody waits for a killed receiver.
+ *   a limit. The kernel tells whether it lives, so nobody waits for a killed receiver.
  * - A port that watches for the ends of others (ends.c) is woken by a watch of the segment's file.
  * - Slots that dead senders had reserved: if a sender waits for a receiver's credit, the receiver
  *   frees these slots, unless published frames of that dead sender still wait.
