@@ -6,8 +6,8 @@
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/kernel.h"
 
-/* Ends what is left in a file whose last context has left: its objects, its channels. The device's
- * user stays, with transport domains and doorbell pages. */
+/* Ends the objects and channels that are left in a file whose last context has left. The device's
+ * user stays, with its transport domains and doorbell pages. */
 void hv_cleanup_file(struct hv_hca *hca, struct hv_file *file);
 
 #endif

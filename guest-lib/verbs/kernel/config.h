@@ -5,9 +5,9 @@
  * The variable HCASIM_NAME has priority over the key NAME of the file that HCASIM_CONFIG names.
  * settings.c lists the settings, their ranges and their defaults.
  *
- * The MAC address that belongs to an IPv4 address is 02:68 and its four bytes. If somebody on the
- * wire has that, it is where the address is, at once; else the wire's hosts are asked
- * (guest-lib/host/neighbours.h).
+ * By convention, the MAC address of an IPv4 address is 02:68 and its four bytes. If a host with
+ * that MAC address is on the wire, the IPv4 address is there, at once; otherwise the wire's hosts
+ * are asked (guest-lib/host/neighbours.h).
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_CONFIG_H
 #define HCASIM_GUEST_LIB_VERBS_KERNEL_CONFIG_H
@@ -21,7 +21,7 @@
 struct inproc_world;
 struct wire_port;
 
-#define HV_GIDS           2  /* the link-local one, then IPv4 */
+#define HV_GIDS           2  /* first the link-local GID, then that of the IPv4 address */
 #define HV_FRAME_OVERHEAD 22 /* Ethernet header with a VLAN tag, FCS */
 
 struct hv_port_config {
@@ -31,44 +31,46 @@ struct hv_port_config {
     unsigned mtu;
     uint64_t memory; /* bytes */
     unsigned responders;
-    bool memlock; /* RLIMIT_MEMLOCK counts */
+    bool memlock; /* RLIMIT_MEMLOCK applies */
     int log_level;
-    bool removes; /* so long after it was opened */
+    bool removes; /* the device is removed remove_after_ns after it was opened */
     uint64_t remove_after_ns;
-    char *remove_when; /* a file, when it is there; or NULL */
+    char *remove_when; /* the device is removed when this file exists; or NULL */
     union ibv_gid gid[HV_GIDS];
-    /* of a simulation (hv_config_simulate()), else NULL */
+    /* For a simulation (hv_config_simulate()), else NULL. */
     struct inproc_world *world;
-    struct wire_port *port; /* instead of wire; the HCA closes it */
+    struct wire_port *port; /* used instead of wire; closed by the HCA */
 };
 
-/* Reads the configuration, once per process (fork() makes another one), and takes a host number for
- * each device. Returns how many there are and stores their array; 0 with *err. Freed never: devices
- * live as long. */
+/* Reads the configuration, once per process (a child of fork() reads its own), and takes a host
+ * number for each device. Stores the array of devices and returns their number; 0 with *err. The
+ * array is never freed, because devices are never freed either. */
 unsigned hv_config_load(struct hv_port_config **ports, GError **err);
-/* Before the first device is opened: a program that has closed all descriptors that it does not
- * know has lost the hosts' numbers. The next load takes some, the same most likely. */
+/* To be called before the first device is opened. A program that has closed all descriptors that it
+ * does not know has lost its host numbers; then the next load takes numbers again, most likely the
+ * same. */
 void hv_config_renew(void);
 
-/* What hv_config_load() would store, were it called now for the first time, in HV_MAX_DEVICES
- * ports: takes no number, and makes nobody a host. How many there are, until hv_config_look_end();
- * 0 with *err. */
+/* Stores in HV_MAX_DEVICES ports what hv_config_load() would return if it were called now for the
+ * first time. Takes no number, and does not make the process a host. Returns the number of ports,
+ * which are valid until hv_config_look_end(); 0 with *err. */
 unsigned hv_config_look(struct hv_port_config *ports, GError **err);
 void hv_config_look_end(struct hv_port_config *ports, unsigned count);
 
-/* A port in a world (guest-lib/host/inproc.h), whose environment does not count: the addresses of
- * this host number, but for the MAC address if another is given, the usual MTU and memory, no log.
- */
+/* Configures a port in a world (guest-lib/host/inproc.h), without the environment: the addresses
+ * of this host number (with the MAC address mac, if it is not NULL), the usual MTU and memory, no
+ * log. */
 void hv_config_simulate(struct hv_port_config *config, unsigned host, const uint8_t *mac,
                         struct inproc_world *world, struct wire_port *port);
 
-/* The device's GUID, which is known before it is open; the same as its own (fw/cmd_vport.c). */
+/* The device's GUID, which is known before the device is open. It equals the GUID that the device
+ * reports (fw/cmd_vport.c). */
 __be64 hv_config_guid(const struct hv_port_config *config);
 
-/* The number of the host that has this address for want of another one. 0: none would. */
+/* The number of the host whose default address this is. 0: no host's. */
 unsigned hv_config_host_of_ipv4(uint32_t ipv4);
 
-/* The MAC address that belongs to an address. */
+/* The MAC address of an IPv4 address, by the convention above. */
 void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6]);
 
 #endif

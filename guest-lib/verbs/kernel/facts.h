@@ -6,11 +6,12 @@
 #include "guest-lib/verbs/facts.h"
 #include "guest-lib/verbs/kernel/config.h"
 
-/* The process host has become a host on the wire, and these are its ports. */
+/* The process `host` has become a host on the wire, with these ports. */
 void hv_facts_publish(const struct hv_port_config *ports, unsigned count, pid_t host);
-/* The device's number as a network interface. 0: there is none, for nobody shows it. */
+/* The device's interface index. 0: it has none, because libhcasim.so, which would show it, is not
+ * loaded. */
 unsigned hv_facts_ifindex(unsigned device);
-/* This one of its devices was removed. */
+/* This device of the process was removed. */
 void hv_facts_remove(unsigned device);
 
 #endif

@@ -5,36 +5,38 @@
 
 #include "guest-lib/verbs/kernel/uverbs.h"
 
-/* What every command that makes or changes a QP says of it: service, PD, CQs. */
+/* Fills in what every command that creates or modifies a QP says of it: service, PD, CQs. */
 void hv_qp_fill_identity(const struct hv_qp *qp, struct prm_qpc *qpc);
-/* PRM_CMD_OP_2RST_QP or 2ERR_QP: 0 or errno. */
+/* Sends PRM_CMD_OP_2RST_QP or 2ERR_QP. Returns 0 or errno. */
 int hv_qp_stop(struct hv_qp *qp, uint16_t op);
 
-/* It leaves its multicast groups (mcast.c): its file closes, or the device is removed. */
+/* Removes the QP from its multicast groups (mcast.c), because its file closes or the device is
+ * removed. */
 void hv_mcast_leave_all(struct hv_qp *qp);
 
-/* Takes a handle from those of its QP (xrc_tgt.c). False: it is the last one, and the QP goes with
- * it. */
+/* Removes a handle from the handles of its QP (xrc_tgt.c). False: it is the last one, and the QP is
+ * destroyed with it. */
 bool hv_xrc_tgt_leave(struct hv_qp *qp);
 
-/* DC targets (dct.c): 0 or errno. The device has one from RTR on, which is when it gets its number;
- * it has no other states. */
+/* DC targets (dct.c). Each returns 0 or errno. The device's DCT is created at RTR, when it also
+ * gets its number; it has no other states. */
 int hv_dct_create(struct hv_qp *qp);
 int hv_dct_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 int hv_dct_query(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int hv_dct_destroy(struct hv_qp *qp);
 
-/* The atomic operations that a QP or DCT is to answer (get_atomic_mode() of mlx5_ib): enum
- * atomic_mode, 0 if the device has none for it. */
+/* The atomic operations that a QP or DCT supports as responder (get_atomic_mode() of mlx5_ib): enum
+ * atomic_mode. 0: the device supports none for it. */
 unsigned hv_qp_atomic_mode(const struct hv_qp *qp);
 
-/* Raw packet QPs (qp_raw.c): an SQ with its TIS, an RQ with its TIR. 0 or errno. */
+/* Raw packet QPs (qp_raw.c): an SQ with its TIS, an RQ with its TIR. Each returns 0 or errno. */
 int hv_raw_create(struct hv_qp *qp);
 int hv_raw_destroy(struct hv_qp *qp);
 int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to);
-/* What its queues' states make of it, which may be an error that the device has found. */
+/* Derives the QP's state from the states of its queues. It may be an error that the device has
+ * found. */
 int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state);
-/* A QP that is a TIR over an indirection table. */
+/* Creates a QP that is a TIR over an indirection table. */
 int hv_rss_create(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program asks a kernel for (ib_uverbs, mlx5_ib): one function a command.
+ * The requests that a program makes to a kernel (ib_uverbs, mlx5_ib): one function per command.
  *
- * Each returns 0 or an errno, which user/ hands on through hv_kernel(). It checks the handles of
- * what the program names, then the attributes, then sends the device its commands; an object that
- * it makes has its number and handle afterwards, and is known to the EQ.
+ * Each returns 0 or an errno, which user/ returns through hv_kernel(). A function first checks the
+ * handles of the objects that the program names, then the attributes, then sends commands to the
+ * device. An object that it creates then has its number and handle, and is registered for events.
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_UVERBS_H
 #define HCASIM_GUEST_LIB_VERBS_KERNEL_UVERBS_H
@@ -14,18 +14,18 @@
 /* -- contexts (context.c) -----------------------------------------------------------------------
  */
 
-/* The context's user, if it has none yet, transport domain and doorbell page. The HCA tells its
- * asynchronous events to the context from now on. Whether or not it succeeds, uverbs_put_context()
- * takes all of it back. */
+/* Allocates the context's user (if it has none yet), its transport domain and its doorbell page.
+ * From now on the context gets the HCA's asynchronous events. Whether or not this succeeds,
+ * uverbs_put_context() gives all of it back. */
 int uverbs_get_context(struct hv_context *ctx);
-/* Nothing is told any more. */
+/* The context gets no events any more. */
 void uverbs_forget_context(struct hv_context *ctx);
-/* The context leaves its file, which frees it; with the last one of a file ends what is left in it.
- */
+/* The context leaves its file, which frees it. If it is the file's last context, the objects that
+ * are left in the file are ended. */
 void uverbs_put_context(struct hv_context *ctx);
 struct stat;
-/* The file behind a descriptor of one of the HCA's contexts, shared, and its user. 0 or errno:
- * EINVAL, it is none; ENODEV, the device is removed. */
+/* Shares the file behind a descriptor of one of the HCA's contexts, and returns its user. 0 or
+ * errno: EINVAL: there is no such context; ENODEV: the device is removed. */
 int uverbs_share_file(struct hv_hca *hca, const struct stat *wanted, struct hv_file **file,
                       uint16_t *uid);
 
@@ -33,9 +33,9 @@ int uverbs_share_file(struct hv_hca *hca, const struct stat *wanted, struct hv_f
  */
 
 int uverbs_alloc_pd(struct hv_pd *pd);
-/* pd may be any object that refers to the PD. */
+/* pd may be any object that refers to a PD. */
 int uverbs_dealloc_pd(struct ibv_pd *pd);
-/* A queue in this PD comes (1) or goes (-1). */
+/* Adds (1) or removes (-1) a reference of a queue to its PD. */
 void uverbs_use_pd(struct ibv_pd *pd, int change);
 
 int uverbs_close_xrcd(struct hv_xrcd *xrcd);
@@ -51,9 +51,9 @@ int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, 
 int uverbs_dereg_mr(struct hv_mr *mr);
 
 struct hv_mw {
-    struct ibv_mw ibv; /* whose rkey is the program's to change */
+    struct ibv_mw ibv; /* the program may change its rkey */
     struct hv_pd *pd;
-    uint32_t key; /* as it was made */
+    uint32_t key; /* the key as it was created */
 };
 int uverbs_alloc_mw(struct hv_mw *mw, enum ibv_mw_type type);
 int uverbs_dealloc_mw(struct hv_mw *mw);
@@ -61,7 +61,7 @@ int uverbs_dealloc_mw(struct hv_mw *mw);
 /* -- addresses (ah.c) ---------------------------------------------------------------------------
  */
 
-/* mac: of the destination. */
+/* mac: the MAC address of the destination, which is returned. */
 int uverbs_create_ah(struct hv_ah *ah, const struct ibv_ah_attr *attr, uint8_t mac[6]);
 int uverbs_destroy_ah(struct hv_ah *ah);
 
@@ -71,7 +71,8 @@ int uverbs_destroy_ah(struct hv_ah *ah);
 int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun);
 int uverbs_destroy_cq(struct hv_cq *cq);
 int uverbs_modify_cq(struct hv_cq *cq, const struct ibv_modify_cq_attr *attr);
-/* Whether the CQ may have so many entries; then, that it has them in that ring. */
+/* uverbs_check_resize_cq(): whether the CQ may have so many entries. uverbs_resize_cq(): gives it
+ * that ring. */
 int uverbs_check_resize_cq(struct hv_cq *cq, int cqe);
 int uverbs_resize_cq(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigned log_size);
 
@@ -80,7 +81,7 @@ int uverbs_resize_cq(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigne
 
 int uverbs_create_srq(struct hv_srq *srq);
 int uverbs_destroy_srq(struct hv_srq *srq);
-/* What the SRQ refers to is referred to (1), or not any more (-1). */
+/* Adds (1) or removes (-1) the SRQ's references to its objects. */
 void uverbs_use_srq(struct hv_srq *srq, int change);
 int uverbs_modify_srq(struct hv_srq *srq, const struct ibv_srq_attr *attr, int attr_mask);
 int uverbs_query_srq(struct hv_srq *srq, uint32_t *limit);
@@ -90,7 +91,7 @@ int uverbs_query_srq(struct hv_srq *srq, uint32_t *limit);
 
 int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags);
 int uverbs_destroy_wq(struct hv_rwq *wq);
-/* As uverbs_use_srq(). */
+/* As uverbs_use_srq(), for a WQ. */
 void uverbs_use_wq(struct hv_rwq *wq, int change);
 int uverbs_modify_wq(struct hv_rwq *wq, const struct ibv_wq_attr *attr);
 int uverbs_create_ind_table(struct hv_ind_table *table);
@@ -100,22 +101,22 @@ int uverbs_destroy_ind_table(struct hv_ind_table *table);
  */
 
 int uverbs_create_qp(struct hv_qp *qp);
-/* A QP that is a TIR over an indirection table. */
+/* Creates a QP that is a TIR over an indirection table. */
 int uverbs_create_rss_qp(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf);
-/* The QP of an XRC target goes with its last handle. */
+/* The QP of an XRC target is destroyed with its last handle. */
 int uverbs_destroy_qp(struct hv_qp *qp);
-/* What the QP refers to is referred to (1), or not any more (-1). */
+/* Adds (1) or removes (-1) the QP's references to its objects. */
 void uverbs_use_qp(struct hv_qp *qp, int change);
 int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask);
-/* Attributes but for those of the rings; mask: what is asked for. */
+/* Queries all attributes except those of the rings. mask: the attributes that are asked for. */
 int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask);
-/* A handle on the XRC target with that number, which is in the handle already. */
+/* Opens a new handle on an existing XRC target. qp->ibv.qp_num is its number. */
 int uverbs_open_qp(struct hv_qp *qp);
-/* The QP was modified by this handle; the others learn of it. */
+/* The QP was modified through this handle: updates its other handles. */
 void uverbs_qp_changed(struct hv_qp *qp);
 
-/* -- operations that are no more than such a call: they fill themselves in ----------------------
- */
+/* -- operations that consist of such a call only: these functions enter them in the table
+ * ---------- */
 
 void hv_xrcd_ops(struct verbs_context *ops);
 void hv_flow_ops(struct verbs_context *ops);

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues, and their rings for the files that create, poll and clean them. */
+/* Completion queues and their rings, for the files that create, poll and clean them. */
 #ifndef HCASIM_GUEST_LIB_VERBS_USER_CQ_H
 #define HCASIM_GUEST_LIB_VERBS_USER_CQ_H
 
 #include <infiniband/mlx5dv.h>
 #include "guest-lib/verbs/user/user.h"
 
-/* ibv_create_cq_ex() and mlx5dv_create_cq(): dv may be NULL. extended: the readers of struct
- * ibv_cq_ex are filled in. NULL with errno. */
+/* Implements ibv_create_cq_ex() and mlx5dv_create_cq(); dv may be NULL. extended: fills in the
+ * reader functions of struct ibv_cq_ex. NULL with errno. */
 struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
                              bool extended, const struct mlx5dv_cq_init_attr *dv);
-/* Extended polling's functions for these wc_flags (cq_ex.c). */
+/* Sets the functions of extended polling for these wc_flags (cq_ex.c). */
 void hv_cq_ex_init(struct user_cq *cq, uint64_t wc_flags);
-/* Removes the completions of a queue that goes away or to RESET (mlx5_cq_clean()), by its user
- * index. srq: gives their WQEs back. The caller holds the CQ's lock: hv_uidx_free() comes before
- * it is dropped. */
+/* Removes the completions of a queue that is destroyed or goes to RESET (mlx5_cq_clean()), found by
+ * its user index. srq: gives their WQEs back to it. The caller holds the CQ's lock, and calls
+ * hv_uidx_free() before it releases the lock. */
 void hv_cq_clean(struct user_cq *cq, uint32_t uidx, struct hv_srq *srq);
-/* Both CQs of a QP, in an order that cannot deadlock; either may be NULL, or both the same. */
+/* Locks both CQs of a QP in an order that cannot deadlock. Either may be NULL, or both may be the
+ * same. */
 void hv_cq_lock_pair(struct user_cq *a, struct user_cq *b);
 void hv_cq_unlock_pair(struct user_cq *a, struct user_cq *b);
 
-/* libmlx5's CQ_POLL_ERR: ibv_poll_cq() and ibv_start_poll() return it for a CQE that names nothing
- * that exists. */
+/* libmlx5's CQ_POLL_ERR: ibv_poll_cq() and ibv_start_poll() return it for a CQE that names an
+ * object which does not exist. */
 #define CQ_POLL_ERR (-2)
 
 static inline void cq_lock(struct user_cq *cq)
@@ -38,7 +39,7 @@ static inline void cq_unlock(struct user_cq *cq)
     }
 }
 
-/* The cqe64 of entry n of a ring: the second half of a CQE of 128 bytes. */
+/* The cqe64 of entry n of a ring. In a CQE of 128 bytes it is the second half. */
 static inline struct prm_cqe64 *cqe64_at(uint8_t *ring, uint32_t mask, unsigned cqe_size,
                                          uint32_t n)
 {
@@ -50,8 +51,8 @@ static inline struct prm_cqe64 *cq_cqe64(const struct user_cq *cq, uint32_t n)
     return cqe64_at(cq->ring, (1u << cq->log_size) - 1, cq->cqe_size, n);
 }
 
-/* Entry n if it is software's, else NULL. The owner bit changes with every round; what comes after
- * it in program order is read after it. */
+/* Entry n if software owns it, else NULL. The owner bit changes with every round. Reads that come
+ * later in program order are made after the read of the owner bit. */
 static inline struct prm_cqe64 *cq_sw_cqe64(const struct user_cq *cq, uint32_t n)
 {
     struct prm_cqe64 *cqe = cq_cqe64(cq, n);
@@ -61,7 +62,7 @@ static inline struct prm_cqe64 *cq_sw_cqe64(const struct user_cq *cq, uint32_t n
                                                                                             : NULL;
 }
 
-/* The byte with opcode and owner bit, the last. */
+/* The last byte of a CQE, with opcode and owner bit. */
 static inline uint8_t cqe_op_own(const struct prm_cqe64 *cqe)
 {
     return cqe->bytes[PRM_SIZE(cqe64) - 1];
@@ -72,31 +73,32 @@ static inline void cqe_set_op_own(struct prm_cqe64 *cqe, unsigned op_own)
     cqe->bytes[PRM_SIZE(cqe64) - 1] = (uint8_t)op_own;
 }
 
-/* Data lies in the CQE (user/cqe_data.h). */
+/* Whether the CQE contains data (user/cqe_data.h). */
 static inline bool cqe_has_data(const struct prm_cqe64 *cqe)
 {
     return cqe_op_own(cqe) >> 2 & 3;
 }
 
-/* Data lies where the cqe64 else says who sent the message, with which headers and tag. */
+/* Whether data is in the part of the cqe64 that otherwise holds the message's sender, headers and
+ * tag. */
 static inline bool cqe_is_data(const struct prm_cqe64 *cqe)
 {
     return (cqe_op_own(cqe) >> 2 & 3) == PRM_CQE_FORMAT_INLINE_32;
 }
 
-/* A CQE whose opcode says that it failed: the same bytes. */
+/* The same bytes as an error CQE, for a CQE whose opcode says that it failed. */
 static inline const struct prm_err_cqe *cqe_failed(const struct prm_cqe64 *cqe)
 {
     return (const void *)cqe;
 }
 
-/* Tells the device what has been consumed. */
+/* Tells the device which entries have been consumed. */
 static inline void cq_update_ci(struct user_cq *cq)
 {
     __atomic_store_n(&cq->dbrec[0], GUINT32_TO_BE(cq->ci & 0xffffff), __ATOMIC_RELEASE);
 }
 
-/* What a completion is, besides what its CQE says. */
+/* What is known of a completion in addition to its CQE. */
 struct completion {
     uint64_t wr_id;
     enum ibv_wc_status status;
@@ -105,13 +107,13 @@ struct completion {
     bool tm_sync; /* IBV_WC_TM_SYNC_REQ */
 };
 
-/* Takes the CQE's WQE off its queue: 0, or CQ_POLL_ERR. The CQ's lock is held. */
+/* Removes the CQE's WQE from its queue. Returns 0 or CQ_POLL_ERR. The CQ's lock is held. */
 int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completion *done);
 
-/* ibv_poll_cq() */
+/* Implements ibv_poll_cq(). */
 int hv_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 
-/* IBV_WC_IP_CSUM_OK or 0, of a CQE of a queue whose checksums count. */
+/* IBV_WC_IP_CSUM_OK or 0, for a CQE of a queue whose checksum fields are valid. */
 static inline unsigned cqe_csum_ok(const struct prm_cqe64 *cqe)
 {
     bool ok = PRM_GET(cqe64, cqe, l4_ok) && PRM_GET(cqe64, cqe, l3_ok) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CQs and queue pairs as the user half has them: what both halves know of one comes first, then
- * what posting and polling keep, of which the kernel half knows nothing.
+ * CQs and queue pairs of the user half: first the part that both halves know, then the state of
+ * posting and polling, which the kernel half does not know.
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_USER_QUEUES_H
 #define HCASIM_GUEST_LIB_VERBS_USER_QUEUES_H
@@ -10,23 +10,23 @@
 
 struct user_cq {
     union {
-        struct hv_cq; /* its members are this structure's */
+        struct hv_cq; /* its members are members of struct user_cq */
         struct hv_cq hv;
     };
     uint32_t ci;
     enum hv_from ring_from, dbrec_from;
-    uint64_t arm_sn;      /* ibv_get_cq_event() adds one */
+    uint64_t arm_sn;      /* ibv_get_cq_event() increments it */
     bool single_threaded; /* the lock is not taken */
     pthread_spinlock_t lock;
     struct hv_pd *parent_domain;  /* or NULL */
-    const struct hv_rsc *cur_rsc; /* of the CQE polled last */
+    const struct hv_rsc *cur_rsc; /* queue of the CQE polled last */
     uint32_t cur_uidx;            /* its user index */
-    /* extended polling: the cqe64 that readers look at, and what it does not tell */
+    /* Extended polling: the cqe64 that the reader functions read, and what is not in it. */
     const struct prm_cqe64 *cur_cqe;
     enum ibv_wc_opcode cur_opcode;
     bool cur_csum_valid, cur_tm_sync;
     uint64_t wc_flags;                                    /* enum ibv_create_cq_wc_flags */
-    uint32_t comp_events_reported, async_events_reported; /* handed out, under ibv.mutex */
+    uint32_t comp_events_reported, async_events_reported; /* events handed out; under ibv.mutex */
 };
 
 struct user_qp {
@@ -35,24 +35,26 @@ struct user_qp {
         struct hv_qp hv;
     };
     enum hv_from ring_from, dbrec_from;
-    uint32_t *sq_wqe_head; /* WQEBB index -> head when it was posted, for completions */
+    uint32_t *sq_wqe_head; /* WQEBB index -> head at posting time, for completions */
     uint32_t max_inline;
-    bool can_send;                    /* has been in RTS since RESET */
-    uint32_t max_tso_header, max_tso; /* raw packet QPs: bytes of a large send */
-    bool inline_l2;                   /* of those: the device wants layer 2 in the WQE */
-    bool l2_due, l2_csum; /* its Ethernet segment comes with the data, and what it says */
-    /* send builder (ibv_wr_*): see qp_wr.c */
+    bool can_send; /* has been in RTS since RESET */
+    /* raw packet QPs: bytes of headers and of the whole large send */
+    uint32_t max_tso_header, max_tso;
+    bool inline_l2; /* raw packet QPs: the device wants layer 2 in the WQE */
+    /* the Ethernet segment is still to be written, with the data; its checksum flag */
+    bool l2_due, l2_csum;
+    /* Send builders (ibv_wr_*), see qp_wr.c: */
     struct prm_wqe_ctrl_seg *cur_ctrl;
     uint8_t *cur_data;
     uint32_t sq_post; /* WQEBBs posted since RESET */
-    bool small_fence; /* the next WQE waits for a UMR before it */
+    bool small_fence; /* the next WQE must wait for the UMR before it */
     uint32_t cur_size;
-    uint32_t cur_post_rb; /* sq_post and small_fence at ibv_wr_start(), for who gives up */
+    uint32_t cur_post_rb; /* values of sq_post and small_fence at ibv_wr_start(), for an abort */
     bool small_fence_rb;
     int wr_err, nreq;
     unsigned wr_setters_left;
     uint32_t events_reported;
-    void *dv; /* mlx5dv's own, freed with free() */
+    void *dv; /* state of direct verbs, freed with free() */
 };
 
 static inline struct user_cq *user_cq(struct ibv_cq *cq)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A send WQE while it is built, by a list (qp_send.c) or by builders (qp_wr.c), with the send
- * queue's lock: begin, the segments, end. A WQE is written into the ring in units of 16 bytes, at
- * whose end it goes on at the beginning. The first that fails is told in wr_err, and nothing is
- * begun then.
+ * Builds a send WQE, from a list (qp_send.c) or by builders (qp_wr.c), with the send queue's lock
+ * held: begin, the segments, end. A WQE is written into the ring in units of 16 bytes, and
+ * continues at the ring's beginning if it reaches the end. The first failure is stored in wr_err;
+ * after that no WQE is begun.
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_USER_SEND_WQE_H
 #define HCASIM_GUEST_LIB_VERBS_USER_SEND_WQE_H
@@ -14,31 +14,31 @@
 #define HV_WQEBB 64u
 
 void hv_wqe_fail(struct user_qp *qp, int err);
-/* False (wr_err) if there is no room. */
+/* Begins a WQE. False: there is no room (wr_err). */
 bool hv_wqe_begin(struct user_qp *qp, uint8_t opcode, unsigned flags, uint64_t wr_id,
                   enum ibv_wc_opcode wc, uint32_t imm);
-/* It counts from now on. */
+/* Completes the WQE: from now on it is posted. */
 void hv_wqe_end(struct user_qp *qp);
 
 void hv_wqe_put_raddr(struct user_qp *qp, uint64_t raddr, uint32_t rkey);
 void hv_wqe_put_atomic(struct user_qp *qp, bool swap, uint64_t compare_add, uint64_t swap_value);
 void hv_wqe_put_av(struct user_qp *qp, const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
 void hv_wqe_put_xrc(struct user_qp *qp, uint32_t srqn);
-/* A raw packet's headers need not be in the WQE, unless it is cut into segments (hdr), or the
- * device wants them there: then the segment waits for the data. */
+/* A raw packet's headers need to be in the WQE only for segmentation (hdr), or if the device wants
+ * them there; in the second case the segment is written together with the data. */
 void hv_wqe_put_eth(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len);
 void hv_wqe_put_sge(struct user_qp *qp, uint32_t lkey, uint64_t addr, uint32_t length);
 void hv_wqe_put_sges(struct user_qp *qp, size_t num, const struct ibv_sge *sge);
-/* Inline data in as many pieces as there are. */
+/* Copies inline data from num pieces. */
 void hv_wqe_put_inline(struct user_qp *qp, size_t num, const struct ibv_data_buf *bufs);
-/* A UMR that binds a window, or with no length takes a key back. */
+/* A UMR that binds a window; if its length is 0, it invalidates the key. */
 void hv_wqe_put_bind(struct user_qp *qp, enum ibv_mw_type type, uint32_t new_rkey,
                      const struct ibv_mw_bind_info *info);
 
-/* Copies what does not fit before the end of the ring. */
+/* Copies data that does not fit before the end of the ring. */
 G_GNUC_NO_INLINE void hv_wqe_put_round(struct user_qp *qp, const void *data, size_t len);
 
-/* Copies whole units to where the WQE goes on. */
+/* Copies whole units to the WQE's current position. */
 static inline void hv_wqe_put(struct user_qp *qp, const void *data, size_t len)
 {
     const uint8_t *end = qp->sq.buf + (size_t)qp->sq.wqe_cnt * HV_WQEBB;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The user half, as its files share it: user indices, memory of rings, doorbells, events that wait
+ * What the files of the user half share: user indices, memory of rings, doorbells, events that wait
  * to be acknowledged, and the operations of a context. Queues have headers of their own.
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_USER_USER_H
@@ -10,13 +10,13 @@
 #include "guest-lib/verbs/kernel/uverbs.h"
 #include "guest-lib/verbs/user/queues.h"
 
-/* The context's user indices (uidx.c). A zeroed table is an empty one; hv_uidx_fini() at close.
- * hv_uidx_alloc() returns a number below HV_UIDX_NONE, or -1 (ENOMEM). Objects leave under the
- * locks of the CQs that may name them. */
+/* The context's user indices (uidx.c). A zeroed table is empty; hv_uidx_fini() frees it at close.
+ * hv_uidx_alloc() returns a number below HV_UIDX_NONE, or -1 (ENOMEM). hv_uidx_free() is called
+ * under the locks of the CQs whose CQEs may name the object. */
 int hv_uidx_alloc(struct hv_context *ctx, enum hv_rsc_type type, void *obj);
 void hv_uidx_free(struct hv_context *ctx, uint32_t uidx);
 void hv_uidx_fini(struct hv_context *ctx);
-/* NULL: there is none. */
+/* The object of a user index. NULL: there is none. */
 static inline const struct hv_rsc *hv_uidx_find(const struct hv_context *ctx, uint32_t uidx)
 {
     const struct hv_rsc *chunk =
@@ -30,17 +30,18 @@ static inline const struct hv_rsc *hv_uidx_find(const struct hv_context *ctx, ui
     return rsc->type != HV_RSC_NONE ? rsc : NULL;
 }
 
-/* Memory for a ring or doorbell record (buf.c), zeroed: from the allocator of a parent domain that
- * has one for this type (MLX5DV_RES_TYPE_), else the library's own, as *from says.
- * pd may be NULL. NULL with errno ENOMEM if there is none. */
+/* Allocates zeroed memory for a ring or doorbell record (buf.c). It comes from the allocator of a
+ * parent domain, if that has one for this type (MLX5DV_RES_TYPE_), else from the library; *from
+ * says which. pd may be NULL. NULL with errno ENOMEM: there is no memory. */
 void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, enum hv_from *from);
 void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, enum hv_from from);
 uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, enum hv_from *from);
 void hv_db_free(struct hv_context *ctx, struct hv_pd *pd, uint32_t *dbrec, enum hv_from from);
 
-/* Doorbell of a send queue: the control segment's first 8 bytes to the BlueFlame register. 0 or
- * EIO. It says no more than that there is something new: how much, the doorbell record says. So it
- * is rung without the queue's lock, and who comes late asks for what was done already. */
+/* Rings the doorbell of a send queue: writes the first 8 bytes of the control segment to the
+ * BlueFlame register. Returns 0 or EIO. The doorbell only says that there is something new; the
+ * doorbell record says how much. So it is rung without the queue's lock, and a late doorbell asks
+ * for work that was done already. */
 static inline int hv_ring_sq(struct hv_hca *hca, struct hv_uar *uar, uint64_t ctrl)
 {
     unsigned toggle = __atomic_load_n(&uar->bf_toggle, __ATOMIC_RELAXED);
@@ -50,35 +51,37 @@ static inline int hv_ring_sq(struct hv_hca *hca, struct hv_uar *uar, uint64_t ct
         hca, (uint64_t)uar->page * PCI_PAGE + PRM_OFFSET(uar, blue_flame) + toggle, ctrl);
 }
 
-/* The device's clock: a cycle is this many nanoseconds, shifted left; 0: it has none. */
+/* The device's clock: nanoseconds per cycle, shifted left by HV_CLOCK_SHIFT. 0: the device has no
+ * clock. */
 #define HV_CLOCK_SHIFT 21
 uint32_t hv_clock_mult(struct ibv_context *ctx);
 
-/* A context's asynchronous events (events.c): 0 or errno. */
+/* Opens and closes a context's queue of asynchronous events (events.c): 0 or errno. */
 int hv_async_open(struct hv_context *ctx);
 void hv_async_close(struct hv_context *ctx);
-/* Waits until all events handed out for the object are acknowledged, and takes back those that
- * nobody has read, as ibv_destroy_*() do. */
+/* Removes the object's events that have not been read, and waits until all its events that were
+ * handed out are acknowledged, as ibv_destroy_*() do. */
 void hv_event_drain_cq(struct user_cq *cq);
 void hv_event_drain_qp(struct user_qp *qp);
 void hv_event_drain_srq(struct hv_srq *srq);
 void hv_event_drain_wq(struct hv_rwq *wq);
 
-/* Fork protection (process.c): memory is registered, or a ring made, after which ibv_fork_init()
- * may be too late; what the environment asks for, when the first devices are listed. */
+/* Fork protection (process.c). hv_fork_note_memory(): memory is registered or a ring was made, so a
+ * later ibv_fork_init() may be too late. hv_fork_init_from_env(): does what the environment asks
+ * for, when devices are listed for the first time. */
 void hv_fork_note_memory(void);
 void hv_fork_init_from_env(void);
 
 /* Ends the address handle's mapping to a QP, if it has one. */
 void hv_ah_unmap(struct hv_ah *ah);
 
-/* Gives the context's reserved QP numbers back, at its end. */
+/* Gives back the context's reserved QP numbers when it closes. */
 void hv_reserved_qpns_free(struct hv_context *ctx);
 
-/* Gives a WQE back to the SRQ's free list. */
+/* Returns a WQE to the SRQ's list of free WQEs. */
 void hv_srq_free_wqe(struct hv_srq *srq, uint16_t index);
 
-/* Fills the operations of a new context; each file its own. */
+/* Each fills in the operations of its file for a new context. */
 void hv_clock_ops(struct verbs_context *ops);
 void hv_pd_ops(struct verbs_context *ops);
 void hv_mr_ops(struct verbs_context *ops);
