@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What differs between the QEMUs that the plugin can be built for: 7.2 (Debian 12) to 10.0
- * (Debian 13). Every other file of this folder is the same for all of them.
+ * The differences between the QEMU versions that the plugin can be built for: 7.2 (Debian 12) to
+ * 10.0 (Debian 13). Every other file of this folder is the same for all of them.
  */
 #ifndef HCASIM_QEMU_DEV_COMPAT_H
 #define HCASIM_QEMU_DEV_COMPAT_H
@@ -30,13 +30,13 @@
 #include "sysemu/runstate.h"
 #endif
 
-/* Gives a class the n properties of an array, which has no entry to mark its end. */
+/* Sets the n properties of a class from an array without an end marker. */
 static inline void compat_set_properties(DeviceClass *dc, const Property *props, size_t n)
 {
 #if COMPAT_QEMU_SINCE(10, 0)
     device_class_set_props_n(dc, props, n);
 #else
-    /* Here it must have one. It lives as long as the class does: for ever. */
+    /* These versions need an end marker. The copy lives as long as the class: for ever. */
     Property *ended = g_new0(Property, n + 1);
 
     memcpy(ended, props, n * sizeof(*props));
@@ -53,7 +53,7 @@ static inline void compat_set_reset(DeviceClass *dc, void (*reset)(DeviceState *
 #endif
 }
 
-/* True: mr is memory that can be accessed through a pointer. */
+/* Whether mr is memory that can be accessed through a pointer. */
 static inline bool compat_is_memory(MemoryRegion *mr, bool is_write)
 {
 #if COMPAT_QEMU_SINCE(10, 0)
@@ -64,9 +64,9 @@ static inline bool compat_is_memory(MemoryRegion *mr, bool is_write)
 }
 
 /*
- * True: an atomic of ours and one of a CPU of the guest do not lose each other's changes. They do
- * where QEMU translates for one thread at a time: then it makes plain instructions of the guest's
- * atomic ones, since no other CPU could come between.
+ * Whether an atomic of the device and an atomic of a guest CPU never lose each other's changes.
+ * They do if QEMU translates for one thread at a time: QEMU then makes plain instructions of the
+ * guest's atomic ones, because no other CPU can run in between.
  */
 static inline bool compat_cpus_are_atomic(void)
 {

@@ -5,7 +5,7 @@
 #ifndef HCASIM_QEMU_DEV_DEVICE_H
 #define HCASIM_QEMU_DEV_DEVICE_H
 
-/* Makes -device hcasim known. Called once, before QEMU creates its devices. */
+/* Registers -device hcasim. Called once, before QEMU creates its devices. */
 void hcasim_device_register(void);
 
 /* Prints the device's properties with their descriptions to standard output. */

@@ -11,8 +11,8 @@
 struct wire_port;
 
 /*
- * Makes a port of the netdev that conf names; conf must outlive it. dev is the device that the
- * netdev shall be shown with. The link follows QEMU's set_link. wire_close() disposes of it.
+ * Makes a port for the netdev that conf names; conf must outlive it. dev is the device with which
+ * QEMU shows the netdev. The link follows QEMU's set_link. wire_close() frees the port.
  */
 struct wire_port *netdev_port_new(DeviceState *dev, NICConf *conf);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Vital product data: what the card is called, its part and serial number, through two registers of
- * configuration space (PCI specification 3.0, 6.4 and appendix I).
+ * Vital product data: the card's name, its part number and its serial number, through two registers
+ * of configuration space (PCI specification 3.0, 6.4 and appendix I).
  */
 #ifndef HCASIM_QEMU_DEV_VPD_H
 #define HCASIM_QEMU_DEV_VPD_H
@@ -12,12 +12,12 @@
 #define VPD_BYTES 256
 
 struct vpd {
-    uint8_t cap; /* where the capability is */
+    uint8_t cap; /* offset of the capability */
     uint8_t data[VPD_BYTES];
 };
 
-/* Adds the capability at an offset of configuration space. The serial number is made of the MAC
- * address: no two cards have the same. False: *errp says why. */
+/* Adds the capability at an offset of configuration space. The serial number is derived from the
+ * MAC address, so no two cards have the same. False: *errp says why. */
 bool vpd_init(struct vpd *vpd, PCIDevice *dev, uint8_t offset, const struct fw_pci_id *id,
               const uint8_t mac[6], Error **errp);
 

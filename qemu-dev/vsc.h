@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The card's vendor specific capability: a gateway in configuration space through which the
- * driver takes semaphores, and would dump the card's registers, and through which Mellanox's tools
- * ask what chip it is and access registers.
+ * The card's vendor specific capability: a gateway in configuration space. Through it the driver
+ * takes semaphores and could dump the card's registers, and Mellanox's tools identify the chip and
+ * access registers.
  */
 #ifndef HCASIM_QEMU_DEV_VSC_H
 #define HCASIM_QEMU_DEV_VSC_H
@@ -15,17 +15,17 @@
 #define VSC_MAILBOX    1024 /* bytes of a command of the gateway */
 
 struct vsc {
-    uint8_t cap; /* where the capability is */
+    uint8_t cap; /* offset of the capability */
     uint32_t counter;
-    uint32_t semaphores[VSC_SEMAPHORES]; /* of the semaphore space; 0: free */
-    uint32_t command;                    /* the command space's control register */
-    uint8_t mailbox[VSC_MAILBOX];        /* and its mailbox */
+    uint32_t semaphores[VSC_SEMAPHORES]; /* in the semaphore space; 0: free */
+    uint32_t command;                    /* control register of the command space */
+    uint8_t mailbox[VSC_MAILBOX];        /* mailbox of the command space */
 };
 
 /* Adds the capability at an offset of configuration space. False: *errp says why. */
 bool vsc_init(struct vsc *vsc, PCIDevice *dev, uint8_t offset, Error **errp);
 
-/* Frees all semaphores, forgets commands. */
+/* Frees all semaphores and discards commands. */
 void vsc_reset(struct vsc *vsc, PCIDevice *dev);
 
 /* To be called before configuration space is read, and after it was written. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of netlink, as the answers to programs are built: several in one buffer, each whole or
- * not there at all.
+ * Netlink messages, as the answers to programs are built: several in one buffer, each either whole
+ * or absent.
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_PRELOAD_NETLINK_H
 #define HCASIM_GUEST_LIB_VERBS_PRELOAD_NETLINK_H
@@ -15,8 +15,8 @@ struct msghdr;
 /* -- netlink.c ---------------------------------------------------------------------------------
  */
 
-/* What is about to be sent. True: to a socket of ours, which has its answers now; the kernel has
- * nothing to do with it. */
+/* To be called with a message that is about to be sent. True: it goes to one of this library's
+ * sockets, whose answers are now ready; the kernel does not get the message. */
 bool netlink_send(int fd, const struct msghdr *message);
 
 /* -- netlink_message.c -------------------------------------------------------------------------
@@ -29,26 +29,28 @@ struct netlink_buf {
     uint8_t *bytes;
 };
 
-/* Room for a device's messages. False: there is no memory. netlink_buf_free() what it has. */
+/* Allocates room for the messages of so many devices. False: there is no memory. netlink_buf_free()
+ * frees it. */
 bool netlink_buf_init(struct netlink_buf *buf, unsigned devices);
 void netlink_buf_free(struct netlink_buf *buf);
-/* A message as an answer to a request, with a header of its type of len bytes. */
+/* Begins a message that answers a request, with the header of its type, which has len bytes. */
 void netlink_begin(struct netlink_buf *buf, const struct nlmsghdr *request, uint16_t type,
                    uint16_t flags, const void *header, size_t len);
-/* The end of a dump; whether a request was carried out (0, or an errno below 0). */
+/* netlink_done() ends a dump. netlink_ack() says whether a request was carried out (0, or a
+ * negative errno). */
 void netlink_done(struct netlink_buf *buf, const struct nlmsghdr *request);
 void netlink_ack(struct netlink_buf *buf, const struct nlmsghdr *request, int error);
-/* An attribute of the message. */
+/* Adds an attribute to the message. */
 void netlink_put(struct netlink_buf *buf, uint16_t type, const void *value, size_t len);
 void netlink_put_string(struct netlink_buf *buf, uint16_t type, const char *text);
 void netlink_put_u8(struct netlink_buf *buf, uint16_t type, uint8_t value);
 void netlink_put_u32(struct netlink_buf *buf, uint16_t type, uint32_t value);
 void netlink_put_u64(struct netlink_buf *buf, uint16_t type, uint64_t value);
 
-/* A whole message at an offset of a program's bytes. NULL: there is none. */
+/* Takes the next whole message from a program's bytes, at offset *at. NULL: there is none. */
 const struct nlmsghdr *netlink_next(const uint8_t *bytes, size_t len, size_t *at);
-/* An attribute of a message behind its header of header_len bytes, and its length. NULL: it has
- * none that is at least min_len long. */
+/* Finds an attribute of a message behind its header of header_len bytes, and the attribute's
+ * length. NULL: there is none of at least min_len bytes. */
 const void *netlink_attribute(const struct nlmsghdr *message, size_t header_len, uint16_t type,
                               size_t min_len, size_t *len);
 bool netlink_is_dump(const struct nlmsghdr *request);
@@ -56,16 +58,17 @@ bool netlink_is_dump(const struct nlmsghdr *request);
 /* -- netlink_rdma.c, netlink_route.c -----------------------------------------------------------
  */
 
-/* All answers to a request of family RDMA. */
+/* Builds all answers to a request of family RDMA. */
 void netlink_rdma_answer(const struct nlmsghdr *request, const struct hv_facts *facts,
                          struct netlink_buf *answer);
 
 enum netlink_part {
-    NETLINK_NOTHING, /* the kernel's answer is all */
-    NETLINK_BESIDE,  /* ours are in front of the end of the kernel's dump */
-    NETLINK_INSTEAD, /* ours alone */
+    NETLINK_NOTHING, /* only the kernel answers */
+    NETLINK_BESIDE,  /* these messages are inserted before the end of the kernel's dump */
+    NETLINK_INSTEAD, /* only this library answers */
 };
-/* Whether we may have something to say to a request of family ROUTE; what. */
+/* netlink_route_asks(): whether this library may have an answer to a request of family ROUTE.
+ * netlink_route_answer(): builds the answer. */
 bool netlink_route_asks(const struct nlmsghdr *request);
 enum netlink_part netlink_route_answer(const struct nlmsghdr *request, const struct hv_facts *facts,
                                        struct netlink_buf *answer);

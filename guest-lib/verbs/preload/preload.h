@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of libhcasim.so share. It is in every process that `hcasim run` starts, whether
- * that has to do with verbs or not; so it needs the C library alone, what it stands before costs
- * others a comparison, and nothing happens until a program asks for something of the HCA's.
+ * What the files of libhcasim.so share. The library is in every process that `hcasim run` starts,
+ * also in processes that do not use verbs. So it needs only the C library, each function that it
+ * replaces costs other programs one comparison, and nothing happens until a program asks for
+ * something of the HCA.
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_PRELOAD_PRELOAD_H
 #define HCASIM_GUEST_LIB_VERBS_PRELOAD_PRELOAD_H
@@ -12,58 +13,58 @@
 #include "guest-lib/verbs/facts.h"
 
 #define PRELOAD_EXPORT __attribute__((visibility("default")))
-/* What only those need who mean the HCA: its buffers are not on everybody's stack. */
+/* For functions that only the HCA's users need: their buffers must not be on every caller's
+ * stack. */
 #define PRELOAD_SLOW __attribute__((noinline, cold))
 
 /* -- self.c ------------------------------------------------------------------------------------ */
 
-/* The path of a file beside this library. False: it is too long. */
+/* The path of a file in this library's folder. False: it is too long. */
 bool self_beside(const char *name, char path[PATH_MAX]);
-/* The facts, for which libibverbs.so.1 is loaded if it is not there. False: there are none. */
+/* Gets the facts; loads libibverbs.so.1 for that if necessary. False: there are none. */
 bool self_look(struct hv_facts *facts);
-/* The program loads libibverbs.so.1 by hand. */
+/* To be called when the program loads libibverbs.so.1 with dlopen(). */
 void self_ask(void);
-/* Whether the process has to do with verbs: libibverbs.so.1 is there, or something in it needs it
- * and has not called it yet. */
+/* Whether the process uses verbs: libibverbs.so.1 is loaded, or is needed by something that is
+ * loaded and has not called this library yet. */
 bool self_is_known(void);
-/* hv_beside_ops.is_peer(), if it is there. */
+/* Calls hv_beside_ops.is_peer(), if libibverbs.so.1 has set it; otherwise returns false. */
 bool self_is_peer(uint32_t ipv4);
-/* hv_beside_ops.sigaction(), if it is there. */
+/* Calls hv_beside_ops.sigaction(), if libibverbs.so.1 has set it; otherwise returns false. */
 bool self_sigaction(int signal, const struct sigaction *action, struct sigaction *old);
 
 /* -- ifaddrs.c --------------------------------------------------------------------------------- */
 
-/* Whether an address is in a subnet of the machine's own interfaces. */
+/* Whether an address is in a subnet of one of the machine's own interfaces. */
 bool ifaddrs_is_machines(uint32_t ipv4);
 
 /* -- sockets.c --------------------------------------------------------------------------------- */
 
-/* Whether the address, in host byte order, is a host's or may become one's, and none that the
- * machine reaches by itself. */
+/* Whether the address, in host byte order, belongs to a host of the wire or may become a host's,
+ * and the machine does not reach it by itself. */
 bool sockets_leads_to_host(uint32_t ipv4);
 
 /* -- rsockets.c -------------------------------------------------------------------------------- */
 
-/* The least number that a descriptor of the connection manager may have. */
+/* The lowest number that a descriptor of the connection manager may have. */
 int rsockets_least_fd(void);
 
 /* -- tree.c ------------------------------------------------------------------------------------ */
 
-/* What would be at the path, if it is one that the HCA has something at, is at the path stored in
- * there. A relative one is of the folder `at`, as openat(2) takes it. False: it is not, or the tree
- * cannot be made. Leaves errno as it was. */
+/* If the HCA has something at the path, stores in `there` the path of the HCA's file. A relative
+ * path is relative to the folder `at`, as in openat(2). False: the HCA has nothing there, or the
+ * tree cannot be made. Leaves errno unchanged. */
 bool tree_find(int at, const char *path, char there[PATH_MAX]);
-/* A path in the tree becomes the one that it stands for; others stay. */
+/* Changes a path in the tree to the path that it stands for. Leaves other paths unchanged. */
 void tree_strip(char *path);
-/* The part of a path in the tree that is the machine's. */
+/* The part of a path in the tree that is a path of the machine. */
 const char *tree_stands_for(const char *there);
 
-/* Whether a relative path may be one of the HCA's, seen from a folder above: true for few others.
- */
+/* Whether a relative path may lead to the HCA from a folder above it. True for few other paths. */
 bool tree_may_lead(const char *path);
 
-/* Whether it may be a path of the HCA's: true for few others. A program may pass NULL, though the
- * C library's headers tell the compiler that it does not. */
+/* Whether a path may be one of the HCA's. True for few other paths. A program may pass NULL,
+ * although the C library's headers tell the compiler that it does not. */
 static inline bool tree_may_have(const char *path)
 {
     __asm__("" : "+r"(path));

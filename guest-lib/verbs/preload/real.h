@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The C library's functions behind those of this library. Found when the library begins, so that
- * nobody is in the midst of finding one when a process forks or a signal comes; a constructor that
- * runs before ours finds those that it needs.
+ * The C library's functions that this library replaces. They are looked up when the library is
+ * loaded, so that no thread is in the middle of a lookup when the process forks or a signal comes.
+ * If another constructor runs earlier and calls such a function, the function is looked up then.
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_PRELOAD_REAL_H
 #define HCASIM_GUEST_LIB_VERBS_PRELOAD_REAL_H
 
 #include <dlfcn.h>
 
-/* A file lists its functions in a table, X(name) each: REAL_TABLE(TABLE) makes REAL(name). */
+/* A file lists its functions in a table, as X(name) for each. REAL_TABLE(TABLE) declares
+ * REAL(name). */
 #define REAL_POINTER(name) __typeof__(name) *name;
 #define REAL_RESOLVE(name) real.name = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);
 #define REAL_TABLE(table)                                                                          \
