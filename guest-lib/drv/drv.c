@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bring-up and tear-down of the function, in the order in which mlx5_core does it: wait for the
- * initialization segment, command queue, ENABLE_HCA, ISSI, boot pages, capabilities, init
- * pages, INIT_HCA, event queue, UAR and PD; and back.
+ * Brings the function up and tears it down, in the order of mlx5_core: wait for the initialization
+ * segment, command queue, ENABLE_HCA, ISSI, boot pages, capabilities, init pages, INIT_HCA, event
+ * queue, UAR and PD; and back.
  */
 #include <string.h>
 #include "guest-lib/drv/drv.h"
@@ -10,7 +10,8 @@
 
 #define ISEG(field) PRM_OFFSET(initial_seg, field)
 
-/* The dword whose low half is the queue's size, stride and the driver's wish (nic_interface). */
+/* The dword whose low half has the command queue's size and stride and the driver's request
+ * (nic_interface). */
 #define CMDQ_ADDR_LOW          0x14
 #define NIC_INTERFACE_DISABLED 1
 
@@ -175,7 +176,7 @@ enum drv_caps {
     DRV_CAPS_CURRENT
 };
 
-/* The values of a section; cap is of len bytes of it. */
+/* Queries a capability section: its first len bytes go to cap. */
 static int drv_query_caps_of(struct drv *drv, unsigned type, enum drv_caps which, void *cap,
                              size_t len)
 {
@@ -195,7 +196,7 @@ static int drv_query_caps(struct drv *drv, unsigned type, void *cap, size_t len)
     return drv_query_caps_of(drv, type, DRV_CAPS_CURRENT, cap, len);
 }
 
-/* What handle_hca_cap() sets: 4 KiB UARs, no command checksums, DC where there is. */
+/* Sets what handle_hca_cap() sets: 4 KiB UARs, no command checksums, DC if the device has it. */
 static int drv_set_caps(struct drv *drv)
 {
     struct prm_cmd_hca_cap max[1];
@@ -223,7 +224,7 @@ static int drv_set_caps(struct drv *drv)
                   : drv_query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, drv->cap, sizeof(drv->cap));
 }
 
-/* The sections that somebody asks for, once (mlx5_query_hca_caps()). */
+/* Queries, once, the sections that users of the driver need (mlx5_query_hca_caps()). */
 static int drv_query_sections(struct drv *drv)
 {
     const struct {
@@ -349,7 +350,7 @@ static const struct step from_init_hca[] = {
     {"NIC vport context", drv_setup_vport},
 };
 
-/* Name of the step that failed, or NULL. */
+/* Runs the steps. Returns the name of the step that failed, or NULL. */
 static const char *drv_run_steps(struct drv *drv, const struct step *steps, size_t n, int *status)
 {
     for (size_t i = 0; i < n; i++) {
@@ -434,7 +435,8 @@ static int drv_disable_hca(struct drv *drv)
     return drv_cmd_simple(drv, in, sizeof(in));
 }
 
-/* What a device that was told to forget everything cannot use any more. */
+/* Frees all pages after the device was told to forget everything, so that it cannot use them any
+ * more. */
 static void drv_free_all_pages(struct drv *drv)
 {
     GHashTableIter iter;

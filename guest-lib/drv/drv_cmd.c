@@ -2,9 +2,9 @@
 /*
  * The command queue: entries, mailbox chains, waiting for the ownership bit (polling mode).
  *
- * One command at a time in slot 0; slot 1 is for MANAGE_PAGES, since the device may ask for pages
- * before it completes what is in slot 0. The first 16 bytes of input and output travel in the
- * entry, the rest in chains of 512-byte mailboxes.
+ * One command at a time runs in slot 0. Slot 1 is for MANAGE_PAGES, because the device may ask for
+ * pages before it completes the command in slot 0. The first 16 bytes of input and output are in
+ * the entry, the rest in chains of 512-byte mailboxes.
  */
 #include <string.h>
 #include "guest-lib/drv/drv.h"
@@ -14,7 +14,7 @@
 #define MBOX_STRIDE  1024
 #define CMD_PCI_TYPE 7 /* cmd_queue_entry.type: PCI command interface transport */
 
-/* A slot's mailboxes, block i. */
+/* Mailbox i of a slot. */
 static struct prm_cmd_if_box *drv_cmd_mailbox_at(const struct drv_mem *boxes, unsigned i)
 {
     return (void *)((uint8_t *)boxes->ptr + (size_t)i * MBOX_STRIDE);
@@ -146,8 +146,9 @@ int drv_cmd_output(struct drv *drv, unsigned slot, unsigned in_blocks, void *out
     return (int)PRM_GET(cmd_out, out, status);
 }
 
-/* Those of which a reset leaves nothing to do (mlx5_internal_err_ret_value()), and what a driver
- * does without then (_mlx5_core_destroy_dct()). */
+/* Commands that succeed after a reset, because it leaves nothing for them to do
+ * (mlx5_internal_err_ret_value()), and a command that the driver leaves out then
+ * (_mlx5_core_destroy_dct()). */
 static const uint16_t drv_ending_cmds[] = {
     PRM_CMD_OP_DESTROY_MKEY,       PRM_CMD_OP_DESTROY_EQ,
     PRM_CMD_OP_DESTROY_CQ,         PRM_CMD_OP_DESTROY_QP,

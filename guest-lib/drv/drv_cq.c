@@ -122,7 +122,7 @@ bool drv_wait_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc, uint64_t
     return true;
 }
 
-/* mlx5_cq_arm(): the doorbell record first, then the same words to the UAR. */
+/* As mlx5_cq_arm(): writes the doorbell record first, then the same words to the UAR. */
 void drv_arm_cq(struct drv *drv, struct drv_cq *cq, bool solicited_only)
 {
     struct prm_cq_doorbell db[1] = {0};

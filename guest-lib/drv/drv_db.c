@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Doorbell records: a cache line each, of pages that stay until the driver closes. */
+/* Doorbell records: each has a cache line of its own, in pages that stay until the driver
+ * closes. */
 #include "guest-lib/drv/drv_internal.h"
 
 #define RECORD 64u

@@ -2,15 +2,15 @@
 /*
  * Event queues: creation, taking events by owner bit, arming.
  *
- * One is for asynchronous events and for whoever asks for no other. Further ones are for
- * completions alone, as mlx5_core has one for each vector (create_comp_eq()).
+ * One EQ is for asynchronous events, and for completions of CQs that name no other EQ. Further EQs
+ * are for completions only, as mlx5_core has one for each vector (create_comp_eq()).
  */
 #include <string.h>
 #include "guest-lib/drv/drv.h"
 #include "guest-lib/drv/drv_internal.h"
 
 #define EQ_LOG_SIZE         8
-#define COMP_EQ_LOG_SIZE    6 /* a page; a completion whose EQ is full waits */
+#define COMP_EQ_LOG_SIZE    6 /* one page; if the EQ is full, completions wait */
 
 #define SHARED_RESOURCE_UID 0xffff /* MLX5_SHARED_RESOURCE_UID */
 
@@ -32,7 +32,7 @@ static int drv_create_eq(struct drv *drv, struct drv_eq *eq, unsigned log_size, 
         PRM_SET(eqe, &eqe[i], owner, 1);
     }
     PRM_SET(create_eq_in, in, opcode, PRM_CMD_OP_CREATE_EQ);
-    /* as mlx5_core's: CQs of every user context may report to it */
+    /* as in mlx5_core: CQs of every user context may report to it */
     PRM_SET(create_eq_in, in, uid, SHARED_RESOURCE_UID);
     PRM_SET_AT(create_eq_in, in, event_bitmask, 0, events);
     PRM_SET(eqc, eqc, log_eq_size, log_size);
@@ -113,7 +113,7 @@ void drv_arm_eqs(struct drv *drv)
     }
 }
 
-/* Owner bit of an EQE that the device wrote in this round of the ring. */
+/* The next EQE, if its owner bit says that the device wrote it in this round of the ring. */
 static const struct prm_eqe *drv_next_eqe(struct drv_eq *eq)
 {
     uint32_t mask = (1u << eq->log_size) - 1;

@@ -26,7 +26,7 @@ int drv_dealloc_pd(struct drv *drv, uint32_t pdn)
     return drv_cmd_simple(drv, in, sizeof(in));
 }
 
-/* The variant byte that the driver adds to the index it gets. */
+/* The variant byte that the driver adds to a key's index. */
 #define KEY_VARIANT 0x5a
 
 int drv_reg_mr(struct drv *drv, uint32_t pdn, const struct drv_mem *mem, uint64_t va, uint64_t len,

@@ -22,7 +22,7 @@ int drv_create_srq(struct drv *drv, uint32_t pdn, unsigned log_size, struct drv_
     srq->log_stride = SRQ_LOG_STRIDE;
     srq->ring = drv_alloc(drv, ring);
     srq->dbr = drv_new_db(drv, &srq->dbr_bus);
-    /* the free list: every slot's next segment names the slot after it */
+    /* the free list: each slot's next segment names the following slot */
     for (uint32_t i = 0; i < size; i++) {
         prm_store16((uint8_t *)srq->ring.ptr + ((size_t)i << SRQ_LOG_STRIDE) + 2,
                     (i + 1) & (size - 1));
@@ -94,7 +94,7 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
     PRM_SET(create_qp_in, in, uid, drv->uid);
     PRM_SET(qpc, qpc, st, attr->st);
     PRM_SET(qpc, qpc, pm_state, 3); /* migrated */
-    PRM_SET(qpc, qpc, rlky, 1);     /* the kernel's own (create_kernel_qp()) */
+    PRM_SET(qpc, qpc, rlky, 1);     /* may use the reserved lkey (create_kernel_qp()) */
     PRM_SET(qpc, qpc, fre, 1);
     PRM_SET(qpc, qpc, pd, attr->pdn);
     PRM_SET(qpc, qpc, uar_page, drv->uarn);
@@ -118,7 +118,7 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
         PRM_SET(qpc, qpc, log_rq_size, attr->log_rq);
         PRM_SET(qpc, qpc, log_rq_stride, log_stride - 4);
     }
-    if (ring) { /* else the command has no list of pages */
+    if (ring) { /* without a ring, the command has no list of pages */
         drv_set_pas(PRM_PTR(create_qp_in, in, pas), &qp->ring);
     }
     status = drv_cmd(drv, in, len, out, sizeof(out));
@@ -175,7 +175,7 @@ int drv_modify_qp(struct drv_qp *qp, uint16_t opcode, uint32_t opt_mask, const s
     return drv_cmd_simple(qp->drv, in, len);
 }
 
-/* What every transition carries again: the identity that mlx5_ib puts into each qpc. */
+/* Fills in what every transition repeats: the identity that mlx5_ib puts into each qpc. */
 static void drv_qp_fill_common(struct drv_qp *qp, struct prm_qpc *qpc)
 {
     memset(qpc, 0, PRM_SIZE(qpc));

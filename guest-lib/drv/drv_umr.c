@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver's own queue for UMRs, which may change any key, of whatever PD (driver: umr.c,
- * mlx5r_umr_resource_init()). Made when it is first needed, it stays until drv_close().
+ * The driver's own queue for UMRs, which may change any key of any PD (driver: umr.c,
+ * mlx5r_umr_resource_init()). It is made when it is first needed, and stays until drv_close().
  */
 #include <string.h>
 #include "guest-lib/drv/drv.h"
@@ -100,7 +100,7 @@ int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const struct prm_mkc *
         return DRV_TIMEOUT;
     }
     if (wc.opcode != PRM_CQE_OPCODE_REQ) {
-        drv_umr_close(drv); /* its queue is in error: the next UMR makes another */
+        drv_umr_close(drv); /* the queue is in the error state; the next UMR makes another one */
         return PRM_CMD_STATUS_BAD_PARAM;
     }
     return 0;

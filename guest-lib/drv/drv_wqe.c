@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posting work: send WQEs segment by segment, receive WQEs, doorbells.
+ * Posts work: send WQEs segment by segment, receive WQEs, doorbells.
  *
- * A send WQE is built in a flat buffer and copied into the ring's 64-byte basic blocks, so that
- * wrapping needs no care in between.
+ * A send WQE is built in a flat buffer and then copied into the ring's 64-byte basic blocks, so the
+ * code that builds it need not handle wrapping.
  */
 #include <string.h>
 #include "guest-lib/drv/drv.h"
@@ -47,7 +47,8 @@ static uint8_t *drv_wqe_put_inline(uint8_t *seg, const struct drv_send *send)
     return p;
 }
 
-/* Swap, compare and their masks, or add and boundary, in units of 16 bytes. */
+/* Writes an extended atomic's operands: swap, compare and their masks, or add and boundary, padded
+ * to units of 16 bytes. */
 static uint8_t *drv_wqe_put_operands(uint8_t *seg, const struct drv_send *send)
 {
     size_t n = send->opcode == PRM_WQE_OPCODE_ATOMIC_MASKED_CS ? 4 : 2;
@@ -57,7 +58,7 @@ static uint8_t *drv_wqe_put_operands(uint8_t *seg, const struct drv_send *send)
     return seg + MAX(len, SEGMENT);
 }
 
-/* Always the whole address vector. */
+/* Writes the whole address vector, always. */
 static uint8_t *drv_wqe_put_av(uint8_t *seg, const struct drv_path *ah, uint32_t qkey)
 {
     struct prm_wqe_av *av = (void *)seg;
@@ -144,7 +145,7 @@ uint16_t drv_post_send(struct drv_qp *qp, const struct drv_send *send)
     return index;
 }
 
-/* The two halves of the BlueFlame register in turn. */
+/* Writes to the two halves of the BlueFlame register alternately. */
 void drv_ring_doorbell(struct drv_qp *qp, uint32_t ctrl0, uint32_t ctrl1)
 {
     struct drv *drv = qp->drv;
@@ -155,7 +156,7 @@ void drv_ring_doorbell(struct drv_qp *qp, uint32_t ctrl0, uint32_t ctrl1)
                              (uint64_t)ctrl0 << 32 | ctrl1, 8);
 }
 
-/* A list shorter than the slot ends with the invalid key. */
+/* If the list is shorter than the slot, it ends with the invalid key. */
 static void drv_wqe_put_recv_list(uint8_t *slot, size_t slot_len, const struct drv_sge *sge,
                                   unsigned n)
 {

@@ -10,13 +10,14 @@
 #include "wire/cancel.h"
 #include "wire/signals.h"
 
-/* The queue's owner holds it, and each thread that is in hv_event_take(). */
+/* The queue's owner has a reference, and so has each thread in hv_event_take(). */
 struct hv_event_store {
     gint holders;
-    pid_t made_by; /* in a child of fork() another thread may have had the lock, and is not there */
-    pthread_mutex_t lock; /* before those of the objects that events are about */
+    /* process: in a child of fork(), a thread that does not exist there may hold the lock */
+    pid_t made_by;
+    pthread_mutex_t lock; /* taken before the locks of the objects that events are about */
     GQueue events;
-    int fd; /* -1: the queue has ended, and the descriptor may be another's; atomic */
+    int fd; /* -1: the queue has ended, and another file may have the number; atomic */
     bool closed;
     GDestroyNotify free_event; /* or NULL */
 };
@@ -87,7 +88,7 @@ guint hv_event_count(const struct hv_event_queue *queue)
     return count;
 }
 
-/* It holds 2^64 - 2 of them. */
+/* The descriptor holds up to 2^64 - 2 tokens. */
 static void event_put_token(struct hv_event_store *store)
 {
     uint64_t one = 1;
@@ -113,8 +114,9 @@ void hv_event_put(struct hv_event_queue *queue, void *event)
     cancel_restore(state);
 }
 
-/* With a token. NULL: the event that it was for has gone (*again), or stays, with its token, as the
- * one of a closed queue does; or the queue has ended. */
+/* Takes the first event; the caller has a token. NULL: the token's event is gone (*again); or the
+ * event stays, and its token is put back, which also holds for the token of a closed queue; or the
+ * queue has ended. */
 static void *event_take_first(struct hv_event_store *store, bool (*take)(void *event, void *arg),
                               void *arg, bool *again)
 {
@@ -199,7 +201,7 @@ void *hv_event_take(struct hv_event_queue *queue, bool (*take)(void *event, void
     return hv_event_take_held(hv_event_hold(queue), queue->holds_signals, take, arg);
 }
 
-/* Takes a token if there is one; never waits, whether or not the descriptor would. */
+/* Takes a token if there is one. Never waits, even if the descriptor is not O_NONBLOCK. */
 static void event_take_token(struct hv_event_store *store)
 {
     uint64_t one;
@@ -224,7 +226,7 @@ void hv_event_queue_close(struct hv_event_queue *queue)
         }
     }
     store->closed = true;
-    event_put_token(store); /* which stays */
+    event_put_token(store); /* this token stays */
     pthread_mutex_unlock(&store->lock);
     cancel_restore(state);
 }

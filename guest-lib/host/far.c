@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copies past the caches, where the processor has stores for that: whole lines, in the widest of
- * the usual stores. What is before the first line and behind the last one is copied as ever. */
+/* Copies past the caches, if the processor has stores for that: whole cache lines, with the widest
+ * common stores. Bytes before the first whole line and behind the last one are copied as usual. */
 #include "guest-lib/host/far.h"
 #include <stdint.h>
 #include <string.h>

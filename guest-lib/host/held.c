@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Blocks whose sizes are powers of two, with a list of free ones for each size. A block never
- * changes its size. A free one of a page or more has its memory given back to the system; so that
- * it stays there, such blocks are linked in a table beside them, the smaller ones through
- * themselves.
+ * Blocks whose sizes are powers of two, with a list of free blocks for each size. A block never
+ * changes its size. The memory of a free block of a page or more is given back to the system. Such
+ * blocks are linked in a separate table, so that linking does not touch their memory; smaller
+ * blocks are linked through themselves.
  */
 #define _GNU_SOURCE
 #include "guest-lib/host/held.h"
@@ -14,7 +14,7 @@
 #include "guest-lib/drv/pci.h"
 #include "wire/forks.h"
 
-#define RANGE    (1ull << 34) /* addresses, not memory */
+#define RANGE    (1ull << 34) /* address space, not memory */
 #define LOG_MIN  6            /* a doorbell record's cache line */
 #define LOG_MAX  34
 #define LOG_PAGE 12
@@ -30,9 +30,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static size_t reserved;
 static struct block *free_blocks[LOG_PAGE];
-/* Of a page or more: the number of its first page in the range, plus 1; 0 is none. */
+/* Free blocks of a page or more: the number of the first page in the range, plus 1; 0: none. */
 static uint32_t free_pages[LOG_MAX + 1];
-static uint32_t *next_pages; /* by that number less 1 */
+static uint32_t *next_pages; /* indexed by that number minus 1 */
 
 static void held_before_fork(void)
 {
@@ -56,7 +56,7 @@ static void held_reserve(void)
         next_pages = table;
         reserved = RANGE;
     } else if (range != MAP_FAILED) {
-        munmap(range, RANGE); /* addresses are short */
+        munmap(range, RANGE); /* address space is limited */
     }
 }
 
@@ -75,7 +75,7 @@ static unsigned held_log_size(size_t size)
     return log;
 }
 
-/* A block of fresh memory from the range: a page at least. log beyond LOG_MAX: there is none. */
+/* Takes a block of unused memory from the range, at least a page. NULL if log is above LOG_MAX. */
 static void *held_take_fresh(unsigned log)
 {
     size_t size = (size_t)1 << log;

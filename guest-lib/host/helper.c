@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The helper of a local HCA: when it works, how long it sleeps, whom it leaves the work to. */
+/* The helper thread of a local HCA: when it works, how long it sleeps, and when it leaves the work
+ * to other threads. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -10,16 +11,17 @@
 #include "guest-lib/host/local_internal.h"
 #include "wire/cancel.h"
 
-#define PROBATION     4000000u /* ns for which a poller that did not come has to come all the time */
-#define PROBATION_MAX 256000000u /* the most; it doubles each time */
-#define HELPER_SLICE  100000u    /* ns, the least that may be asked for */
-#define LOOK_LEAST    20000u     /* ns from one look at doorbell pages to the next */
-#define LOOK_MOST     4000000u   /* the most */
-#define LOOK_SHARE    64u        /* the part of the time since something happened that it may be */
-#define LINGER        50000u     /* ns after its last work for which the helper looks for more */
-#define CROWDED       1000000u /* ns for which it does not once others kept the processor; doubles */
-#define CROWDED_MAX   256000000u /* the most */
-#define IN_TIME       64u        /* times that it got the processor back soon: it is not crowded */
+/* ns for which a poller that stayed away has to poll without a pause */
+#define PROBATION     4000000u
+#define PROBATION_MAX 256000000u /* the longest; it doubles each time */
+#define HELPER_SLICE  100000u    /* ns, the shortest that may be requested */
+#define LOOK_LEAST    20000u     /* ns between two scans of doorbell pages, at least */
+#define LOOK_MOST     4000000u   /* at most */
+#define LOOK_SHARE    64u        /* the divisor: scans come after 1/64 of the time without news */
+#define LINGER        50000u     /* ns after its last work in which the helper looks for more */
+#define CROWDED       1000000u   /* ns without lingering after others kept the processor; doubles */
+#define CROWDED_MAX   256000000u /* the longest */
+#define IN_TIME       64u        /* quick returns of the processor: it is not crowded */
 
 static void helper_wake(struct local_hca *hca)
 {
@@ -40,8 +42,8 @@ void local_helper_wake(struct local_hca *hca)
     }
 }
 
-/* How long it may be before somebody looks at the doorbell pages again. A store to memory wakes
- * nobody: the longer nothing was there, the less often it is looked
+/* How long the next scan of the doorbell pages may wait. A store to memory wakes nobody: the longer
+ * nothing was there, the less often the pages are scanned
  * (docs/adr/0018-doorbells-are-memory-that-is-looked-at.md). */
 static uint64_t helper_look_ns(const struct local_hca *hca, uint64_t now)
 {
@@ -51,9 +53,9 @@ static uint64_t helper_look_ns(const struct local_hca *hca, uint64_t now)
     return CLAMP(now > last ? (now - last) / LOOK_SHARE : 0, LOOK_LEAST, LOOK_MOST);
 }
 
-/* How long it may sleep: 0 not at all. Where each message sets a timer which its answer stops, it
- * would have to be woken for each; so it gets up for the last one, whether or not it was stopped:
- * those that are set meanwhile are later. */
+/* How long the helper may sleep; 0: not at all. If each message sets a timer that its answer stops,
+ * the helper would have to be woken for each. So it wakes for the last timer, whether or not that
+ * was stopped: timers that are set meanwhile are later. */
 static uint64_t helper_sleep_ns(struct local_hca *hca, bool polled, uint64_t now)
 {
     uint64_t until = __atomic_load_n(&hca->deadline_ns, __ATOMIC_ACQUIRE);
@@ -66,14 +68,14 @@ static uint64_t helper_sleep_ns(struct local_hca *hca, bool polled, uint64_t now
 
     if (!polled && (__atomic_load_n(&hca->woken, __ATOMIC_ACQUIRE) ||
                     __atomic_load_n(&hca->worker.polled, __ATOMIC_SEQ_CST))) {
-        return 0; /* somebody polls since: now it is to look each POLL_GRACE whether he still does
-                   */
+        /* a thread has begun to poll: the helper checks every POLL_GRACE whether it still does */
+        return 0;
     }
     if (local_is_watching(hca)) {
         most = MIN(most, helper_look_ns(hca, now));
     }
     if (polled || until == UINT64_MAX) {
-        return most; /* the poller sees to timers, or there is none */
+        return most; /* the poller handles timers, or there is none */
     }
     return until <= now ? 0 : MIN(until - now, most);
 }
@@ -102,9 +104,9 @@ static void helper_sleep(struct local_hca *hca, uint64_t ns)
     }
 }
 
-/* Asks for short slices: then a program that spins on its memory does not keep the helper, which is
- * to change that memory, from the processor until its own slice ends. Kernels before 6.12 do not
- * look at this. */
+/* Asks for short slices. Then a program that spins on its memory does not keep the helper, which
+ * will change that memory, from the processor for a whole slice. Kernels before 6.12 ignore
+ * this. */
 static void helper_ask_for_short_slices(void)
 {
     struct {
@@ -121,8 +123,8 @@ static void helper_ask_for_short_slices(void)
     }
 }
 
-/* Processor time that the poller has used since the last call of this; 0: it has ended, or is
- * another one than then. */
+/* The processor time that the poller has used since the last call. 0: the poller has ended, or is
+ * another thread than at the last call. */
 static uint64_t helper_poller_ran(struct local_hca *hca)
 {
     struct timespec ran;
@@ -135,11 +137,11 @@ static uint64_t helper_poller_ran(struct local_hca *hca)
     return before == UINT64_MAX ? 0 : hca->poller.ran_ns - before;
 }
 
-/* The poller did not come again. If frames waited for it although it had the processor, it is a
- * program that polls a CQ now and then and looks at its memory in between: then the helper stays
- * until the program has polled for some time. One that had to wait for a processor, or sleeps, is
- * welcome back at once. What it posted last may have waited for its poll (local_doorbell_soon()):
- * to one that has the processor that happens once in PROBATION_MAX at most. */
+/* The poller did not poll again. If frames waited for it although it had the processor, the program
+ * polls a CQ now and then and reads its memory in between: then the helper works until the program
+ * has polled for some time. A poller that had to wait for a processor, or sleeps, is trusted again
+ * at its next poll. What it posted last may have waited for its poll (local_doorbell_soon()); to a
+ * poller that has the processor, this happens at most once in PROBATION_MAX. */
 static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
 {
     struct wire_stats before, after;
@@ -161,9 +163,10 @@ static void helper_take_over(struct local_hca *hca, uint64_t now, uint64_t ran)
     }
 }
 
-/* Where one frame came the next is near, and to sleep between them costs both sides more than a
- * frame does: the sender a system call, this one a context switch. So the helper of a program that
- * leaves everything to it looks for a while. One that is at work itself may need the processor. */
+/* Where one frame came, the next is likely near. Sleeping between them costs both sides more than a
+ * frame does: the sender a system call, this side a context switch. So the helper of a program that
+ * leaves all work to it looks for more frames for a while. A program that works itself may need the
+ * processor. */
 static bool helper_lingers(const struct local_hca *hca, uint64_t now)
 {
     return !hca->worker.polled && now < hca->helper.last_work_ns + LINGER &&
@@ -171,8 +174,9 @@ static bool helper_lingers(const struct local_hca *hca, uint64_t now)
            now > MAX(hca->poller.last_poll_ns, hca->poller.last_doorbell_ns) + POLL_GRACE;
 }
 
-/* Others kept the processor for long. Now and then that happens to anyone, and a helper that sleeps
- * instead costs a sender a wake-up for each frame, so the first time it is for a short while. */
+/* Other threads kept the processor for long. That happens to any thread now and then, and a helper
+ * that sleeps instead costs a sender a wake-up for each frame. So the first time the helper stops
+ * lingering only for a short while. */
 static void helper_note_crowd(struct local_hca *hca, uint64_t now)
 {
     hca->helper.crowded_ns =
@@ -182,8 +186,9 @@ static void helper_note_crowd(struct local_hca *hca, uint64_t now)
     hca->helper.in_time = 0;
 }
 
-/* Lets others have the processor between two looks. Who comes back late would have been sooner
- * there asleep: a thread that yields is behind all that spin, one that is woken before them. */
+/* Yields the processor between two looks. If it comes back late, the helper would have got it
+ * sooner by sleeping: a thread that yields queues behind all spinning threads, a thread that is
+ * woken goes before them. */
 static void helper_yield(struct local_hca *hca)
 {
     uint64_t before = local_monotonic_ns(), now;
@@ -199,8 +204,9 @@ static void helper_yield(struct local_hca *hca)
     }
 }
 
-/* False: the program polls, and is in a turn right now. Were its threads waited for, each of their
- * turns would end with a wake-up of the helper, who comes too late for the lock each time. */
+/* Takes the lock. False: the program polls, and is in a turn right now. If the helper waited for
+ * the turn, each turn would end with a wake-up of the helper, which would be too late for the lock
+ * each time. */
 static bool helper_lock(struct local_hca *hca)
 {
     if (!__atomic_load_n(&hca->worker.polled, __ATOMIC_SEQ_CST)) {
@@ -210,7 +216,7 @@ static bool helper_lock(struct local_hca *hca)
     return !pthread_mutex_trylock(&hca->lock);
 }
 
-/* Whether the program that polls is still there. With the lock held. */
+/* Checks whether the program that polls still does. With the lock held. */
 static void helper_look_for_poller(struct local_hca *hca, uint64_t now)
 {
     uint64_t ran;
@@ -225,14 +231,15 @@ static void helper_look_for_poller(struct local_hca *hca, uint64_t now)
     }
 }
 
-/* What the helper does when it has looked. */
+/* What the helper does after it has looked. */
 enum helper_next {
-    HELPER_SLEEPS,    /* until it is woken, or something is due */
-    HELPER_LEAVES_IT, /* the program polls: sleeps until it is time to look whether it still does */
-    HELPER_YIELDS     /* more is near: looks again as soon as others have had the processor */
+    HELPER_SLEEPS, /* until it is woken, or something is due */
+    /* the program polls: sleeps until it is time to check whether it still does */
+    HELPER_LEAVES_IT,
+    HELPER_YIELDS /* more is likely near: looks again after other threads could run */
 };
 
-/* Does what there is to do, under the lock. */
+/* Does the work that there is, under the lock. */
 static enum helper_next helper_look(struct local_hca *hca)
 {
     enum helper_next next;
@@ -258,9 +265,9 @@ static enum helper_next helper_look(struct local_hca *hca)
     return next;
 }
 
-/* Who leaves work from now on, or begins to poll, wakes us, or we see that: it is looked for what
- * they leave once more after it can be seen that we sleep. A timer that is later than what we get
- * up for anyhow is no reason to wake us: with each message there may be one. */
+/* Sleeps. Threads that leave work from now on, or begin to poll, either wake the helper or are seen
+ * here: after helper.asleep is set, it checks once more what they left. A timer that is later than
+ * the planned wake-up need not wake the helper: there may be one with each message. */
 static void helper_wait(struct local_hca *hca, enum helper_next next)
 {
     bool polled = next == HELPER_LEAVES_IT;
@@ -303,7 +310,7 @@ bool local_helper_start(struct local_hca *hca)
     int err;
 
     fork_gate_init(&hca->helper.gate);
-    /* the program's signals are not for this thread */
+    /* the program's signals must not run on this thread */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     err = pthread_create(&hca->helper.thread, NULL, helper_main, hca);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The virtual clock, and HCAs on it: host callbacks on one side, the driver's view on the other. */
+/* The virtual clock, and the HCAs on it: host callbacks on one side, the driver's view on the
+ * other. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -112,7 +113,7 @@ static const struct hca_host_ops host_ops = {
     .log = inproc_log,
 };
 
-/* Where arenas are wished to lie: at the same addresses in each run, so that runs repeat. */
+/* Preferred addresses of arenas: the same in each run, so that runs repeat. */
 #define ARENA_HINT    0x20009e370000ul
 #define ARENA_SPACING (1ul << 32)
 
@@ -211,10 +212,11 @@ void inproc_hca_end(struct inproc_hca *hca)
     inproc_hca_free(hca);
 }
 
-/* Steps that have no divisor in common with a number that none of them divides. */
+/* Strides for visiting the members. A stride that does not divide their number has no common
+ * divisor with it. */
 static const unsigned strides[] = {1, 3, 7, 61, 257, 1021};
 
-/* The order of a round: from which member on, and how many further the next one is. */
+/* The order of a round: returns the first member, and the stride to the next one. */
 static unsigned inproc_order(const struct inproc_world *world, unsigned *stride)
 {
     const struct inproc_whims *whims = world->whims;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An HCA in this process: host callbacks below, the driver's PCI view above, and its life. */
+/* An HCA in this process: the host callbacks below it, the driver's PCI view above it, its creation
+ * and its end. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -105,7 +106,8 @@ static const struct hca_host_ops host_ops = {
     .dma_read = local_dma_read,
     .dma_write = local_dma_write,
     .dma_read_far = local_dma_read_far,
-    /* Nothing is mapped: what the model did with it could not be stopped at a fault. */
+    /* Nothing is mapped: if the model used a mapping, its access could not be stopped at a
+     * fault. */
     .dma_map = NULL,
     .dma_unmap = NULL,
     .dma_atomic = local_dma_atomic,
@@ -147,7 +149,7 @@ static bool local_plug_in(struct local_hca *hca, const struct local_config *conf
     return true;
 }
 
-/* Aligned as it says, which g_new() does not see to. */
+/* Allocates an HCA with its own alignment, which g_new() does not provide. */
 static struct local_hca *local_hca_alloc(void)
 {
     struct local_hca *hca = aligned_alloc(_Alignof(struct local_hca), sizeof(*hca));
@@ -286,7 +288,7 @@ static uint64_t local_pci_mmio_read(void *pci, uint64_t offset, unsigned size)
     uint64_t value;
 
     if (driven == LOCAL_BY_PARENT || driven == LOCAL_BY_NOBODY) {
-        return UINT64_MAX; /* as from a function that is not there */
+        return UINT64_MAX; /* as from a function that is absent */
     }
     pthread_mutex_lock(&hca->lock);
     value = fw_mmio_read(hca->fw, offset, size);
@@ -302,7 +304,7 @@ static void local_pci_mmio_write(void *pci, uint64_t offset, uint64_t value, uns
         return;
     }
     pthread_mutex_lock(&hca->lock);
-    local_take_notes(hca); /* a command may end the queues that they are about */
+    local_take_notes(hca); /* the command may destroy the queues that the notes name */
     fw_mmio_write(hca->fw, offset, value, size);
     pthread_mutex_unlock(&hca->lock);
     local_leave_rest_to_helper(hca);
@@ -324,7 +326,7 @@ static void local_pci_dma_free(void *pci, void *ptr, size_t size)
     held_free(ptr, MAX(size, PCI_PAGE));
 }
 
-/* The driver waits for a command: the HCA works on it here. */
+/* The driver waits for a command: the HCA works on the command here. */
 static bool local_pci_wait(void *pci, uint64_t timeout_ns)
 {
     struct local_hca *hca = pci;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The neighbours of a local HCA's host. Their frames are seen where the cable hands frames to the
- * card, before which this stands; the card gets them, too.
+ * The neighbours of a local HCA's host. Their frames are read by a tap between the cable and the
+ * card; the card gets these frames, too.
  */
 #include <string.h>
 #include "guest-lib/host/local_internal.h"
@@ -83,8 +83,9 @@ void local_meet_neighbours(struct local_hca *hca, const struct local_config *con
     for (unsigned i = 0; i < config->num_gids; i++) {
         neighbours_add_own(hca->neighbours, config->gids[i]);
     }
-    /* A host that only receives would otherwise never be learned by the wire, which floods frames
-     * to unknown addresses and does not wait for room for those. */
+    /* Without this announcement, the wire would never learn the address of a host that only
+     * receives. The wire floods frames to unknown addresses, and does not wait for room for flooded
+     * frames. */
     neighbours_announce(hca->neighbours);
     hca->card = hca->port->client;
     hca->card_opaque = hca->port->opaque;
@@ -103,7 +104,7 @@ bool local_find_neighbour(struct local_hca *hca, const uint8_t gid[16], const ui
 
     pthread_mutex_lock(&hca->lock);
     if (!hca->port) {
-        found = false; /* nobody is asked any more */
+        found = false; /* the wire is not asked any more */
     } else if (derived && !neighbours_knows(hca->neighbours, gid) &&
                wire_knows(hca->port, derived)) {
         memcpy(mac, derived, MAC_BYTES);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads and writes of the process's memory that survive what is not mapped.
+ * Reads and writes of the process's memory that survive unmapped memory.
  *
- * An access opens a window: it notes, for its thread, where to go on. A fault while one is open
- * goes on there, and the access answers that there is nothing. __builtin_setjmp() stores three
- * words, so that a window costs an access no more than two calls; it lives in the frame of the
- * function that opened it. What the library itself holds needs none.
+ * An access opens a window: it stores, for its thread, where to continue after a fault. If a fault
+ * happens while a window is open, execution continues there, and the access reports that it failed.
+ * __builtin_setjmp() stores only three words, so a window costs an access no more than two calls.
+ * The window lives in the frame of the function that opened it. Accesses to memory that the library
+ * owns need no window.
  */
 #define _GNU_SOURCE
 #include "guest-lib/host/memory.h"
@@ -15,29 +16,29 @@
 #include <ucontext.h>
 #include <glib.h>
 
-/* The library is there from the start of the program, or small enough for late ones. */
+/* The library is loaded when the program starts, or its TLS is small enough to be loaded later. */
 static __thread void **volatile window __attribute__((tls_model("initial-exec")));
 
 /* -- faults ------------------------------------------------------------------------------------ */
 
-#define ACTIONS 16 /* of one signal: as many may be set while a handler looks at one */
+#define ACTIONS 16 /* per signal: how often it may be set while a handler reads one */
 
-/* What the program does about these signals. A thread may set it while another one has a fault, so
- * it is never changed in its place. */
+/* The program's actions for these signals. A thread may set an action while another thread has a
+ * fault, so an action is never changed in place. */
 static struct memory_action {
     int signal;
     struct sigaction action[ACTIONS];
-    unsigned set, now; /* how often it was set; where the last one is */
+    unsigned set, now; /* how often it was set; the index of the present one */
 } actions[] = {{.signal = SIGSEGV}, {.signal = SIGBUS}};
-static bool taken; /* the signals */
+static bool taken; /* whether the signals' handlers are installed */
 
-/* Of one of the two. */
+/* The action of one of the two signals. */
 static struct memory_action *memory_action_of(int signal)
 {
     return &actions[signal == SIGBUS];
 }
 
-/* NULL: it is none of the two. */
+/* NULL: neither of the two signals. */
 static struct memory_action *memory_find_action(int signal)
 {
     return signal == SIGSEGV || signal == SIGBUS ? memory_action_of(signal) : NULL;
@@ -56,10 +57,10 @@ static void memory_set_action(struct memory_action *of, const struct sigaction *
     __atomic_store_n(&of->now, at, __ATOMIC_RELEASE);
 }
 
-/* Goes on where the window was opened. By returning from the handler, where that is known to be
- * possible: then the kernel gives back the signals that were blocked meanwhile, and who stands
- * between kernel and handler, as ThreadSanitizer does, sees it end. (No local whose address is
- * taken: what jumps out of a window leaves this frame, too.) */
+/* Continues where the window was opened. Where possible, it does so by returning from the handler:
+ * then the kernel unblocks the signals that were blocked meanwhile, and a tool that wraps handlers,
+ * such as ThreadSanitizer, sees the handler end. (No local variable may have its address taken
+ * here: __builtin_longjmp() leaves this frame, too.) */
 static void memory_leave_window(ucontext_t *context)
 {
 #ifdef __x86_64__
@@ -73,8 +74,8 @@ static void memory_leave_window(ucontext_t *context)
 #endif
 }
 
-/* As the kernel would, but on the stack that ours is on. The signals that are blocked for it are so
- * no more when ours returns. */
+/* Calls the program's handler as the kernel would, but on the stack of this library's handler.
+ * Signals that are blocked for it are unblocked when this library's handler returns. */
 static void memory_call_program(struct memory_action *of, siginfo_t *info, void *context)
 {
     struct sigaction action = *memory_program_action(of);
@@ -99,11 +100,12 @@ static void memory_end_program(int signal, const siginfo_t *info, const struct s
     __atomic_store_n(&taken, false, __ATOMIC_RELAXED);
     sigaction(signal, action, NULL);
     if (info->si_code <= 0) {
-        raise(signal); /* a fault happens again by itself */
+        raise(signal); /* a fault repeats by itself */
     }
 }
 
-/* A signal that is the program's. One that is ignored ends it, too, if it is a fault. */
+/* Handles a signal that belongs to the program. A fault ends the program even if the signal is
+ * ignored. */
 static G_GNUC_NO_INLINE void memory_pass_on(int signal, siginfo_t *info, void *context)
 {
     struct memory_action *of = memory_action_of(signal);
@@ -120,7 +122,7 @@ static G_GNUC_NO_INLINE void memory_pass_on(int signal, siginfo_t *info, void *c
 
 static void memory_on_fault(int signal, siginfo_t *info, void *context)
 {
-    if (window && info->si_code > 0) { /* the kernel's, not kill()'s */
+    if (window && info->si_code > 0) { /* from the kernel, not from kill() */
         memory_leave_window(context);
         return;
     }
@@ -183,14 +185,15 @@ static bool memory_miss(const struct memory_missed *missed, uint64_t addr, size_
 }
 
 /*
- * An access that may fault: a function (_there), which another one (_in_window) calls in a window.
- * No compiler knows that a fault leads from the one into the other. Were they one, what it keeps
- * for after the fault might lie where it has put something else by the time of the fault. So the
- * one with the window keeps nothing: after a fault it needs its frame alone, and sanitizers, which
- * would keep something there, stay out of it.
+ * An access that may fault is a function (NAME_there), which another function (NAME_in_window)
+ * calls in a window. Compilers do not know that a fault leads from the first function into the
+ * second. If the two were one function, a value that it keeps for after the fault might lie where
+ * something else has been stored by the time of the fault. So the function with the window keeps
+ * nothing: after a fault it needs only its frame. Sanitizers, which would keep values there, are
+ * switched off for it.
  */
 #ifdef __SANITIZE_THREAD__
-void __tsan_func_exit(void *); /* ThreadSanitizer counts who is called, and saw nobody leave */
+void __tsan_func_exit(void *); /* ThreadSanitizer tracks calls, and did not see this one return */
 #define WINDOW_LEFT __tsan_func_exit(NULL)
 #else
 #define WINDOW_LEFT (void)0
@@ -228,7 +231,7 @@ bool memory_read(uint64_t addr, void *buf, size_t len, const struct memory_misse
            memory_miss(missed, addr, len);
 }
 
-/* At a fault the stores before it have left the processor when its handler returns. */
+/* If there is a fault, the stores before it have left the processor when its handler returns. */
 IN_A_WINDOW(memory_read_far, (uint64_t addr, void *buf, size_t len), (addr, buf, len),
             far_copy(buf, memory_at(addr), len))
 
@@ -247,8 +250,8 @@ bool memory_write(uint64_t addr, const void *buf, size_t len, const struct memor
            memory_miss(missed, addr, len);
 }
 
-/* ThreadSanitizer holds a lock of its own through an atomic access, which must not be left: another
- * access, which changes nothing, is the one that faults. */
+/* ThreadSanitizer holds a lock of its own during an atomic access, which a fault must not leave
+ * locked. So another access, which changes nothing, comes first and takes the fault. */
 static inline void memory_fault_before_atomic(uint64_t addr)
 {
 #ifdef __SANITIZE_THREAD__

@@ -7,10 +7,10 @@
 struct neighbour {
     uint8_t gid[GID_BYTES], mac[MAC_BYTES];
     bool is_known;
-    uint64_t told_ns;  /* when its address was, if it is known */
-    uint64_t asked_ns; /* when it was asked last, if unanswered */
+    uint64_t told_ns;  /* when the address was last told, if it is known */
+    uint64_t asked_ns; /* when it was last asked for, if unanswered */
     unsigned unanswered;
-    GList link; /* in the order in which they were used, the last one first */
+    GList link; /* list in order of use, the most recent first */
 };
 
 struct neighbours {
@@ -78,7 +78,7 @@ static bool neighbours_is_own(const struct neighbours *n, const uint8_t gid[GID_
     return false;
 }
 
-/* The own address of that one's family, in whose name it is asked for. */
+/* The host's own address of the same family, which is the sender of questions for gid. */
 static const uint8_t *neighbours_own_like(const struct neighbours *n, const uint8_t gid[GID_BYTES])
 {
     for (unsigned i = 0; i < n->num_own; i++) {
@@ -110,8 +110,8 @@ static void neighbours_use(struct neighbours *n, struct neighbour *one)
     g_queue_push_head_link(&n->used, &one->link);
 }
 
-/* One whom nobody has asked for is the first to make room, so that they push out each other only.
- */
+/* A neighbour that nobody has asked for is the first to make room, so such neighbours displace only
+ * each other. */
 static struct neighbour *neighbours_add(struct neighbours *n, const uint8_t gid[GID_BYTES],
                                         bool is_used)
 {

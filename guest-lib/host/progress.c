@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who lets a local HCA work: the threads that ring and poll, or a world. */
+/* Lets a local HCA work: by the threads that ring and poll, or by a world. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include "guest-lib/host/local_internal.h"
@@ -7,16 +7,16 @@
 #include "wire/cancel.h"
 
 #define BUDGET        512 /* pieces (fw/fw.h) of one turn */
-#define GATHER        8  /* doorbells of a program that polls, too, between which it does nothing */
-#define SETTLE        4  /* turns of one that is not trusted to come again, if there is work */
-#define FINISH        64 /* turns for what is left when the process ends */
-#define FULL_POLLS    8  /* polls that find completions, of which one is noted */
-#define ARMS          250000000u /* ns for which a program that armed a CQ waits for events */
-#define IDLE_POLLS    100        /* in vain, after which others may have the processor */
-#define CROWDED_POLLS 4          /* the same where others want it that this thread may wait for */
-#define MOST_POLLS    3200       /* the same where those had it that bring it nothing */
-#define CROWD         2000u      /* ns until it came back: others want it */
-#define PROCESSORS    1024       /* that are told apart */
+#define GATHER        8   /* doorbells of a program that polls, of which one is worked on at once */
+#define SETTLE        4  /* turns, if there is work, when the caller is not trusted to come again */
+#define FINISH        64 /* turns for the remaining work when the process ends */
+#define FULL_POLLS    8  /* polls that find completions, of which one counts as a poll */
+#define ARMS          250000000u /* ns after arming a CQ in which a program waits for events */
+#define IDLE_POLLS    100        /* polls in vain after which a thread yields its processor */
+#define CROWDED_POLLS 4          /* the same, if threads that it may wait for need the processor */
+#define MOST_POLLS    3200       /* the same, if yielding brought nothing */
+#define CROWD         2000u      /* ns of a yield from which on others used the processor */
+#define PROCESSORS    1024       /* processors that are distinguished */
 
 static uint64_t local_whim(const struct local_hca *hca, uint64_t n)
 {
@@ -30,31 +30,32 @@ static unsigned local_budget(const struct local_hca *hca)
     return hca->world && hca->world->whims ? 1u << local_whim(hca, 10) : BUDGET;
 }
 
-/* -- who leaves the work to another thread -------------------------------------------------------
+/*
+ * -- threads that leave the work to another thread ----------------------------------------------
  *
  * (docs/adr/0016-one-thread-works-for-the-others.md)
  *
- * What a turn needs of the HCA is some hundred cache lines. Where threads take turns, these travel
+ * A turn touches some hundred cache lines of the HCA. If threads take turns, these lines travel
  * from one processor to the other each time, which takes longer than the work itself. So while the
- * thread that worked last is there, the others leave it to that one: to poll an empty CQ is no more
- * than a look at the CQE, and a doorbell is a note, which the next turn takes. A thread that has
- * not been there for THERE makes room for whoever comes.
+ * thread that worked last keeps calling, the others leave the work to it: polling an empty CQ only
+ * reads the CQE, and a doorbell only leaves a note, which the next turn takes. If that thread has
+ * not called for THERE, any thread may take its place.
  *
- * Who leaves a note looks afterwards whether the program is still trusted to poll, and rings itself
- * if it is not. Who ends that trust, the helper at the latest, takes the notes afterwards. So none
- * is lost.
+ * A thread that leaves a note checks afterwards whether the program is still trusted to poll, and
+ * rings by itself if it is not. The thread that ends this trust, at the latest the helper, takes
+ * the notes afterwards. So no note is lost.
  */
 
-#define THERE  20000u /* ns after a call for which the work is left to the thread that made it */
-#define PAUSES 10     /* of one that finds its CQ empty meanwhile */
-#define LONG   256    /* pieces of a turn that THERE is counted from the end of */
+#define THERE  20000u /* ns after a call in which work is left to the calling thread */
+#define PAUSES 10     /* pauses of a thread that meanwhile finds its CQ empty */
+#define LONG   256    /* pieces of a turn; after a longer turn THERE counts from its end */
 
-#define LATE   200000u  /* ns in a turn, then its thread may have lost its processor */
-#define SLICE  4000000u /* ns for which another thread, which may have taken it, waits then */
+#define LATE   200000u  /* ns in a turn after which its thread may have lost its processor */
+#define SLICE  4000000u /* ns for which a thread that may have taken the processor then waits */
 
-/* Until when the calling thread knows that another one is there; how many more polls in vain there
- * are before it lets others run, of how many; and whether a turn of it did something since it last
- * did so. */
+/* State of the calling thread: until when it knows that another thread works; how many more polls
+ * in vain it makes before it yields, out of how many; and whether a turn of it did something since
+ * it last yielded. */
 static __thread struct spinner {
     const struct local_hca *hca;
     uint64_t until_ns;
@@ -62,7 +63,7 @@ static __thread struct spinner {
     bool did;
 } another __attribute__((tls_model("initial-exec"))) = {.patience = IDLE_POLLS, .of = IDLE_POLLS};
 
-/* The thread of this process that was the last one to give a processor away. */
+/* For each processor: the thread of this process that yielded it last. */
 static const struct spinner *gave_away[PROCESSORS];
 
 static G_GNUC_NO_INLINE bool local_look_for_another(const struct local_hca *hca)
@@ -76,8 +77,8 @@ static G_GNUC_NO_INLINE bool local_look_for_another(const struct local_hca *hca)
     return now < another.until_ns;
 }
 
-/* Between two looks at a CQ that another thread is going to write to: its line stays there for a
- * while. */
+/* Pauses between two reads of a CQ that another thread will write to, so that the cache line stays
+ * there for a while. */
 static void local_pause(void)
 {
 #ifdef __x86_64__
@@ -87,10 +88,10 @@ static void local_pause(void)
 #endif
 }
 
-/* Lets others have the processor. If threads of this process that spin, too, had it, or if
- * something came since the last time, this thread is sooner done with its next polls in vain. If
- * somebody had it that just computes, this thread was gone for a slice of the scheduler's and got
- * nothing: then it polls twice as long before it gives the processor away again. */
+/* Yields the processor, and chooses after how many polls in vain this thread yields again. If other
+ * spinning threads of this process ran meanwhile, or if something came since the last yield, it
+ * yields sooner. If a thread ran that only computes, this thread lost a slice of the scheduler and
+ * got nothing: then it polls twice as long before it yields again. */
 static void local_yield(void)
 {
     const struct spinner **last = &gave_away[(unsigned)sched_getcpu() % PROCESSORS];
@@ -109,7 +110,7 @@ static void local_yield(void)
     another.did = false;
 }
 
-/* Whether this poll in vain is one too many. */
+/* Whether the thread has polled in vain often enough to yield. */
 static bool local_is_impatient(void)
 {
     if (another.patience > 0) {
@@ -119,9 +120,9 @@ static bool local_is_impatient(void)
     return true;
 }
 
-/* Of more threads than processors, those that spin keep the processor from those whose messages
- * they wait for, for as long as a slice lasts. So one that leaves the work to another thread lets
- * others run now and then. True: it did, and something may have come meanwhile. */
+/* If there are more threads than processors, spinning threads keep the processor from the threads
+ * whose messages they wait for, for a whole slice. So a thread that leaves the work to another one
+ * yields now and then. True: it yielded, and something may have come meanwhile. */
 static bool local_gives_way(struct local_hca *hca)
 {
     if (!local_is_impatient()) {
@@ -138,8 +139,8 @@ static bool local_is_waited_for(struct local_hca *hca)
            __atomic_exchange_n(&hca->worker.waited_for, false, __ATOMIC_RELAXED);
 }
 
-/* Whether the thread that works lets others run: because it had nothing to do for so many polls in
- * a row, or because another thread waits for what it does. Its turns count as polls in vain. */
+/* Whether the working thread yields: because it had nothing to do for so many polls in a row, or
+ * because another thread waits for its work. Its turns count as polls in vain. */
 static bool local_is_idle(struct local_hca *hca, bool did)
 {
     another.did |= did;
@@ -147,23 +148,23 @@ static bool local_is_idle(struct local_hca *hca, bool did)
            (hca->poller.idle_polls > IDLE_POLLS || local_is_waited_for(hca));
 }
 
-/* Whether the program polls, in another thread than this one: the lock, if it is taken, is most
- * likely that one's. Else it is with the helper, who looks and goes away again, or with a command.
- */
+/* Whether the program polls in another thread than this one. If the lock is taken, that thread most
+ * likely has it; otherwise the helper has it, which looks and leaves again, or a command. */
 static bool local_is_polled_by_another(const struct local_hca *hca)
 {
     return __atomic_load_n(&hca->worker.polled, __ATOMIC_RELAXED) &&
            !pthread_equal(__atomic_load_n(&hca->worker.thread, __ATOMIC_RELAXED), pthread_self());
 }
 
-/* Whether the program is trusted to poll, and another thread works, and was there just now. */
+/* Whether the program is trusted to poll, and another thread works and has called just now. */
 static bool local_is_anothers(const struct local_hca *hca)
 {
     return local_is_polled_by_another(hca) && local_look_for_another(hca);
 }
 
-/* A send doorbell: the queue's number, and the page. Which of the page's two buffers it was written
- * to is no matter, nor is the rest of the value: the doorbell record says what was posted. */
+/* A note about a send doorbell: the queue's number and the page. It does not matter to which of the
+ * page's two buffers the doorbell was written, nor what the rest of its value is: the doorbell
+ * record says what was posted. */
 #define NOTE_QUEUE(value) ((value) >> 8 & 0xffffff)
 #define NOTE_PAGE(offset) ((offset) / PCI_PAGE)
 #define NOTE_PAGES        (1ull << 38)
@@ -186,7 +187,7 @@ void local_take_notes(struct local_hca *hca)
     }
 }
 
-/* True: the doorbell is left to another thread. */
+/* Leaves a note. True: another thread will work on the doorbell. */
 static bool local_leave_note(struct local_hca *hca, uint64_t offset, uint64_t value)
 {
     if (!notes_leave(&hca->notes, NOTE(NOTE_PAGE(offset), NOTE_QUEUE(value)))) {
@@ -196,9 +197,9 @@ static bool local_leave_note(struct local_hca *hca, uint64_t offset, uint64_t va
     return __atomic_load_n(&hca->worker.polled, __ATOMIC_SEQ_CST);
 }
 
-/* The poller was in a turn for long: what it lost its processor to may be this thread, which sleeps
- * until the turn ends, but not for ever, for a thread may be stopped. (ThreadSanitizer does not
- * know pthread_mutex_clocklock().) */
+/* Waits for the lock if the poller has been in a turn for long. It may have lost its processor to
+ * this thread, which therefore sleeps until the turn ends. The wait is limited, because a thread
+ * may be stopped. (ThreadSanitizer does not know pthread_mutex_clocklock().) */
 static bool local_wait_for_turn(struct local_hca *hca)
 {
     struct timespec end;
@@ -214,15 +215,15 @@ static bool local_wait_for_turn(struct local_hca *hca)
     return !pthread_mutex_timedlock(&hca->lock, &end);
 }
 
-/* Gets the lock, unless somebody is at work. */
+/* Takes the lock, unless another thread is working. */
 static bool local_lock_if_free(struct local_hca *hca)
 {
     return !pthread_mutex_trylock(&hca->lock) || local_wait_for_turn(hca);
 }
 
-/* Gets it for a doorbell. False: another thread, which is at work, was left a note instead, for to
- * sleep until a turn ends, and be woken, costs more than the turn. A program that was seen to post
- * and then turn to something else may not come back for the note. */
+/* Takes the lock for a doorbell. False: another thread is working and got a note instead, because
+ * sleeping until a turn ends, and being woken, costs more than the turn. A program that was seen to
+ * post and then do something else may not come back for the note; for it this waits. */
 static bool local_lock_or_note(struct local_hca *hca, uint64_t offset, uint64_t value,
                                bool may_wait)
 {
@@ -248,7 +249,7 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
     }
     local_take_notes(hca);
     if (look && hca->busy && hca->port && hca->port->client && hca->port->client->rx_ready) {
-        hca->port->client->rx_ready(hca->port->opaque); /* no wake-up says so: look */
+        hca->port->client->rx_ready(hca->port->opaque); /* no wake-up reports frames now, so look */
     }
     if (__atomic_exchange_n(&hca->woken, false, __ATOMIC_ACQ_REL) || hca->deadline_ns <= now) {
         hca->turn_ns = now;
@@ -263,8 +264,8 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
     return rang || fw_pieces(hca->fw) != before;
 }
 
-/* The owner that is told arms the EQ again, which raises the next interrupt at once if an event is
- * there. */
+/* Reports interrupts until there are none. The owner arms the EQ again, which raises the next
+ * interrupt at once if an event is there. */
 static void local_tell_irqs(struct local_hca *hca)
 {
     while (__atomic_load_n(&hca->irqs.raised, __ATOMIC_ACQUIRE) && hca->owner.irq) {
@@ -286,7 +287,8 @@ void local_tell_irq(struct local_hca *hca)
     }
 }
 
-/* Whether the threads still drive it: with the lock held it stays so. */
+/* Whether threads still drive the HCA. While the lock is held, that does not change. If not,
+ * releases the lock. */
 static bool local_is_still_ours(struct local_hca *hca)
 {
     if (G_LIKELY(local_driven_by(hca) == LOCAL_BY_THREADS)) {
@@ -296,7 +298,7 @@ static bool local_is_still_ours(struct local_hca *hca)
     return false;
 }
 
-/* Notes that the calling thread is the one that the work is left to. With the lock held. */
+/* Notes that work is left to the calling thread. With the lock held. */
 static void local_note_caller(struct local_hca *hca, uint64_t now)
 {
     if (!pthread_equal(hca->worker.thread, pthread_self())) {
@@ -307,7 +309,7 @@ static void local_note_caller(struct local_hca *hca, uint64_t now)
     __atomic_store_n(&hca->worker.there_ns, now, __ATOMIC_RELAXED);
 }
 
-/* Notes that the calling thread polls. True: it is trusted to go on, and was not before. */
+/* Notes that the calling thread polls. True: from now on it is trusted to go on. */
 static bool local_note_poll(struct local_hca *hca, uint64_t now)
 {
     local_note_caller(hca, now);
@@ -318,7 +320,7 @@ static bool local_note_poll(struct local_hca *hca, uint64_t now)
     if (hca->worker.polled || now < hca->poller.polling_since_ns + hca->poller.probation_ns) {
         return false;
     }
-    local_set_polled(hca, true); /* before it is looked whether the helper sleeps */
+    local_set_polled(hca, true); /* before helper.asleep is read */
     hca->poller.trusted_since_ns = now;
     return true;
 }
@@ -370,7 +372,7 @@ bool local_run(struct local_hca *hca)
     }
     did = local_turn(hca, now, true);
     for (unsigned i = 1; i < SETTLE && !hca->worker.polled && hca->woken; i++) {
-        local_turn(hca, now, true); /* to wake the helper for what is left costs more */
+        local_turn(hca, now, true); /* cheaper than waking the helper for the rest */
     }
     hca->poller.idle_polls = did ? 0 : hca->poller.idle_polls + 1;
     idles = local_is_idle(hca, did);
@@ -446,11 +448,11 @@ void local_unlock_scan(struct local_hca *hca, unsigned things)
     __atomic_store_n(&hca->scan.things, things, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&hca->lock);
     if (more && local_driven_by(hca) == LOCAL_BY_THREADS) {
-        local_helper_wake(hca); /* it may be in a sleep without an end */
+        local_helper_wake(hca); /* it may sleep without a time limit */
     }
 }
 
-/* One that somebody else works on, or nobody. */
+/* A doorbell of an HCA that threads do not drive: a world's, a removed one's, or the parent's. */
 static bool local_note_doorbell(struct local_hca *hca, uint64_t offset, uint64_t value)
 {
     if (!local_is_ours(hca)) {
@@ -459,15 +461,16 @@ static bool local_note_doorbell(struct local_hca *hca, uint64_t offset, uint64_t
     pthread_mutex_lock(&hca->lock);
     if (local_driven_by(hca) == LOCAL_BY_WORLD) {
         fw_mmio_write(hca->fw, offset, value, 8);
-    } /* else: what a kernel maps in a removed function's place takes any write */
+    } /* else ignored: the pages that a kernel maps after removal take any write */
     pthread_mutex_unlock(&hca->lock);
     return true;
 }
 
-/* Who polls is about to poll again. So the first doorbell after a poll is worked on at once, and
- * what the next ones ring for waits for that poll, or for the GATHER-th of them. Several WQEs in a
- * turn cost less than each in its own, and their frames share a fence (WIRE_MORE). Not for one that
- * was seen to post and then turn to something else, or that waits for events. */
+/* Whether a doorbell may wait for more. A program that polls will poll again soon. So the first
+ * doorbell after a poll is worked on at once, and the work of the next ones waits for that poll, or
+ * for the GATHER-th doorbell. Several WQEs in one turn cost less than each in its own turn, and
+ * their frames share a fence (WIRE_MORE). A doorbell does not wait in a program that was seen to
+ * post and then do something else, or that waits for events. */
 static bool local_gathers(struct local_hca *hca)
 {
     return hca->worker.polled && hca->poller.doorbells++ % GATHER && !hca->poller.posts_and_leaves;
@@ -479,8 +482,8 @@ void local_note_departure(struct local_hca *hca, uint64_t now)
     hca->poller.left_ns = now;
 }
 
-/* Who is in a call meanwhile, the helper most likely, is soon out of it; but exit() may have been
- * called from within one. */
+/* Another thread in a call, most likely the helper, leaves it soon; but exit() may have been called
+ * from within one, so the wait is limited. */
 void local_finish(struct local_hca *hca)
 {
     struct timespec until;
@@ -497,12 +500,13 @@ void local_finish(struct local_hca *hca)
     pthread_mutex_unlock(&hca->lock);
 }
 
-/* A turn for a doorbell. With the lock held. */
+/* Runs a turn for a doorbell. With the lock held. */
 static void local_answer_doorbell(struct local_hca *hca)
 {
     hca->poller.last_doorbell_ns = local_monotonic_ns();
     if (hca->worker.polled) {
-        /* As good as a poll, but the first one after a poll need not look at the wire, too. */
+        /* This counts as a poll, but after the first doorbell since a poll the wire need not be
+         * read. */
         hca->poller.last_poll_ns = hca->poller.last_doorbell_ns;
         local_note_caller(hca, hca->poller.last_doorbell_ns);
         local_turn(hca, hca->poller.last_doorbell_ns,
@@ -557,9 +561,9 @@ static struct local_hca *local_of_member(const struct inproc_member *member)
     return (struct local_hca *)((char *)member - offsetof(struct local_hca, member));
 }
 
-#define SELDOM 8 /* one turn in so many is late */
+#define SELDOM 8 /* one turn of so many is late */
 
-/* Interrupts that were raised arrive, at once or when the world says so. */
+/* Reports interrupts that were raised, at once or when the world says so. */
 static bool local_member_tell_irq(struct local_hca *hca, uint64_t now_ns)
 {
     if (!hca->irqs.raised || !hca->owner.irq) {
@@ -640,7 +644,7 @@ bool local_start(struct local_hca *hca, void (*irq)(void *opaque, uint32_t vecto
     return local_driven_by(hca) == LOCAL_BY_WORLD || local_helper_start(hca);
 }
 
-/* The HCA of a world is driven by the owner of the world, and stays so. */
+/* The HCA of a world stays driven by the owner of the world. */
 void local_shut(struct local_hca *hca)
 {
     enum local_driven by_threads = LOCAL_BY_THREADS;
