@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Writes docs/verbs.md: each verb, and what the libraries of this project do when it is called.
+"""Writes docs/reference/verbs.md: each verb, and what the libraries of this project do when it is called.
 
-    verbs_doc.py PROBE IBVERBS MLX5 > docs/verbs.md
-    verbs_doc.py PROBE IBVERBS MLX5 --check    exit status 1: docs/verbs.md is not what would be written
+    verbs_doc.py PROBE IBVERBS MLX5 > docs/reference/verbs.md
+    verbs_doc.py PROBE IBVERBS MLX5 --check    exit status 1: docs/reference/verbs.md is not what would be written
 
 IBVERBS and MLX5 are the libraries, PROBE is tests/programs/verbs_probe.c linked with them: it calls each
 verb, and its word is what the page says. What there is to call comes from the libraries' symbols and from
@@ -84,11 +84,11 @@ refused of the version `IBVERBS_1.0` is of before 2007, with other structures; `
 
 def check(text):
     """Compares with the page that is kept. Returns the exit status."""
-    kept = (ROOT / "docs/verbs.md").read_text()
+    kept = (ROOT / "docs/reference/verbs.md").read_text()
     if names(kept) != names(text):
         print("the installed rdma-core is another one than the page is about")
         return SKIPPED
-    diff = list(difflib.unified_diff(kept.splitlines(), text.splitlines(), "docs/verbs.md", "now", n=0, lineterm=""))
+    diff = list(difflib.unified_diff(kept.splitlines(), text.splitlines(), "docs/reference/verbs.md", "now", n=0, lineterm=""))
     print("\n".join(diff))
     return 1 if diff else 0
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The dynamically connected transport: what both of its ends keep to (docs/dc.md, docs/adr/0009).
+ * The dynamically connected transport: what both of its ends keep to (docs/explanation/dc.md,
+ * docs/adr/0009).
  *
  * An initiator (DCI, model/rdma/dci.h) opens a session with a target (DCT, model/rdma/dct.h) by a
  * CONNECT, behind which its requests go out at once, and ends it by a DISCONNECT, which nothing

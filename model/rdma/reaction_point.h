@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The reaction point (DCQCN, SIGCOMM 2015): who is told of congestion on the way to a peer sends
- * more slowly, and speeds up again as no more is told. docs/congestion.md has the rules and
- * parameters.
+ * more slowly, and speeds up again as no more is told. docs/explanation/congestion.md has the rules
+ * and parameters.
  *
  * A peer has a limiter from the first CNP about it on until it may be sent to at full speed again:
  * requests and READ data of a connection, READ data of a session of a DC target. One without pays a

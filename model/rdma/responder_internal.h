@@ -151,7 +151,7 @@ bool responder_has_room(const struct peer *peer);
 /* Queues an answer. Needs room. */
 void responder_answer(struct peer *peer, const struct answer *answer);
 /* The READ that was just carried out: sends its answer, if that can be now, so that a later WRITE
- * does not change what it brings (docs/ordering.md). */
+ * does not change what it brings (docs/explanation/ordering.md). */
 void responder_answer_read_at_once(struct peer *peer);
 /* ERR: forgets what was to be sent, unless a NAK of ours is in it. */
 void responder_tx_flush(struct peer *peer);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks that the tests that docs/features.md names exist.
+"""Checks that the tests that docs/reference/features.md names exist.
 
 A row has five cells. Its state is works, part or no. With works or part it names at least one test
 as `FILE: TEST`, what the tests assert, and the generations. In a C file TEST is a START_TEST, in a
@@ -12,7 +12,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/features.md"
+PAGE = ROOT / "docs/reference/features.md"
 
 
 def has_test(path, name):
@@ -63,7 +63,7 @@ def main():
     if not rows:
         found.append("no row at all")
     for line in found:
-        print(f"docs/features.md: {line}")
+        print(f"docs/reference/features.md: {line}")
     return 1 if found else 0
 
 

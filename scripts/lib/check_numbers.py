@@ -15,7 +15,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 SCRIPTS = ROOT / "tests/conformance"
-MUTANTS, CONFORMANCE, SOFT_ROCE = "mutants.md", "conformance.md", "conformance-soft-roce.md"
+MUTANTS, CONFORMANCE, SOFT_ROCE = "project/mutants.md", "reference/conformance-cases.md", "reference/conformance-soft-roce.md"
 # A pattern for a count, and the pages that may contain it. The last row counts the result of one
 # run, which its page names.
 HOMES = ((re.compile(r"\b\d[\d,]* (?:conformance |scripted )?cases\b"), (CONFORMANCE, SOFT_ROCE)),
@@ -25,11 +25,12 @@ DRAWN = "scripts/mutate --random"  # how many are drawn is an option, not a coun
 
 
 def out_of_place():
-    for page in [*sorted(DOCS.glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+    for page in [*sorted(DOCS.glob("**/*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        name = str(page.relative_to(ROOT)).removeprefix("docs/")
         for number, line in enumerate(page.read_text().splitlines(), 1):
             for pattern, homes in HOMES:
                 found = pattern.search(line)
-                if found and page.name not in homes and DRAWN not in line:
+                if found and name not in homes and DRAWN not in line:
                     yield f"{page.relative_to(ROOT)}:{number}: \"{found[0]}\" stands in {homes[0]}, or nowhere"
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Plays the conformance scripts (docs/conformance.md): conversations at packet level, each with the rules
+"""Plays the conformance scripts (docs/howto/conformance.md): conversations at packet level, each with the rules
 that it checks.
 
     scripts/hcasim conformance                            # against the device of this tree, in seconds

@@ -26,7 +26,7 @@ FOLDERS = ("model/", "fw/")
 # The reasons why lines did not run: a pattern for "FILE: FUNCTION: LINE", a tab, the reason. The
 # first pattern that fits counts.
 REASONS = ROOT / "scripts/lib/uncovered.txt"
-PAGE = ROOT / "docs/coverage.md"
+PAGE = ROOT / "docs/project/coverage.md"
 UNTESTED = "There is no test yet:"
 GOALS = {"lines": 95, "branches": 85}
 OPS = "20000"  # operations of test-sim-data: more of them run the same lines

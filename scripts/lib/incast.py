@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Draws an incast as docs/congestion.md shows it. Runs tests/sim/test_incast.c and makes an SVG of
+"""Draws an incast as docs/explanation/congestion.md shows it. Runs tests/sim/test_incast.c and makes an SVG of
 its output: the upper part shows the bytes that wait in the switch, the lower part the rate of
 each sender.
 
-usage: scripts/lib/incast.py [BUILD] > docs/incast.svg"""
+usage: scripts/lib/incast.py [BUILD] > docs/explanation/incast.svg"""
 
 import csv
 import os

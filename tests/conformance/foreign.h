@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A foreign device on a wire that the player joins, in real time. On the device's host a helper
- * (helper.c) performs the steps of the script that belong to the host. docs/conformance.md
+ * (helper.c) performs the steps of the script that belong to the host. docs/howto/conformance.md
  * describes its key file.
  *
  * The player sends the helper a line by TCP for each step: the step's own text. The helper answers

@@ -217,7 +217,7 @@ int main(int argc, char **argv)
 
     g_option_context_set_summary(context,
                                  "Does on the host of a device what a player of conformance\n"
-                                 "scripts asks for (docs/conformance.md).");
+                                 "scripts asks for (docs/howto/conformance.md).");
     g_option_context_add_main_entries(context, options, NULL);
     if (!g_option_context_parse(context, &argc, &argv, &err)) {
         fprintf(stderr, "%s\n", err->message);

@@ -185,7 +185,7 @@ int main(int argc, char **argv)
     g_autoptr(GError) err = NULL;
     struct foreign_config *foreign = NULL;
 
-    g_option_context_set_summary(context, "Plays conformance scripts (docs/conformance.md).");
+    g_option_context_set_summary(context, "Plays conformance scripts (docs/howto/conformance.md).");
     g_option_context_add_main_entries(context, options, NULL);
     if (!g_option_context_parse(context, &argc, &argv, &err) ||
         (peer_file && !(foreign = foreign_config_read(peer_file, &err)))) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""usage: page.py CONFORMANCE SCRIPT... [--page docs/conformance.md] [--write]
+"""usage: page.py CONFORMANCE SCRIPT... [--page docs/reference/conformance-cases.md] [--write]
 
 Plays the scripts and says what came of each rule, as the tables that end the page. Without --write:
 whether the page has the same ones (exit status 1: it has others).
@@ -67,7 +67,7 @@ def main():
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("scripts", type=pathlib.Path, nargs="+")
     parser.add_argument("--page", type=pathlib.Path,
-                        default=pathlib.Path(__file__).resolve().parents[2] / "docs/conformance.md")
+                        default=pathlib.Path(__file__).resolve().parents[2] / "docs/reference/conformance-cases.md")
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     head, found, has = args.page.read_text().partition(BEGIN)

@@ -4,7 +4,8 @@
  *
  * The steps of the wire (play_wire.c) are written as in packetdrill: "<" arrives at the device, ">"
  * leaves it. The steps of the host are verbs: objects (play_objects.c), queue pairs (play_qp.c),
- * work and completions (play_work.c). "+ 5ms" lets time pass. docs/conformance.md has the language.
+ * work and completions (play_work.c). "+ 5ms" lets time pass. docs/howto/conformance.md has the
+ * language.
  *
  * If the device is in this process, both halves are, too (sim.h). A foreign device has its own
  * host: the player (case.c) sends the host's steps to a helper there (helper.c), one at a time

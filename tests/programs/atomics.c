@@ -10,7 +10,7 @@
  * devices reaches it over a QP with itself, too. Where the devices promise PCI atomics of the
  * word's size (IBV_ATOMIC_GLOB), all of them share one word, with threads that change it by C11's
  * atomics. Where they promise atomics among the QPs of an HCA only (IBV_ATOMIC_HCA), each has a
- * word of its own, and no thread touches it: docs/ordering.md.
+ * word of its own, and no thread touches it: docs/explanation/ordering.md.
  *
  * The lower half of a word counts additions, its upper half swaps that took effect. Exit status 0:
  * every word is exact; 77: the device has no atomics.

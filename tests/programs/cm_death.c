@@ -30,9 +30,8 @@
 #define PORT    7471
 #define QPN     0x1234
 #define PATIENT 30000 /* ms for what must come before */
-#define SOON_MS                                                                                    \
-    2000 /* less than the connection manager's first retry; measured: docs/rdma-cm.md              \
-          */
+/* Less than the connection manager's first retry; measured: docs/howto/rdma-cm.md. */
+#define SOON_MS   2000
 #define UNSEEN_MS 500
 #define WATCHES   1000 /* more than a user may have, as a rule */
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))

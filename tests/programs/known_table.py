@@ -83,7 +83,7 @@ UCP_TESTS = ("tag_lat", "tag_bw", "ucp_am_lat", "ucp_am_bw", "stream_lat", "stre
 UCX = "env UCX_TLS=rc_v,self UCX_NET_DEVICES=mlx5_0:1"
 XSRQ = "ibv_xsrq_pingpong -d mlx5_0 -g 1 -p {port} {case}"
 MPI = "all-to-all, reductions, puts, accumulates and tickets compared, and each HCA saw packets of each rank"
-NC = "OpenBSD's as the server, the traditional one as the client: [rdma-cm.md](rdma-cm.md) has why"
+NC = "OpenBSD's as the server, the traditional one as the client: [rdma-cm.md](../howto/rdma-cm.md) has why"
 RANK = "{folder}/rank {folder}/collective 2"
 
 ROWS = (
@@ -179,7 +179,7 @@ ANSWERED = (
     Answered("UCX 1.22's own tests `tag_match_rndv`, `tag_match_rndv_align`",
              "they had not ended after 120 s: do they hang?",
              "no, they move much: four messages of a sixteenth of the machine's memory for each variant of the latter. "
-             "[ucx.md](ucx.md#much-at-a-time) has how fast that is"),
+             "[ucx.md](../howto/ucx.md#much-at-a-time) has how fast that is"),
     Answered("eight threads that make, use and destroy SRQs, queue pairs, address handles",
              "they had not ended after a minute: does a lock keep them?",
              "not seen: eight threads together have as many a second as one alone, within the noise, of each of eleven kinds "

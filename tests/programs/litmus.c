@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * litmus: what one side sees of the other's operations, in which order (docs/ordering.md).
+ * litmus: what one side sees of the other's operations, in which order
+ * (docs/explanation/ordering.md).
  *
  *     litmus -g GID [options]          on one side; it listens on TCP for the other one
  *     litmus -g GID [options] HOST     on the other side, with the same options
@@ -490,7 +491,7 @@ static bool parse(int argc, char **argv, struct litmus *l)
         case 'p':
             l->port = optarg;
             break;
-        case '1': /* docs/ordering.md says what for */
+        case '1': /* docs/explanation/ordering.md says what for */
             l->cpu_is_emulated = true;
             break;
         default:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What each verb does when it is called, for docs/verbs.md (guest-lib/export/verbs_doc.py).
+ * Calls each verb and prints what it does; guest-lib/export/verbs_doc.py makes a page of that.
  *
  * usage: verbs_probe < NAMES: lines "NAME VERSION", where VERSION is "-" for a verb that verbs.h
  * turns into a call through the context. Prints "NAME VERSION STATE" for each: works, refused with

@@ -241,7 +241,7 @@ def atomics(plugin, work):
 
 @test("where the guest's CPUs are not atomic beside the function, nobody says so")
 def no_atomics(plugin, work):
-    with usual(plugin, work) as machine:  # one translated CPU: docs/ordering.md
+    with usual(plugin, work) as machine:  # one translated CPU: docs/explanation/ordering.md
         hca = fn.Function(machine)
         completes = hca.slot_control - fn.SLOT_CONTROL + 0x24
         expect(not machine.load(completes, 4) & 0x380, "the port completes some")

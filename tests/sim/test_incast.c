@@ -3,10 +3,11 @@
  * An incast: hosts write to one without end, over a switch with 25 Gb/s cables. Without congestion
  * marks all that windows allow waits in the switch; with marks the hosts slow down, the queue stays
  * short, and each has its share. Eight do so as adapters are delivered; for 32, whose CNPs the one
- * would have to spread too thin, both sides are set up (docs/congestion.md has the figures).
+ * would have to spread too thin, both sides are set up (docs/explanation/congestion.md has the
+ * figures).
  *
  * With HCASIM_INCAST_CSV in the environment a run writes what it sees there: scripts/lib/incast.py
- * draws docs/incast.svg of it.
+ * draws docs/explanation/incast.svg of it.
  */
 #include <check.h>
 #include <stdio.h>

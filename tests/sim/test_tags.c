@@ -797,8 +797,8 @@ START_TEST(messages_over_dc_are_matched_as_mpi_says)
 }
 END_TEST
 
-/* docs/tag-matching.md shows it; the capture is for who looks: the first over RC, the second over
- * DC.
+/* docs/explanation/tag-matching.md shows it; the capture is for who looks: the first over RC, the
+ * second over DC.
  */
 START_TEST(one_rendezvous)
 {

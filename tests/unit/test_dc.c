@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The dynamically connected transport between an initiator on side 0 and targets on side 1
- * (docs/dc.md, docs/adr/0009). Path MTU is 1024 bytes.
+ * (docs/explanation/dc.md, docs/adr/0009). Path MTU is 1024 bytes.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Congestion control of dynamic connections (docs/congestion.md): READ data of a target may be
- * marked, its initiator answers marks, and the session slows down, it alone. The link has 1 Gb/s.
+ * Congestion control of dynamic connections (docs/explanation/congestion.md): READ data of a target
+ * may be marked, its initiator answers marks, and the session slows down, it alone. The link has 1
+ * Gb/s.
  */
 #include "model/port/cong.h"
 #include "model/rdma/reaction_point.h"

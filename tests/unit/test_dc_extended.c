@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Extended atomics from a DC initiator to targets (docs/adr/0011, docs/dc.md). */
+/* Extended atomics from a DC initiator to targets (docs/adr/0011, docs/explanation/dc.md). */
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/dc_lab.h"

@@ -23,7 +23,7 @@ static void pairs(unsigned n)
 
 /* -- memory ------------------------------------------------------------------------------------ */
 
-/* What docs/performance.md promises. */
+/* What docs/explanation/performance.md promises. */
 START_TEST(an_idle_rc_qp_takes_a_kibibyte_at_most)
 {
     struct lab_qp_attr no_rings = lab_rc;

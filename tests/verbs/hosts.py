@@ -547,7 +547,7 @@ def killed_while_stopped(hosts):
 def ordering(hosts):
     """What a program may see of another one's operations, it sees in the order promised.
 
-    tests/programs/litmus; the promises are in docs/ordering.md."""
+    tests/programs/litmus; the promises are in docs/explanation/ordering.md."""
     hosts.pair(str(hosts.build / "tests/programs/litmus"), "-d", "mlx5_0", "-g", "1", "-n", "500")
 
 

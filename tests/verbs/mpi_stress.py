@@ -9,7 +9,7 @@ HCASIM_MPI_ROUNDS rounds (2); what the project vouches for is 1000. It is worth 
 has other work.
 
 By default over Debian's UCX and its verbs transports; --ucx PREFIX takes one that was built with the
-accelerated ones (docs/ucx.md): mpi_stress.py --ucx /opt/ucx --transport dc_x+tm --ranks 8.
+accelerated ones (docs/howto/ucx.md): mpi_stress.py --ucx /opt/ucx --transport dc_x+tm --ranks 8.
 
 The last line is "N passed, N failed, N skipped". Exit status 0: nothing failed; 77: what it needs is
 not installed.

@@ -4,7 +4,7 @@
 
 Two processes on a wire. ucx_perftest proves that each operation completes; tests/programs/ucp_data
 compares what arrives. One process whose thread has both sides: tests/programs/ucp_rndv. By default Debian's UCX, whose transports are built on verbs (rc_v, ud_v); with
---ucx PREFIX one that was built with the accelerated ones (docs/ucx.md):
+--ucx PREFIX one that was built with the accelerated ones (docs/howto/ucx.md):
 
     tests/verbs/ucx.py --ucx /opt/ucx rc_x ud_x dc_x rc_x+tm dc_x+tm
 

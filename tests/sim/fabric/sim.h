@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A simulation: hosts with an HCA each on a fabric (fabric.h), in virtual time, and jobs on them. A
- * job is of a kind, which is a row in kinds.def and a file; docs/simulation.md shows how to write a
- * kind.
+ * job is of a kind, which is a row in kinds.def and a file; docs/howto/simulation.md shows how to
+ * write a kind.
  *
  * A kind posts what its job's stream of chance says, and compares the results with what must hold.
  * If something does not hold, it ends the simulation by sim_fail(). It never waits: its step() is
