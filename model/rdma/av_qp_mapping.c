@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Mappings of an address to a QP. */
+/* Creates mappings of an address to a QP. */
 #include <string.h>
 #include "model/rdma/av_qp_mapping.h"
 #include "model/rdma/qp.h"
 
-/* What a mapping is told; the rest of its layout is reserved, or for who modifies one. */
+/* Copies the fields that a mapping has. The rest of the layout is reserved, or is for the command
+ * that modifies a mapping. */
 static void mapping_copy(struct prm_av_qp_mapping *to, const struct prm_av_qp_mapping *from)
 {
     struct prm_ud_av *av = PRM_PTR(av_qp_mapping, to, remote_address_vector);
@@ -16,9 +17,10 @@ static void mapping_copy(struct prm_av_qp_mapping *to, const struct prm_av_qp_ma
     memcpy(PRM_PTR(ud_av, av, rgid_or_rip), PRM_PTR(ud_av, in, rgid_or_rip), 16);
 }
 
-/* The QP must be there, and may go at once (mlx5dv_map_ah_to_qp(3)): a card takes what it needs
- * when the mapping is made, so that no reference is kept. It may be another user's, who told its
- * number: nothing about it is found out, nothing changed. */
+/* The QP must exist, but may be destroyed at once (mlx5dv_map_ah_to_qp(3)): a card takes what it
+ * needs when the mapping is made. Therefore no reference is kept. The QP may belong to another
+ * user, who told its number. That is safe: the mapping reveals nothing about the QP and changes
+ * nothing in it. */
 enum syn av_qp_mapping_create(struct hca *hca, uint16_t uid, const void *ctx, uint32_t *num)
 {
     struct prm_av_qp_mapping told[1] = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a function remembers of initiators: the number of the last session, so that a packet of it
- * or of an earlier one, should it come again, begins nothing. Notes are kept for DC_LATE_NS after
- * the session has ended, and longer while there is room.
+ * Remembers the number of each initiator's last session. So a packet of that session or of an
+ * earlier one that comes again begins no new session. Notes are kept for DC_LATE_NS after the
+ * session has ended, and longer while there is room.
  */
 #include <string.h>
 #include "model/rdma/dct.h"
@@ -10,8 +10,8 @@
 
 #define SOURCE_WORDS 5
 
-/* Peers choose the sources, but do not know the factors: they cannot have them all meet in one
- * place of the table. */
+/* Random factors of the hash. Peers choose the sources, but do not know the factors. So they cannot
+ * make all their sources collide. */
 static uint64_t source_factors[SOURCE_WORDS];
 
 static void dc_note_factors_init(void)
@@ -61,7 +61,7 @@ static void dc_note_forget(struct hca *hca, struct dc_note *note)
     hca_free(hca, OBJ_DC_NOTE, note, sizeof(*note));
 }
 
-/* The oldest one whose session nothing can come of any more. */
+/* Frees the oldest note, if no packet of its session can come any more. */
 static bool dc_note_make_room(struct hca *hca)
 {
     struct dc_pool *pool = &hca->rdma->dc;
@@ -103,7 +103,7 @@ void dc_note_end(struct hca *hca, struct dc_note *note)
 
     note->responder = NULL;
     if (hca_now(hca) - note->at > DC_LATE_NS) {
-        g_queue_push_head_link(ended, &note->ended); /* its session was silent for long */
+        g_queue_push_head_link(ended, &note->ended); /* the session has been silent for long */
     } else {
         g_queue_push_tail_link(ended, &note->ended);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sessions as their target sees them: which responder a request is for, which CONNECT begins one,
- * and who is refused; see model/rdma/dct.h.
+ * Handles sessions at their target: which responder a request is for, which CONNECT begins a
+ * session, and which initiator is refused; see model/rdma/dct.h.
  */
 #include <string.h>
 #include "model/queue/q_counter.h"
@@ -14,7 +14,7 @@
 #include "model/rdma/responder_internal.h"
 #include "model/rdma/tags.h"
 
-/* -- packets that are no responses ------------------------------------------------------------- */
+/* -- packets that are not responses ----------------------------------------------------------- */
 
 void dc_address(const struct peer *peer, struct roce_packet *pkt)
 {
@@ -23,7 +23,8 @@ void dc_address(const struct peer *peer, struct roce_packet *pkt)
     pkt->dceth.number = peer->qp->obj.num;
 }
 
-/* Numbers go on with time, too: whoever gets this address next in a host's life is not older. */
+/* Numbers also grow with time. So if another host gets this address later, its sessions are not
+ * older. */
 uint32_t dc_new_session(struct hca *hca)
 {
     struct dc_pool *pool = &hca->rdma->dc;
@@ -35,7 +36,7 @@ uint32_t dc_new_session(struct hca *hca)
     return pool->session;
 }
 
-/* From whom a packet came, as whom it is answered. */
+/* Swaps the addresses of a received packet for the answer. */
 static void dc_answer_address(const struct dct *dct, const struct roce_packet *pkt,
                               struct roce_addr *addr)
 {
@@ -55,7 +56,7 @@ static void dc_answer_address(const struct dct *dct, const struct roce_packet *p
         addr->hop_limit = pkt->addr.hop_limit;
     }
     addr->flow_label = addr->is_ipv4 ? 0 : PRM_GET(dctc, dctc, flow_label);
-    if (addr->has_vlan && (addr->vlan_tci & 0xfff) == 0) { /* a priority, of no VLAN */
+    if (addr->has_vlan && (addr->vlan_tci & 0xfff) == 0) { /* VLAN 0: only a priority */
         addr->has_vlan = false;
         addr->vlan_tci = 0;
     }
@@ -95,7 +96,7 @@ void dc_pool_clear(struct hca *hca)
     g_clear_pointer(&hca->rdma->dc.notes, g_hash_table_unref);
 }
 
-/* One that has no note, or none any more. */
+/* Frees a responder that has no note, or has none any more. */
 static void dc_responder_drop(struct dc_responder *responder)
 {
     struct dct *dct = responder->dct;
@@ -127,7 +128,7 @@ bool dc_responder_is_quiet(const struct dc_responder *responder)
     return !resp->ack_due && !(resp->answers && resp->answers->count);
 }
 
-/* The one that was least recently used, if its initiator can ask it for nothing any more. */
+/* Frees the least recently used responder, if its initiator cannot send it anything any more. */
 static bool dc_responder_evict(struct hca *hca)
 {
     struct dc_responder *oldest = g_queue_peek_head(&hca->rdma->dc.responders);
@@ -186,8 +187,8 @@ static void dc_responder_touch(struct hca *hca, struct dc_responder *responder)
 
 /* -- CONNECT, DISCONNECT ----------------------------------------------------------------------- */
 
-/* The responder of a new session: the initiator's last one, if that was with this target, too.
- * NULL: there is none to give. */
+/* The responder for a new session. If the initiator's last session was with this target, it keeps
+ * that responder. NULL: there is none to give. */
 static struct dc_responder *dc_responder_for(struct dct *dct, const struct dc_source *source,
                                              struct dc_note *note)
 {
@@ -217,8 +218,9 @@ static struct dc_responder *dc_responder_for(struct dct *dct, const struct dc_so
     return responder;
 }
 
-/* The way back is what the last CONNECT of the session says. What no ICRC covers of it (MAC
- * addresses, VLAN) may have been wrong in the one before, or have changed since. */
+/* Answers take the path that the last CONNECT of the session came on. The ICRC does not cover all
+ * of it (MAC addresses, VLAN), so an earlier CONNECT may have had wrong values, or they may have
+ * changed since. */
 static void dc_responder_set_path(struct dc_responder *responder, const struct roce_packet *pkt)
 {
     struct roce_addr path;
@@ -227,7 +229,8 @@ static void dc_responder_set_path(struct dc_responder *responder, const struct r
     peer_set_path(&responder->peer, &path);
 }
 
-/* A receive WQE that a message of the last session did not fill is there for this one. */
+/* If a message of the last session has left a receive WQE unfilled, the new session uses that
+ * WQE. */
 static void dc_responder_begin(struct dc_responder *responder, const struct roce_packet *pkt,
                                uint32_t psn)
 {
@@ -237,7 +240,7 @@ static void dc_responder_begin(struct dc_responder *responder, const struct roce
     dct_unpark(responder->dct, peer);
     responder_reset(peer, psn);
     peer->resp.have_wqe = have_wqe;
-    peer->resp.comm_est = true; /* no event of a target */
+    peer->resp.comm_est = true; /* a target raises no such event */
     dc_responder_set_path(responder, pkt);
     peer->session = pkt->dceth.session;
     responder->note->session = pkt->dceth.session;
@@ -259,14 +262,14 @@ static void dc_rx_connect(struct dct *dct, const struct roce_packet *pkt,
         return;
     }
     if (note && note->responder && note->session == pkt->dceth.session) {
-        if (note->responder->dct == dct) { /* it is said again */
+        if (note->responder->dct == dct) { /* a repeated CONNECT */
             dc_responder_set_path(note->responder, pkt);
             dc_responder_touch(hca, note->responder);
         }
         return;
     }
     if (note && !dc_note_is_new(note, pkt->dceth.session, hca_now(hca))) {
-        return; /* it is late */
+        return; /* a late CONNECT */
     }
     responder = dc_responder_for(dct, source, note);
     if (!responder) {
@@ -280,7 +283,7 @@ static void dc_rx_connect(struct dct *dct, const struct roce_packet *pkt,
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
-/* A responder that has failed says so again to who asks for the same again. */
+/* A responder that has failed repeats its NAK if the same request comes again. */
 static void dc_responder_rx(struct dc_responder *responder, const struct roce_packet *pkt)
 {
     struct peer *peer = &responder->peer;
@@ -293,7 +296,7 @@ static void dc_responder_rx(struct dc_responder *responder, const struct roce_pa
     }
 }
 
-/* The initiator that a packet is of. */
+/* The initiator that has sent a packet. */
 static struct dc_source dc_source_of(const struct roce_packet *pkt)
 {
     struct dc_source source = {.dci = pkt->dceth.number};
@@ -302,8 +305,8 @@ static struct dc_source dc_source_of(const struct roce_packet *pkt)
     return source;
 }
 
-/* Of the session that a packet names. NULL: of one that is over, or was never begun. note: of the
- * packet's source, or NULL. */
+/* The responder of the session that a packet names. NULL: the session is over or never began. note:
+ * the note of the packet's source, or NULL. */
 static struct dc_responder *dc_responder_find(const struct dct *dct, const struct dc_note *note,
                                               const struct roce_packet *pkt)
 {

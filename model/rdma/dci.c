@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The initiator of dynamic connections; see model/rdma/dci.h. */
+/* Implements the initiator of dynamic connections; see model/rdma/dci.h. */
 #include <string.h>
 #include "model/core/ledger.h"
 #include "model/rdma/dci.h"
@@ -8,10 +8,12 @@
 #include "model/rdma/rdma.h"
 #include "model/rdma/wqe_source.h"
 
-/* A session in which nothing happens from one look to the next is ended. */
+/* Interval of the looks for an idle session. A session in which nothing happens from one look to
+ * the next is ended. */
 #define DCI_LOOK_NS 1000000ull
 
-/* The first wait after a refusal: a part of the ACK timeout. It doubles with each further one. */
+/* The first wait after a refusal is this part of the ACK timeout. The wait doubles with each
+ * further refusal. */
 #define DCI_WAIT_SHARE  16
 #define DCI_WAIT_MIN_NS 1000000ull
 #define DCI_WAIT_MAX_NS (64 * DCI_WAIT_MIN_NS)
@@ -70,7 +72,8 @@ static bool dci_find_path(struct qp *qp, struct roce_addr *path)
     return true;
 }
 
-/* Nothing of the session is outstanding, or never will be repeated: the target is told. */
+/* Ends the session and tells the target. Nothing may be outstanding, or nothing may be repeated any
+ * more. */
 static void dci_close(struct qp *qp)
 {
     struct dci *dci = qp->dci;
@@ -89,7 +92,7 @@ static void dci_close(struct qp *qp)
     }
 }
 
-/* To the target of dci->av. False: there is no way. */
+/* Opens a session to the target of dci->av. False: there is no path. */
 static bool dci_open(struct qp *qp)
 {
     struct dci *dci = qp->dci;
@@ -129,15 +132,15 @@ static void dci_look(struct hca *hca, struct hca_timer *timer)
     hca_timer_set(hca, &dci->idle_timer, hca_now(hca) + DCI_LOOK_NS);
 }
 
-/* What the target answers to. */
+/* Whether the target would answer to the same addresses. */
 static bool dci_same_way_back(const struct roce_addr *a, const struct roce_addr *b)
 {
     return memcmp(a->smac, b->smac, sizeof(a->smac)) == 0 && a->has_vlan == b->has_vlan &&
            a->vlan_tci == b->vlan_tci;
 }
 
-/* The target is told of another MAC address or VLAN. With another GID this would be another
- * initiator to it: a session does not outlive its own. */
+/* Tells the target when this side's MAC address or VLAN has changed. If the GID has changed, the
+ * target would see another initiator, so the session ends. */
 void dci_path_update(struct qp *qp)
 {
     struct dci *dci = qp->dci;
@@ -167,7 +170,8 @@ static bool dci_is_for(const struct dci *dci, const struct prm_wqe_av *av)
     return memcmp(dci->av, av, PRM_GET(wqe_av, av, ext) ? PRM_SIZE(wqe_av) : WQE_SHORT_AV) == 0;
 }
 
-/* Without a word of the target: it may know no session, or a wrong way to answer. */
+/* Called before unacknowledged packets are sent again. If the target has not answered yet, it may
+ * have no session, or wrong addresses to answer to: send a CONNECT first. */
 void dci_went_back(struct qp *qp)
 {
     struct dci *dci = qp->dci;
@@ -203,7 +207,8 @@ bool dci_step(struct qp *qp, enum send_wait *waits)
 
 /* -- responses --------------------------------------------------------------------------------- */
 
-/* The target has no responder to give. Once it had, it has one: what says otherwise is late. */
+/* The target has no free responder. If the session is confirmed, it has one; then the refusal is
+ * late and is ignored. */
 static void dci_rx_cnak(struct qp *qp, const struct roce_packet *pkt)
 {
     struct flight *flight = qp->req.flight;
@@ -219,7 +224,7 @@ static void dci_rx_cnak(struct qp *qp, const struct roce_packet *pkt)
         requester_fail(qp, requester_oldest(flight), PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
         return;
     }
-    /* Those who were refused together do not come back together. */
+    /* Initiators that were refused at the same time try again at different times. */
     wait += wait / 8 * (qp->obj.num & 7);
     requester_recovery_step(qp, RECOVERY_RNR_NAK);
     requester_go_back(qp);
@@ -301,7 +306,8 @@ bool dci_may_start(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome)
     }
     if (!dci_in_flight(qp)) {
         if (hca_now(qp->hca) - dci->heard_at > DC_SECOND) {
-            dci_close(qp); /* this host slept: who knows whether the target still has a responder */
+            /* this host did not run for long: the target may have given the responder away */
+            dci_close(qp);
         }
         dci->heard_at = hca_now(qp->hca);
     }
@@ -320,12 +326,13 @@ bool dci_may_start(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome)
     return true;
 }
 
-/* What is known of the requests behind one that has failed. */
+/* What is known about the requests behind a failed one. */
 enum dci_rest {
-    REST_NOT_CARRIED_OUT, /* the target refused that one, and so what came after it; or it had not
-                           * yet the whole of it */
-    REST_GOES_ON,         /* the target knows of no fault */
-    REST_UNKNOWN,         /* the target has not been heard, or found the fault later */
+    /* The target has refused the failed request, and therefore all requests after it; or it had not
+     * received the whole of it. */
+    REST_NOT_CARRIED_OUT,
+    REST_GOES_ON, /* the target knows of no fault */
+    REST_UNKNOWN, /* the target was not heard, or found the fault later */
 };
 
 static enum dci_rest dci_rest_of(const struct qp *qp, const struct send_desc *failed)
@@ -336,24 +343,25 @@ static enum dci_rest dci_rest_of(const struct qp *qp, const struct send_desc *fa
     switch (failed->syndrome) {
     case PRM_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
     case PRM_CQE_SYNDROME_BAD_RESP_ERR:
-    case PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR: /* it may have been under way since before */
+    case PRM_CQE_SYNDROME_RNR_RETRY_EXC_ERR: /* the NAK may be older than the last repeat */
         return REST_UNKNOWN;
     case PRM_CQE_SYNDROME_LOCAL_PROT_ERR:
     case PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR:
         if (failed->answered) {
             return REST_GOES_ON;
         }
-        /* else it failed when it was to be sent, perhaps again */
+        /* Otherwise it failed when it was to be sent, perhaps for the second time. */
         return psn_diff(sent_psn, (failed->first_psn + failed->npsn) & PSN_MASK) >= 0
                    ? REST_UNKNOWN
                    : REST_NOT_CARRIED_OUT;
     default:
-        /* A READ may be refused when its data is to be sent: the target counts it as taken. */
+        /* The target may refuse a READ only when it sends the data; then it has counted the READ as
+         * taken. */
         return psn_diff(dci->target_msn, dci->msn) < 0 ? REST_NOT_CARRIED_OUT : REST_UNKNOWN;
     }
 }
 
-/* What was sent and not answered has failed as the one before it has. */
+/* All requests that were sent and not answered fail like the one before them. */
 static void dci_fail_sent(struct qp *qp, uint8_t syndrome)
 {
     struct flight *flight = qp->req.flight;
@@ -369,8 +377,9 @@ static void dci_fail_sent(struct qp *qp, uint8_t syndrome)
     }
 }
 
-/* PSNs from psn on for what was started and not sent, from num on, but for that of failed streams,
- * which is flushed in its turn. True: there is something to send. */
+/* Assigns new PSNs, from psn on, to the descriptors from num on that were started but not sent.
+ * Descriptors of failed streams get none; they are flushed in their turn. True: there is something
+ * to send. */
 static bool dci_renumber(struct qp *qp, uint32_t num, uint32_t psn)
 {
     struct flight *flight = qp->req.flight;
@@ -400,7 +409,7 @@ static bool dci_renumber(struct qp *qp, uint32_t num, uint32_t psn)
     return any;
 }
 
-/* The session goes on behind a READ or atomic that was answered and failed here. */
+/* A READ or atomic was answered and failed here: the session goes on with the next request. */
 static void dci_go_on_behind(struct qp *qp, const struct send_desc *failed)
 {
     struct flight *flight = qp->req.flight;
@@ -419,7 +428,7 @@ static void dci_go_on_behind(struct qp *qp, const struct send_desc *failed)
     }
 }
 
-/* What was not sent goes out in a new session. */
+/* Sends the requests that were not sent in a new session. */
 static void dci_begin_anew(struct qp *qp)
 {
     struct flight *flight = qp->req.flight;
@@ -460,13 +469,13 @@ static void dci_repair(struct qp *qp, const struct send_desc *failed)
     }
 }
 
-/* What becomes of a WQE that is done or failed. */
+/* What happens to a WQE that is done or failed. */
 enum dci_verdict {
-    WQE_COMPLETES,   /* as that of any queue */
-    WQE_IS_FLUSHED,  /* its stream had failed before, */
-    WQE_ENDS_STREAM, /* or fails with it, */
-    WQE_ENDS_ALONE,  /* or each WQE is its own */
-    WQE_ENDS_QP,     /* as that of any queue, which has failed */
+    WQE_COMPLETES,   /* it completes as on any queue */
+    WQE_IS_FLUSHED,  /* it is flushed: its stream failed before */
+    WQE_ENDS_STREAM, /* it fails, and its stream with it */
+    WQE_ENDS_ALONE,  /* it fails alone: each WQE is a stream of its own */
+    WQE_ENDS_QP,     /* it fails, and the QP with it */
 };
 
 static enum dci_verdict dci_judge(const struct qp *qp, unsigned stream,
@@ -475,8 +484,8 @@ static enum dci_verdict dci_judge(const struct qp *qp, unsigned stream,
     const struct dci *dci = qp->dci;
     unsigned most = 1u << PRM_GET(qpc, qp->qpc, log_num_dci_errored_streams);
 
-    /* What was flushed in the queue did not fail, though software may have reset its stream since.
-     */
+    /* A WQE that was flushed in the queue did not fail itself, even if software has reset its
+     * stream since. */
     if (dci_stream_failed(dci, stream) ||
         (desc->status == SEND_FAILED && desc->syndrome == PRM_CQE_SYNDROME_WR_FLUSH_ERR)) {
         return WQE_IS_FLUSHED;

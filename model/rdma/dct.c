@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The target of dynamic connections as an object; see model/rdma/dct.h. */
+/* Implements the target of dynamic connections as an object; see model/rdma/dct.h. */
 #include <string.h>
 #include "model/core/pd.h"
 #include "model/queue/cqe.h"
@@ -10,7 +10,7 @@
 #include "model/rdma/tags.h"
 #include "model/rdma/xrq_dci.h"
 
-/* Looks at responders that owe an answer to a wire without credit, 250 ms apart. */
+/* Looks, 250 ms apart, at responders that owe an answer for which the wire has no credit. */
 #define DRAIN_LOOKS 4
 
 static struct dct *dct_find(struct hca *hca, uint32_t dctn)
@@ -199,13 +199,13 @@ enum syn dct_arm(struct hca *hca, uint16_t uid, uint32_t dctn)
 
 /* -- end --------------------------------------------------------------------------------------- */
 
-/* Frees responders, each a piece. */
+/* Frees responders; each costs one piece. */
 bool dct_trim(struct hca *hca, struct obj *obj)
 {
     struct dct *dct = (struct dct *)obj;
 
     hca_unschedule_late(hca, &dct->drain);
-    dct->state = PRM_DCTC_STATE_DRAINED; /* it takes nothing any more */
+    dct->state = PRM_DCTC_STATE_DRAINED; /* it takes no more requests */
     while (dct->responders.length) {
         dc_responder_free(dct->responders.head->data, false);
         hca_spend(hca, 1);
@@ -216,8 +216,8 @@ bool dct_trim(struct hca *hca, struct obj *obj)
     return true;
 }
 
-/* A look at each responder, in as many turns as it takes: those that owe nothing go, with the last
- * look the others, too. */
+/* Looks at each responder once; this may take several turns. Responders that owe nothing are freed.
+ * The last look frees the others, too. */
 static void dct_drain_work(struct hca *hca, struct work *work)
 {
     struct dct *dct = (struct dct *)((char *)work - offsetof(struct dct, drain));
@@ -304,8 +304,8 @@ void dct_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq)
 
 /* -- its peers --------------------------------------------------------------------------------- */
 
-/* Peers make as many requests fail as they like, and the driver's queue of events is everybody's:
- * it gets one of a kind in DC_SECOND. */
+/* Peers can make any number of requests fail, and the driver's event queue is shared. Therefore a
+ * target raises at most one event of each type in DC_SECOND. */
 static void dct_fault_event(struct dct *dct, uint8_t type)
 {
     static const uint8_t types[DCT_FAULT_EVENTS] = {PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR,
@@ -324,7 +324,7 @@ static void dct_fault_event(struct dct *dct, uint8_t type)
     }
 }
 
-/* Its responder takes nothing more. */
+/* The peer's responder takes nothing more. */
 static void dct_fatal(struct peer *peer, uint8_t event)
 {
     if (peer->resp.state != RESPONDER_FAILED) {
@@ -340,9 +340,9 @@ static void dct_fatal(struct peer *peer, uint8_t event)
     }
 }
 
-/* The pager is told once per side of a QP until it resumes that (model/core/fault.h), and names the
- * target alone then: so one responder at a time is what it answers about, and no other takes its
- * answer for its own. */
+/* The pager is told once per side of a QP, until it resumes that side (model/core/fault.h), and its
+ * answer names only the target. Therefore only one responder of the target at a time waits for the
+ * pager. So no other responder takes the answer for its own. */
 static void dct_park(struct peer *peer)
 {
     struct dct *dct = dc_responder_of(peer)->dct;
@@ -376,7 +376,8 @@ static void dct_resume(struct qp *qp, bool error)
     }
 }
 
-/* Its CQ has failed: no packet is taken any more. */
+/* The target's CQ has failed, so the target takes no packets any more. There is nothing to
+ * flush. */
 static void dct_flush(struct qp *qp)
 {
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is kept of packets that come early; see model/rdma/early.h. */
+/* Implements the store of early packets; see model/rdma/early.h. */
 #include <string.h>
 #include "model/rdma/early.h"
 #include "model/rdma/requester.h"
@@ -16,7 +16,8 @@ bool early_pool_fill(struct hca *hca)
         struct early_packet *early = ledger_alloc(&hca->memory, sizeof(*early));
 
         if (!early) {
-            early_pool_empty(hca); /* nobody has any of a pool that was never full */
+            /* the pool was never full, so no connection has a packet of it */
+            early_pool_empty(hca);
             return false;
         }
         early->next = pool->free;
@@ -131,7 +132,8 @@ void early_forget(struct peer *peer)
 
 /* -- when nothing comes ------------------------------------------------------------------------ */
 
-/* A target whose CQ has failed takes no packet any more; its connections stay, for nothing. */
+/* A target whose CQ has failed takes no packets any more. Its connections stay, but have no use for
+ * early packets. */
 static bool early_is_over(struct peer *peer)
 {
     if (peer->qp->state != PRM_QP_STATE_ERR) {
@@ -141,7 +143,7 @@ static bool early_is_over(struct peer *peer)
     return true;
 }
 
-/* What has waited for too long goes. */
+/* Forgets the packets that have waited for too long. */
 static void early_grow_old(struct peer *peer, struct early_list *list)
 {
     struct early_packet **place = &list->first;
@@ -159,8 +161,8 @@ static void early_grow_old(struct peer *peer, struct early_list *list)
     }
 }
 
-/* Whether the first has waited from the last look to this one, and what it waits for is the same.
- */
+/* Whether the first packet has waited since the last look, and still waits for the same missing
+ * PSN. */
 static bool early_is_stuck(struct early_list *list, uint32_t missing)
 {
     bool stuck = list->first && list->first->looks > 1 && list->missing == missing;

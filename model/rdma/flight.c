@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The pool of flights: idle ones are found as a clock's hand goes round. */
+/* Manages the pool of flights. An idle flight is found by a clock hand that goes round the pool. */
 #include <stddef.h>
 #include <string.h>
 #include "model/core/ledger.h"
@@ -7,7 +7,7 @@
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/wqe_source.h"
 
-/* Flights that are looked at before another one is made; and if none can be made. */
+/* How many flights are examined before a new one is made; and how many if none can be made. */
 #define LOOKS      16
 #define LOOKS_MOST 1024
 
@@ -24,7 +24,7 @@ static void flight_put(struct flight_pool *pool, struct flight *flight)
     pool->free = flight;
 }
 
-/* One more that is nobody's. */
+/* Makes one more free flight. */
 static bool flight_make(struct hca *hca)
 {
     struct flight_pool *pool = &hca->rdma->flights;
@@ -38,7 +38,7 @@ static bool flight_make(struct hca *hca)
     return true;
 }
 
-/* An idle queue gives its flight away. */
+/* Frees the flight of an idle queue. */
 static bool flight_find_idle(struct hca *hca, unsigned looks)
 {
     struct flight_pool *pool = &hca->rdma->flights;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a send queue has in flight: the descriptors of its started WQEs, and where sending stands.
+ * Keeps what a send queue has in flight: the descriptors of its started WQEs, and where sending
+ * stands.
  *
- * An idle queue has none of this: its PSNs say all (struct requester). A function keeps as many
- * flights as its queues needed at a time; a queue takes one with its next WQE and leaves it when
- * nothing is in flight, for whoever needs one next. So it costs nothing while nobody else comes.
+ * An idle queue has no flight: its PSNs are all its state (struct requester). A function keeps as
+ * many flights as its queues have needed at one time. A queue takes a flight with its next WQE.
+ * When nothing is in flight any more, any other queue may take the flight over. If no other queue
+ * needs it, the queue still has it for its next WQE.
  *
- * Descriptors are small: data is gathered from the WQE's list again if a packet has to be sent
- * again, so the WQE is read from its source again too. The guest could have changed it: a WQE that
- * no longer matches its descriptor fails.
+ * Descriptors are small. If a packet has to be sent again, its data is gathered from the WQE's list
+ * again; for that the WQE is read from its source again. The guest may have changed the WQE: a WQE
+ * that no longer matches its descriptor fails.
  *
  * Positions: descriptors are numbered in order from 0 modulo 2^32; descriptor n is ring[n & mask].
  *
@@ -32,47 +34,49 @@ struct qp;
 struct send_line;
 
 enum send_status {
-    SEND_ACTIVE, /* to be sent, or waiting for its acknowledgement */
-    SEND_DONE,   /* waiting for those before it to complete */
+    SEND_ACTIVE, /* being sent, or waiting for its acknowledgement */
+    SEND_DONE,   /* waiting until the descriptors before it complete */
     SEND_FAILED, /* likewise; then the QP leaves RTS */
 };
 
 struct send_desc {
     uint32_t first_psn;
-    uint32_t npsn;      /* PSNs it takes: packets, for READ response packets; 0: nothing is sent */
+    /* number of its PSNs: packets, or response packets of a READ; 0: nothing is sent */
+    uint32_t npsn;
     uint32_t first_req; /* running number of its first request packet */
-    uint32_t len;       /* bytes of the message */
-    uint16_t index;     /* its number in its source: of the WQE's first basic block */
+    uint32_t len;       /* length of the message in bytes */
+    uint16_t index;     /* number in its source: that of the WQE's first basic block */
     uint8_t opcode, num_bb;
     uint8_t ce : 4, source : 3; /* PRM_WQE_CE_, enum wqe_source_id */
-    uint8_t answered : 1;       /* SEND_FAILED: with the answer at hand, which it could not take */
+    uint8_t answered : 1;       /* SEND_FAILED: the response has come, but could not be taken */
     uint8_t flags;              /* enum send_op_flags */
     uint8_t status;             /* enum send_status */
     uint8_t syndrome;           /* SEND_FAILED: PRM_CQE_SYNDROME_ */
 };
 
-/* The translation entries of the next WQE, a UMR that has them in memory, as far as they were read
- * (model/rdma/requester_local.c). */
+/* The translation entries that have been read so far for the next WQE, if it is a UMR with its
+ * entries in memory (model/rdma/requester_local.c). */
 struct umr_entries {
     uint8_t *bytes; /* NULL: none yet */
     size_t len, have;
 };
 
-/* WQEs that may be started and not completed, where the send queue has more: so many at most does
- * one answer complete, and are looked through for it. More than packets may be under way
- * (model/rdma/requester_send.c), so this holds back only what is carried out without any. */
+/* The most WQEs that are started and not completed, even if the send queue has more. One answer
+ * completes at most this many WQEs, and looks through at most this many. More WQEs than packets may
+ * be under way (model/rdma/requester_send.c). So this limit holds back only WQEs that are carried
+ * out without packets. */
 #define STARTED_MAX 256
 
 struct flight {
-    struct qp *qp;                       /* whose it is; NULL: nobody's */
-    struct flight *next;                 /* nobody's: another one */
-    struct hca_timer timer;              /* ACK timeout or RNR wait: of what is in flight */
-    struct send_line *tx_line, *rx_line; /* where its WQEs are taken apart (wqe_lines.h): the one
-                                          * that is sent, the one whose data comes */
-    uint32_t mask; /* of descriptor numbers: as many as the queue has basic blocks, or less */
+    struct qp *qp;          /* the QP that has it; NULL: it is free */
+    struct flight *next;    /* if it is free: the next free one */
+    struct hca_timer timer; /* the ACK timeout or the RNR wait of what is in flight */
+    /* parsed WQEs (wqe_lines.h): the one that is being sent; the one whose data arrives */
+    struct send_line *tx_line, *rx_line;
+    uint32_t mask; /* of descriptor numbers; at most as many as the queue has basic blocks */
     uint32_t head, tx, tail;
     uint32_t tx_psn;
-    uint32_t sent_psn;       /* one past the last PSN that was ever used on the wire */
+    uint32_t sent_psn;       /* one past the last PSN that was used on the wire */
     uint32_t watched_psn;    /* unacked_psn when the ACK timer was set */
     uint32_t next_req;       /* running number of the next new request packet */
     uint32_t reads;          /* READs and atomics started and not done */
@@ -80,9 +84,9 @@ struct flight {
     uint8_t rnr_retries;     /* RNR NAKs since the last progress */
     uint8_t queue;           /* enum requester_queue */
     uint8_t recovery;        /* enum requester_recovery */
-    uint8_t paging;          /* enum paging; parked: nothing is sent */
-    struct wire_pause pause; /* the receiver is paused, as the last timeout saw it */
-    /* What the next CQE takes (model/queue/cqe.h); NULL: nothing. */
+    uint8_t paging;          /* enum paging; while parked, nothing is sent */
+    struct wire_pause pause; /* whether the receiver is paused, as of the last timeout */
+    /* The data that the next CQE carries (model/queue/cqe.h); NULL: none. */
     const struct cqe_data *in_cqe;
     struct umr_entries umr;
     struct send_desc ring[STARTED_MAX];
@@ -91,11 +95,12 @@ struct flight {
 /* All flights of a function. */
 struct flight_pool {
     GPtrArray *all;
-    struct flight *free; /* a list of those that are nobody's */
-    unsigned hand;       /* where the search for an idle one goes on */
+    struct flight *free; /* list of the free ones */
+    unsigned hand;       /* where the search for an idle one continues */
 };
 
-/* A function that has send queues has so many: with them it goes on when there is no memory. */
+/* The number of flights that a function with send queues always has. With them it can send even if
+ * there is no memory. */
 #define FLIGHTS_LEAST 8
 
 static inline bool flight_is_parked(const struct flight *flight)
@@ -108,14 +113,14 @@ static inline struct send_desc *flight_desc(struct flight *flight, uint32_t num)
     return &flight->ring[num & flight->mask];
 }
 
-/* The QP's flight, which it takes if it has none. NULL: all are in use, and there is no memory for
- * another one. */
+/* The QP's flight. If the QP has none, it takes one. NULL: all are in use, and there is no memory
+ * for another. */
 struct flight *flight_get(struct qp *qp);
-/* The QP has no flight any more; its WQEs are forgotten, and its timer is. */
+/* The QP gives up its flight. Its started WQEs and its timer are forgotten. */
 void flight_leave(struct qp *qp);
-/* Makes FLIGHTS_LEAST. False: no memory. */
+/* Makes flights until there are FLIGHTS_LEAST. False: no memory. */
 bool flight_reserve(struct hca *hca);
-/* Frees all; no QP has one. */
+/* Frees all flights. No QP may have one. */
 void flight_pool_empty(struct hca *hca);
 
 #endif

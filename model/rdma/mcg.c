@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Multicast groups: those with members, each with room for as many as it may have. */
+/* Keeps the multicast groups that have members. Each group has room for as many members as it may
+ * have. */
 #include <string.h>
 #include "model/core/pd.h"
 #include "model/port/address_hash.h"
@@ -8,8 +9,8 @@
 #include "model/rdma/rdma.h"
 #include "model/rdma/qp.h"
 
-/* The group MAC of a multicast GID: 01:00:5e and 23 bits of the IPv4 address (RFC 1112), 33:33 and
- * 32 bits of the IPv6 one (RFC 2464). */
+/* The group MAC of a multicast GID: 01:00:5e and the low 23 bits of the IPv4 address (RFC 1112), or
+ * 33:33 and the low 32 bits of the IPv6 address (RFC 2464). */
 static void mcg_group_mac(const uint8_t mgid[16], uint8_t mac[6])
 {
     if (mgid[0] == 0xff) {
@@ -22,7 +23,7 @@ static void mcg_group_mac(const uint8_t mgid[16], uint8_t mac[6])
     }
 }
 
-/* Where a group stands in its chain, or the end of that. */
+/* The link that points to the group, or the end of its chain. */
 static struct mcg **mcg_at_gid(struct mcg_table *table, const uint8_t mgid[16])
 {
     struct mcg **at = &table->by_gid[gid_place(mgid, MCG_LOG_SLOTS)];
@@ -58,7 +59,7 @@ bool mcg_has_mac(struct hca *hca, const uint8_t dmac[6])
     return mcg != NULL;
 }
 
-/* NULL: there are as many as there may be. */
+/* NULL: there are as many groups as allowed. */
 static struct mcg *mcg_new(struct hca *hca, const uint8_t mgid[16])
 {
     struct mcg_table *table = &hca->rdma->mcgs;
@@ -88,7 +89,7 @@ static void mcg_free(struct hca *hca, struct mcg *mcg)
 
 /* -- members ----------------------------------------------------------------------------------- */
 
-/* A member's place in its group; num_qps: it is none. */
+/* A member's position in its group; num_qps: it is not a member. */
 static unsigned mcg_member_at(const struct mcg *mcg, const struct qp *qp)
 {
     unsigned i = 0;
@@ -99,7 +100,7 @@ static unsigned mcg_member_at(const struct mcg *mcg, const struct qp *qp)
     return i;
 }
 
-/* The QP's membership ends, with the last one the group. False: there is none. */
+/* Ends the QP's membership. A group without members ends, too. False: the QP is not a member. */
 static bool mcg_leave_group(struct mcg *mcg, struct qp *qp)
 {
     unsigned i = mcg_member_at(mcg, qp);

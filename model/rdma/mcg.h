@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast groups: which datagram QPs of this HCA are members of which.
+ * Multicast groups: which datagram QPs of this HCA are members of which group.
  *
  * A datagram to a group goes to each member here (IBTA 10.5.2), in the order in which they joined.
- * How many groups there are and how many members one has is what the capabilities report. A group
- * is found by a hash of its GID, and of its MAC, which it may share with others.
+ * Capabilities report the number of groups and of members. A group is found by a hash of its GID,
+ * and by a hash of its MAC, which other groups may share.
  */
 #ifndef HCASIM_MODEL_MCG_H
 #define HCASIM_MODEL_MCG_H
@@ -13,11 +13,11 @@
 
 struct qp;
 
-#define MCG_LOG_MAX 7  /* groups */
-#define MCG_MAX_QPS 64 /* members of one */
+#define MCG_LOG_MAX 7  /* log2 of the number of groups */
+#define MCG_MAX_QPS 64 /* members of a group */
 
 struct mcg {
-    struct mcg *next_gid, *next_mac; /* of the same hash */
+    struct mcg *next_gid, *next_mac; /* next group with the same hash */
     uint8_t mgid[16], mac[6];
     unsigned num_qps;
     struct qp *qps[MCG_MAX_QPS];
@@ -26,23 +26,22 @@ struct mcg {
 #define MCG_LOG_SLOTS 8
 #define MCG_SLOTS     (1 << MCG_LOG_SLOTS)
 
-/* Of a function. */
+/* The groups of a function. */
 struct mcg_table {
     unsigned n;
     struct mcg *by_gid[MCG_SLOTS], *by_mac[MCG_SLOTS];
 };
 
-/* ATTACH_TO_MCG, DETACH_FROM_MCG: a UD QP's membership. SYN_NO_MEMORY: one of the above is reached.
- */
+/* ATTACH_TO_MCG, DETACH_FROM_MCG: joins or leaves a group for a UD QP. SYN_NO_MEMORY: one of the
+ * limits above is reached. */
 enum syn mcg_attach(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16]);
 enum syn mcg_detach(struct hca *hca, uint16_t uid, uint32_t qpn, const uint8_t mgid[16]);
 /* Ends every membership of a QP. */
 void mcg_leave(struct qp *qp);
-/* For a reset: ends all there are from a slot on, as long as hca_has_room(). False: some are left.
- */
+/* For a reset: ends all groups from *slot on, as long as hca_has_room(). False: some are left. */
 bool mcg_clear(struct hca *hca, unsigned *slot);
 
-/* NULL: nobody is a member. */
+/* NULL: the group has no members. */
 struct mcg *mcg_find(const struct hca *hca, const uint8_t mgid[16]);
 /* Whether a destination MAC is that of a group with members. */
 bool mcg_has_mac(struct hca *hca, const uint8_t dmac[6]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Notices on their way out; see model/rdma/notice.h. */
+/* Sends notices; see model/rdma/notice.h. */
 #include <stddef.h>
 #include "model/port/cong.h"
 #include "model/port/port.h"
@@ -7,8 +7,9 @@
 #include "model/rdma/notice.h"
 #include "model/rdma/rdma.h"
 
-/* What all packets of a kind have in common. A CNAK is an ACK of no session, whose AETH no
- * connection ever sees; a DISCONNECT is a CONNECT with the solicited event bit and no data. */
+/* The headers that all packets of a kind have in common. A CNAK is an ACK of no session, so no
+ * connection sees its AETH. A DISCONNECT is a CONNECT with the solicited event bit and without
+ * data. */
 static const struct transport_packet notice_kinds[] = {
     [NOTICE_CNAK] = {.opcode = BTH_DC | BTH_ACK, .migreq = true, .aeth.syndrome = AETH_CNAK},
     [NOTICE_DISCONNECT] = {.opcode = BTH_DC | BTH_CONNECT, .migreq = true, .solicited = true},
@@ -51,7 +52,7 @@ void notice_send(struct hca *hca, enum notice_kind kind, const struct notice_tex
     struct notices *notices = &hca->rdma->notices;
     struct notice *notice = &notices->slots[kind][notices->made[kind]++ % NOTICES];
 
-    hca_unschedule(&notice->work); /* the oldest makes room */
+    hca_unschedule(&notice->work); /* the oldest notice of the kind is dropped */
     notice->text = *text;
     hca_schedule(hca, &notice->work);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Notices: packets without data that the protocol allows to be lost. A target refuses an initiator
- * (CNAK), an initiator tells a target that a session is over (DISCONNECT), and whoever gets a
- * packet with a congestion mark tells the sender (CNP).
+ * Sends notices: packets without data that the protocol allows to be lost. There are three kinds. A
+ * target refuses an initiator (CNAK). An initiator tells a target that a session is over
+ * (DISCONNECT). A receiver of a packet with a congestion mark tells the sender (CNP).
  *
- * Each waits for the credit of its own receiver, so that a receiver that takes nothing holds up
- * nobody else's notice, and no queue. It waits until as many later ones of its kind have been made
- * as are kept; then it is dropped. Whoever misses it asks again, is told again by the next mark, or
- * keeps a responder until that is idle for long (model/rdma/dc.h).
+ * Each notice waits for the credit of its own receiver. So a receiver that takes nothing holds up
+ * neither the notices of others nor a queue. A notice waits until NOTICES newer notices of its kind
+ * have been made; then it is dropped. A lost notice does no harm: the initiator asks again, the
+ * next mark causes another CNP, and a responder is kept until it has been idle for long
+ * (model/rdma/dc.h).
  */
 #ifndef HCASIM_MODEL_NOTICE_H
 #define HCASIM_MODEL_NOTICE_H
@@ -22,21 +23,21 @@ enum notice_kind {
     NOTICE_KINDS,
 };
 
-/* What one says. */
+/* The contents of a notice. */
 struct notice_text {
     struct roce_addr addr;
     uint32_t dest_qp, psn;
-    uint32_t session, number; /* of DC (DCETH); number 0: it is none of DC */
+    uint32_t session, number; /* fields of a DC packet (DCETH); number 0: it is not a DC packet */
     uint16_t pkey;
 };
 
 struct notice {
-    struct work work; /* on a list while the notice is still to be sent */
+    struct work work; /* on a list until the notice is sent */
     struct notice_text text;
     uint8_t kind;
 };
 
-/* Of each kind, those that are kept at a time. */
+/* The most notices of each kind that are kept at one time. */
 #define NOTICES 32
 
 struct notices {
@@ -45,12 +46,13 @@ struct notices {
 };
 
 void notices_init(struct hca *hca);
-/* What is still to be sent is dropped. */
+/* Drops the notices that are still to be sent. */
 void notices_reset(struct hca *hca);
 
-/* Sends one in a later step. */
+/* Sends a notice in a later step. */
 void notice_send(struct hca *hca, enum notice_kind kind, const struct notice_text *text);
-/* Sends one now if there is room, before what is sent next; else as soon as there is. */
+/* Sends a notice at once if there is credit, before the next packet; else as soon as there is
+ * credit. */
 void notice_send_first(struct hca *hca, enum notice_kind kind, const struct notice_text *text);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CNPs: made as packets come, and sent as notices are (model/rdma/notice.h).
+ * Makes CNPs when marked packets come, and sends them as notices (model/rdma/notice.h).
  *
- * The least time between two is the port's (mlxconfig: MIN_TIME_BETWEEN_CNPS, "from the port"),
- * whatever the flow: a mark that comes too early is not remembered.
+ * The least time between two CNPs belongs to the port, not to a flow (mlxconfig:
+ * MIN_TIME_BETWEEN_CNPS, "from the port"). A mark that comes too early is not remembered.
  */
 #include "model/rdma/notice.h"
 #include "model/rdma/notification_point.h"
@@ -20,7 +20,8 @@ void notification_count_mark(struct hca *hca)
     notification_cong(hca)->counters.marked++;
 }
 
-/* What is sent back, as a ConnectX-4 Lx does it: a DSCP of its own, and marked ECT(0). */
+/* The address fields of a CNP, as a ConnectX-4 Lx sends them: the CNP has a DSCP of its own, and
+ * ECT(0). */
 static void notification_address(const struct cong_np *np, const struct peer *peer,
                                  unsigned priority, struct roce_addr *addr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The path to a peer: from a QP's context and the RoCE address table to the addresses of packets.
- */
+/* Finds the path to a peer: turns a QP's context and the RoCE address table into the addresses of
+ * packets. */
 #include <string.h>
 #include "model/rdma/qp.h"
 
@@ -28,8 +28,8 @@ enum syn peer_find_path(const struct hca *hca, const struct prm_ads *ads, struct
     memcpy(path->smac, gid->mac, 6);
     memcpy(path->sgid, gid->gid, 16);
     memcpy(path->dgid, PRM_PTR(ads, ads, rgid_rip), 16);
-    /* The entry says what is sent (roce_l3_type). IPv6 has room for every GID, a mapped IPv4
-     * address too; IPv4 for those alone. */
+    /* The entry decides whether packets are IPv4 or IPv6 (roce_l3_type). IPv6 can carry every GID,
+     * also a mapped IPv4 address; IPv4 can carry only mapped addresses. */
     path->is_ipv4 = gid->l3_type == PRM_ROCE_L3_TYPE_IPV4;
     if ((path->is_ipv4 && memcmp(path->dgid, ipv4_prefix, 12) != 0) ||
         roce_gid_is_multicast(path->dgid)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs as objects: creation from a qpc, the states, query.
+ * Implements queue pairs as objects: creation from a qpc, the states, query.
  *
  * States and who changes them (IBTA 10.3.1, figure 125):
  *
@@ -10,8 +10,8 @@
  *   any -> ERR                         command, or requester, responder, CQ on a fatal error
  *   any -> RST                         command
  *
- * A QP holds a reference on its PD, CQs and SRQ. A CQ that a QP without that queue names is not
- * looked at.
+ * A QP holds a reference on its PD, CQs and SRQ. If the QP does not have a queue, the CQ that qpc
+ * names for that queue is ignored.
  */
 #include <string.h>
 #include "model/core/pd.h"
@@ -60,7 +60,7 @@ void qp_set_state(struct qp *qp, uint8_t state)
         return;
     }
     if (qp->state == PRM_QP_STATE_ERR && state != PRM_QP_STATE_RST) {
-        return; /* what else goes wrong changes nothing */
+        return; /* other errors change nothing */
     }
     g_assert(next_states[qp->state] & (1u << state));
     hca_log(qp->hca, HCA_LOG_TRACE, "qp 0x%x: state %u -> %u", qp->obj.num, qp->state, state);
@@ -114,7 +114,7 @@ void qp_fatal(struct qp *qp, uint8_t event_type)
     qp_event(qp, event_type);
 }
 
-/* Its CQ takes nothing any more. */
+/* Notes that a CQ of the QP takes no CQEs any more. */
 static void qp_note_own_error(struct qp *qp, bool is_send_cq)
 {
     qp_note_error(qp, is_send_cq ? PRM_CQE_OPCODE_REQ_ERR : PRM_CQE_OPCODE_RESP_ERR,
@@ -157,7 +157,7 @@ static bool qp_has_srq(const struct prm_qpc *qpc)
     uint32_t type = PRM_GET(qpc, qpc, rq_type);
 
     if (services[PRM_GET(qpc, qpc, st)].dynamic) {
-        return false; /* drivers name one, which a DCI has no use for */
+        return false; /* drivers name an SRQ, but a DCI does not use it */
     }
     return type == PRM_RQ_TYPE_SRQ || type == PRM_RQ_TYPE_RMP;
 }
@@ -182,7 +182,7 @@ uint64_t qp_ring_size(const struct prm_qpc *qpc)
     return qp_rq_bytes(qpc) + qp_sq_bytes(qpc);
 }
 
-/* Bytes of data that a CQE is to take. -1: no such value. */
+/* Bytes of data that a CQE is to carry. -1: invalid value. */
 static int qp_asked_in_cqe(uint32_t value, uint32_t for_32, uint32_t for_64)
 {
     return value == 0 ? 0 : value == for_32 ? CQE_DATA_32 : value == for_64 ? CQE_DATA_64 : -1;
@@ -198,7 +198,8 @@ static int qp_send_asked(const struct prm_qpc *qpc)
     return qp_asked_in_cqe(PRM_GET(qpc, qpc, cs_req), PRM_CS_REQ_UP_TO_32B, PRM_CS_REQ_UP_TO_64B);
 }
 
-/* Data that a CQE takes is of connections: messages of RC and UC, and what RC and DC ask for. */
+/* CQEs can carry data of connections: received messages of RC and UC, and responses of RC and
+ * DC. */
 static void qp_load_in_cqe(struct qp *qp, const struct prm_qpc *qpc)
 {
     const struct service *service = qp->service;
@@ -212,7 +213,8 @@ static void qp_load_in_cqe(struct qp *qp, const struct prm_qpc *qpc)
     }
 }
 
-/* What of a qpc this device does not do, or what does not fit. */
+/* Checks a qpc for features that the device does not have, and for values that do not go
+ * together. */
 static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
 {
     uint32_t st = PRM_GET(qpc, qpc, st);
@@ -240,7 +242,7 @@ static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
             return SYN_QP_FEATURE;
         }
     } else if (services[st].names_srq) {
-        /* What the driver makes of either half: SRQs are its receive queues. */
+        /* The two halves as the driver creates them: SRQs are the receive queues. */
         if (PRM_GET(qpc, qpc, rq_type) != PRM_RQ_TYPE_SRQ) {
             return SYN_QP_FEATURE;
         }
@@ -253,8 +255,8 @@ static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
     return SYN_OK;
 }
 
-/* An XRQ matches the messages of reliable connections; only for those is there something to do for
- * a QP whose offload_type says so. */
+/* An XRQ matches the messages of reliable connections. offload_type is valid only for a QP on such
+ * an XRQ. */
 static bool qp_check_tags(const struct qp *qp, const struct prm_qpc *qpc)
 {
     bool has_tags = qp->srq && qp->srq->tags;
@@ -272,7 +274,7 @@ static bool qp_check_tags(const struct qp *qp, const struct prm_qpc *qpc)
     }
 }
 
-/* Looks up what the qpc names and stores it in the QP, without counting yet. */
+/* Finds the objects that the qpc names, and stores them in the QP. Does not reference them yet. */
 static enum syn qp_find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *qpc)
 {
     struct hca *hca = qp->hca;
@@ -289,11 +291,11 @@ static enum syn qp_find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *
             return SYN_QP_CQ;
         }
         if (!obj_find(&hca->uars, PRM_GET(qpc, qpc, uar_page))) {
-            return SYN_NO_UAR; /* where its doorbell is to ring */
+            return SYN_NO_UAR; /* the UAR page of its doorbell */
         }
     }
     if (qp->service->names_srq) {
-        /* Its SRQ and CQ are the driver's defaults, which nothing is ever taken from. */
+        /* The SRQ and CQ that it names are the driver's defaults, which are never used. */
         qp->xrcd = obj_find(&hca->xrcds, PRM_GET(qpc, qpc, xrcd));
         if (!qp->xrcd || !uid_may_use(qp->xrcd, uid)) {
             return SYN_QP_XRCD;
@@ -371,7 +373,7 @@ void qp_dealloc(struct qp *qp, void *block, size_t bytes)
     }
 }
 
-/* The QP's own memory. */
+/* Frees the QP's own memory. */
 static void qp_release(struct qp *qp)
 {
     requester_clear(qp);
@@ -381,7 +383,7 @@ static void qp_release(struct qp *qp)
     obj_free(qp->hca, &qp->obj);
 }
 
-/* Gives the QP a number, and with it enters it. */
+/* Gives the QP a number and enters it in the table. */
 static enum syn qp_enter(struct qp *qp, uint32_t wished)
 {
     struct hca *hca = qp->hca;

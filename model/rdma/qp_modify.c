@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * State transition commands: which one is legal where, and what it takes from its qpc.
+ * Carries out the state transition commands: which command is legal in which state, and which
+ * fields it takes from its qpc.
  *
- * Fields come in groups, one bit each. A command takes some groups always and some if their bit
- * is set in opt_param_mask; both depend on the service type (IBTA 11.2.5.2, the driver's opt_mask).
- * A bit that a command does not know for the QP's service is refused. A command that fails changes
- * nothing.
+ * The fields form groups, with one bit each. A command always takes some groups, and takes others
+ * if their bit is set in opt_param_mask. Both depend on the service type (IBTA 11.2.5.2, the
+ * driver's opt_mask). A bit that the command does not know for the QP's service is refused. A
+ * command that fails changes nothing.
  */
 #include <string.h>
 #include "model/core/pd.h"
@@ -16,17 +17,17 @@
 #define S(name)   (1u << PRM_QP_STATE_##name)
 #define ANY_STATE 0xff
 
-/* Groups that opt_param_mask knows have its bit number. */
+/* Groups with a bit in opt_param_mask have that bit's number. */
 #define G(name) (1ull << PRM_QP_OPTPAR_##name)
 #define ACCESS  (G(RRE) | G(RAE) | G(RWE))
 
-/* Groups that are never optional. */
+/* Groups that are never optional have these bits. */
 #define G_MTU        (1ull << 48)
 #define G_REMOTE_QPN (1ull << 49)
 #define G_RQ_PSN     (1ull << 50)
 #define G_SQ_PSN     (1ull << 51)
 #define G_ACK_FREQ   (1ull << 52)
-#define G_INIT       (1ull << 53) /* what only RST2INIT sets */
+#define G_INIT       (1ull << 53) /* fields that only RST2INIT sets */
 #define G_ORDER      (1ull << 54) /* dp_ordering */
 
 struct fields {
@@ -37,7 +38,7 @@ struct transition {
     uint16_t opcode;
     uint8_t from; /* mask of states */
     uint8_t to;
-    struct fields rc, uc, ud, dci; /* rc: and XRC; ud: and QP1, REG_UMR */
+    struct fields rc, uc, ud, dci; /* rc: also for XRC; ud: also for QP1 and REG_UMR */
 };
 
 static const struct transition transitions[] = {
@@ -149,7 +150,7 @@ static const struct fields *qp_modify_fields_of(const struct transition *t, cons
 #define COPY(f)      PRM_SET(qpc, to, f, PRM_GET(qpc, from, f))
 #define COPY_PATH(f) PRM_SET(ads, to_path, f, PRM_GET(ads, from_path, f))
 
-/* The primary path without those of its fields that are groups of their own. */
+/* Copies the primary path, except the fields that are groups of their own. */
 static void qp_modify_copy_path(struct prm_ads *to, const struct prm_ads *from)
 {
     uint32_t pkey_index = PRM_GET(ads, to, pkey_index);
@@ -245,7 +246,8 @@ static void qp_modify_copy_fields(uint64_t groups, struct prm_qpc *to, const str
     }
 }
 
-/* Source ports of RoCEv2 are the upper quarter (annex A17.5.3: dynamic range, for entropy). */
+/* The default UDP source port. RoCEv2 uses the upper quarter of the ports (annex A17.5.3: dynamic
+ * range, for entropy). */
 static uint16_t qp_modify_default_sport(const struct qp *qp)
 {
     return (uint16_t)(0xc000 | ((qp->obj.num ^ qp->peer.qpn ^ qp->peer.qpn >> 10) & 0x3fff));
@@ -253,8 +255,8 @@ static uint16_t qp_modify_default_sport(const struct qp *qp)
 
 /* -- check and take over ----------------------------------------------------------------------- */
 
-/* Without force the order is as the port's setting says: that of the standard. With another one
- * there are atomics of 8 bytes at most (mlx5_ib, get_atomic_mode()). */
+/* Without force, the order is the port's setting, which is the standard's order. With another
+ * order, atomics have at most 8 bytes (mlx5_ib, get_atomic_mode()). */
 bool qp_order_is_ok(const struct qp *qp, unsigned order, bool force, bool long_atomics)
 {
     if (order == PRM_DP_ORDERING_IBTA && !force) {
@@ -317,7 +319,7 @@ void qp_load(struct qp *qp)
 
     qp->counter_set_id = PRM_GET(qpc, qpc, counter_set_id);
     qp->qkey = PRM_GET(qpc, qpc, q_key);
-    if (!qp->dci) { /* whose peer is that of the session */
+    if (!qp->dci) { /* a DCI's peer belongs to its session */
         qp->peer.qpn = PRM_GET(qpc, qpc, remote_qpn);
     }
     qp->src_qpn = qp->service->is_gsi ? 1 : PRM_GET(qpc, qpc, deth_sqpn);
@@ -410,7 +412,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
         requester_reset(qp, PRM_GET(qpc, qp->qpc, next_send_psn));
     }
     if (t->to == PRM_QP_STATE_ERR && qp->state != PRM_QP_STATE_ERR) {
-        qp->error = qp->vendor_error = 0; /* a stream's, of a DCI that went on */
+        qp->error = qp->vendor_error = 0; /* a DCI keeps the error of a failed stream */
     }
     qp_set_state(qp, t->to);
     return SYN_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a QP does about its peer: see struct peer_owner. */
+/* Handles the peer of a QP: see struct peer_owner. */
 #include "model/rdma/dci.h"
 #include "model/rdma/tags.h"
 
@@ -31,7 +31,7 @@ static void qp_owner_flush(struct qp *qp)
     responder_flush(&qp->peer);
     rq_flush_start(qp);
     if (qp->srq || qp_is_target(qp)) {
-        /* IBTA 11.6.3.1: no more WQEs will be taken from the SRQ for this QP. */
+        /* IBTA 11.6.3.1: this QP will take no more WQEs from the SRQ. */
         qp_event(qp, PRM_EVENT_TYPE_SRQ_LAST_WQE);
     }
 }
@@ -57,7 +57,7 @@ static void qp_owner_path_update(struct peer *peer)
     }
 }
 
-/* By its send queue. */
+/* The QP's own send queue fetches. */
 static bool qp_owner_can_fetch(const struct peer *peer, const struct roce_packet *pkt)
 {
     return peer->qp->req.device;

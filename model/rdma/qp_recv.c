@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A QP's receive WQEs, whether from its own queue or a shared one, and their completions.
+ * Takes a QP's receive WQEs, from its own queue or a shared one, and completes them.
  */
 #include <string.h>
 #include "model/core/trace.h"
@@ -54,7 +54,7 @@ enum recv_result qp_reread_recv(struct qp *qp, struct srq *xrc_srq, uint32_t ind
                           wqe);
 }
 
-/* What a receive CQE names: the own user index of an XRC SRQ or XRQ, whoever the QP belongs to. */
+/* The srqn in a receive CQE. An XRC SRQ or XRQ has a user index of its own, whatever the QP. */
 static uint32_t qp_recv_cqe_srqn(const struct qp *qp, const struct srq *xrc_srq)
 {
     return xrc_srq ? srq_cqe_srqn(xrc_srq) : qp_cqe_srqn(qp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of what QPs share. */
+/* Makes, resets and frees the state that QPs share. */
 #include "model/core/hca.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/responder_internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the QPs of a function share: multicast groups, the GSI QP, the responders of DC targets,
- * notices, and the memory that a QP needs only while it is at work.
+ * State that the QPs of a function share: multicast groups, the GSI QP, the responders of DC
+ * targets, notices, and the memory that a QP needs only while it works.
  */
 #ifndef HCASIM_MODEL_RDMA_H
 #define HCASIM_MODEL_RDMA_H
@@ -17,7 +17,7 @@ struct hca;
 struct qp;
 
 struct rdma {
-    struct qp *gsi_qp; /* gets what is sent to QPN 1; NULL: none exists */
+    struct qp *gsi_qp; /* takes packets to QPN 1; NULL: there is none */
     struct mcg_table mcgs;
     struct flight_pool flights;
     struct wqe_lines lines;
@@ -27,7 +27,7 @@ struct rdma {
 };
 
 void rdma_init(struct hca *hca);
-/* After the function's QPs are gone. */
+/* Called after the function's QPs are gone. */
 void rdma_reset(struct hca *hca);
 void rdma_clear(struct hca *hca);
 

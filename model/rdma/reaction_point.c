@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer's rate. A CNP decreases it in proportion to alpha, at most once in a monitor period; alpha
- * follows how many of its periods had a CNP. Increases come from one decrease to the next, by time
- * and by bytes sent: up to the threshold they halve the way to the target (fast recovery), beyond
- * it they move the target as well (additive), and fast once both kinds are beyond it (hyper).
+ * Limits the rate at which packets are sent to a peer. A CNP decreases the rate in proportion to
+ * alpha, at most once in a monitor period. alpha follows the share of its periods that had a CNP.
+ * From one decrease to the next, the rate increases by time and by bytes sent. Up to the threshold,
+ * an increase halves the distance to the target (fast recovery). When one of the two counts has
+ * reached the threshold, an increase also moves the target (additive). When both are beyond it, the
+ * target moves faster (hyper).
  *
- * All of that is brought up to now when a CNP comes or a packet is to be sent, in a bounded number
- * of steps however long that was not. A rate never is below the least one that is configured, so a
- * packet always has its turn; above the greatest the limiter ends.
+ * The state is brought up to date when a CNP comes or a packet is to be sent. This takes a bounded
+ * number of steps, however long ago the last update was. A rate is never below the configured
+ * minimum, so every packet is sent at some time. When the rate reaches the maximum, the limiter
+ * ends.
  */
 #include <stddef.h>
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/rdma.h"
 
 #define ALPHA_ONE   (1u << 20)
-#define ALPHA_SHIFT 10 /* from the parameters' fractions */
+#define ALPHA_SHIFT 10 /* alpha has more fractional bits than the parameters have */
 
 #define KBPS        1000u
 #define US          1000ull
 
-/* Increases that are gone through one by one; after as many the rate has caught up with what a step
- * moves the target. */
+/* Increases that are computed one by one. After this many, the rate differs from the target only by
+ * one step of the target. */
 #define STEPS_MOST 64
 
-/* A packet that is late for want of a turn lets the next one come as much earlier. */
+/* A packet that is late because its turn came late lets the next one leave earlier, by at most this
+ * time. */
 #define CREDIT_NS 10000
-/* The rate may have grown while a packet waits. */
+/* A waiting packet looks again after this time, because the rate may have grown. */
 #define LOOK_NS          1000000
 
 #define MICROBITS(bytes) ((int64_t)(bytes)*8 * 1000000)
@@ -35,7 +39,7 @@ static struct cong *reaction_cong(const struct peer *peer)
     return &peer->qp->hca->vport->uplink->cong;
 }
 
-/* Of a parameter: what is more than the link has is what the link has. */
+/* A rate parameter in kb/s, at most the link's speed. */
 static uint32_t reaction_kbps(const struct peer *peer, uint32_t mbps)
 {
     return MIN(mbps, peer->qp->hca->vport->uplink->line_mbps) * KBPS;
@@ -55,7 +59,7 @@ static bool reaction_is_enabled(const struct peer *peer)
 
 /* -- as time goes by --------------------------------------------------------------------------- */
 
-/* What may have been sent at the current rate since. */
+/* Reduces the debt by what could have been sent at the present rate since the last update. */
 static void reaction_refill(struct limiter *l, uint64_t now)
 {
     const uint64_t enough = 1000000000;
@@ -66,7 +70,7 @@ static void reaction_refill(struct limiter *l, uint64_t now)
     l->debt_at = now;
 }
 
-/* base^n, of fractions of ALPHA_ONE. */
+/* base^n, in units of 1 / ALPHA_ONE. */
 static uint32_t reaction_power(uint32_t base, uint64_t n)
 {
     uint64_t power = ALPHA_ONE, square = base;
@@ -80,7 +84,7 @@ static uint32_t reaction_power(uint32_t base, uint64_t n)
     return (uint32_t)power;
 }
 
-/* alpha goes by g of itself in a period, and back up by the rest of g if a CNP came in it. */
+/* Each period multiplies alpha by g. If a CNP came in the period, 1 - g is added. */
 static void reaction_update_alpha(struct limiter *l, uint64_t now)
 {
     const struct cong_rp *rp = &reaction_cong(l->peer)->rp;
@@ -100,7 +104,7 @@ static void reaction_update_alpha(struct limiter *l, uint64_t now)
     l->alpha = (uint32_t)((uint64_t)l->alpha * reaction_power(g, n) / ALPHA_ONE);
 }
 
-/* What an increase moves the target, in kb/s. */
+/* How far an increase moves the target, in kb/s. */
 static uint32_t reaction_step(const struct limiter *l)
 {
     const struct cong_rp *rp = &reaction_cong(l->peer)->rp;
@@ -126,7 +130,7 @@ static void reaction_increase(struct limiter *l)
     l->current = (uint32_t)(((uint64_t)l->current + l->target + 1) / 2);
 }
 
-/* n further increases by time, in which the rate follows the target a step behind. */
+/* Does n further increases by time at once; the rate stays one step behind the target. */
 static void reaction_increase_many(struct limiter *l, uint64_t n)
 {
     uint32_t step, most = reaction_most(l->peer);
@@ -165,8 +169,9 @@ static void reaction_go_on(struct limiter *l, uint64_t now)
     reaction_refill(l, now);
 }
 
-/* The target is where the rate was before the congestion: a second CNP leaves it there, unless the
- * rate has come up meanwhile by what counts as such, or it is told to follow (clamp_tgt_rate). */
+/* The target is the rate before the congestion. A second CNP leaves it unchanged, unless the rate
+ * has increased meanwhile in a way that counts, or the configuration says that the target follows
+ * the rate (clamp_tgt_rate). */
 static void reaction_decrease(struct limiter *l, uint64_t now)
 {
     const struct cong_rp *rp = &reaction_cong(l->peer)->rp;
@@ -184,25 +189,25 @@ static void reaction_decrease(struct limiter *l, uint64_t now)
     l->decreased_at = l->increased_at = now;
 }
 
-/* Brings all up to now. */
+/* Brings the limiter up to date. */
 static void reaction_look(struct limiter *l, uint64_t now)
 {
     uint64_t due = l->decreased_at + reaction_cong(l->peer)->rp.rate_reduce_monitor_period * US;
 
     now = MAX(now, l->debt_at);
     if (l->decrease_due && due <= now) {
-        /* What was brought up to a later time than that stays so. */
+        /* State that is already newer than due is not turned back. */
         reaction_go_on(l, MAX(due, l->debt_at));
         reaction_decrease(l, MAX(due, l->debt_at));
     }
     reaction_go_on(l, now);
-    l->current = MIN(l->current, reaction_most(l->peer)); /* the link may be slower than it was */
+    l->current = MIN(l->current, reaction_most(l->peer)); /* the link may have become slower */
 }
 
 /* -- packets ----------------------------------------------------------------------------------- */
 
-/* Whatever waits for the limiter looks again: both sides of the QP share it, and its timer. Only
- * answers are held on the responder's side; an initiator that the device makes itself has no such
+/* Runs the work that waits for the limiter. Both sides of the QP share the limiter and its timer.
+ * The responder's side holds only answers; an initiator that the device makes itself has no such
  * side. */
 static void reaction_wake(const struct limiter *l)
 {
@@ -258,7 +263,7 @@ void reaction_note_sent(struct peer *peer, size_t bytes)
 
 /* -- life -------------------------------------------------------------------------------------- */
 
-/* In the states in which a QP sends requests, or answers them. */
+/* Whether the QP is in a state in which it sends requests or answers them. */
 static bool reaction_reacts(const struct qp *qp)
 {
     return (qp->service->connected || qp->service->dynamic) && qp->state != PRM_QP_STATE_RST &&
@@ -294,7 +299,7 @@ void reaction_end(struct peer *peer)
     struct limiter *l = peer->limiter;
 
     if (l) {
-        reaction_wake(l); /* nothing fires for what waits */
+        reaction_wake(l); /* the timer will not fire for the waiting work */
         hca_timer_stop(peer->qp->hca, &l->timer);
         reaction_cong(peer)->flows--;
         peer->limiter = NULL;

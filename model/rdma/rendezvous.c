@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The WQEs of rendezvous: made when they are fetched, from what their entry of the tag list says.
- */
+/* Makes the WQEs of rendezvous when they are fetched, from their entries of the tag list. */
 #include <string.h>
 #include "model/rdma/qp.h"
 #include "model/rdma/rendezvous.h"
 #include "model/rdma/tags.h"
 
-#define IS_FIN   0x8000 /* of a ring's entry: FIN, not READ */
+#define IS_FIN   0x8000 /* flag in a ring entry: FIN, not READ */
 #define DS_BYTES 16
-#define WQE_MOST 128 /* bytes of a WQE here */
+#define WQE_MOST 128 /* most bytes of a WQE here */
 
 static struct tag_entry *rendezvous_entry(const struct qp *qp, uint16_t slot)
 {
@@ -27,7 +26,7 @@ static void rendezvous_post(struct qp *qp, struct rendezvous *r, uint16_t slot)
     wqe_source_kick(qp);
 }
 
-/* Returns the end of the segments. */
+/* Writes the segments of a READ. Returns the end of the segments. */
 static void *rendezvous_make_read(const struct tag_entry *entry, void *seg)
 {
     uint32_t len = PRM_GET(rvh, entry->rvh, len);
@@ -36,7 +35,7 @@ static void *rendezvous_make_read(const struct tag_entry *entry, void *seg)
     PRM_SET(wqe_raddr_seg, seg, rkey, PRM_GET(rvh, entry->rvh, rkey));
     seg += PRM_SIZE(wqe_raddr_seg);
     if (!len) {
-        return seg; /* in a data segment it would be 2 GiB */
+        return seg; /* a data segment of length 0 would mean 2 GiB */
     }
     PRM_SET(wqe_data_seg, seg, byte_count, len);
     PRM_SET(wqe_data_seg, seg, lkey, entry->buffer.lkey);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rendezvous: a message of a matched request, which the device fetches by itself (RDMA READ), and
- * then tells the sender that it has (FIN: what the request began with).
+ * Rendezvous: the device fetches the data of a matched request by RDMA READ. Then it tells the
+ * sender that it is done by a FIN, which carries the beginning of the request.
  *
- * The WQEs for that are the device's own, beside those of the QP's send queue if it has one
- * (model/rdma/wqe_source.h). Each rendezvous has one at a time: READ, and once that is done FIN, so
- * that the sender's memory is needed no more when it hears so. They are as many at most as the
- * XRQ's list has entries, for each keeps one.
+ * The device makes the WQEs for this itself, beside the WQEs of the QP's send queue, if it has one
+ * (model/rdma/wqe_source.h). Each rendezvous has one WQE at a time: first READ, and after that FIN.
+ * So the device does not need the sender's memory any more when the sender gets the FIN. There are
+ * at most as many rendezvous as the XRQ's list has entries, because each keeps an entry.
  *
- * READ has failed, or the QP: software is told that the message will not come. FIN has failed: the
- * message is there all the same.
+ * If the READ or the QP fails, software is told that the message will not come. If the FIN fails,
+ * the message is there nevertheless.
  */
 #ifndef HCASIM_MODEL_RENDEZVOUS_H
 #define HCASIM_MODEL_RENDEZVOUS_H
@@ -20,22 +20,22 @@ struct qp;
 
 struct rendezvous {
     struct wqe_source source;
-    uint16_t oldest;       /* WQE that has not ended */
-    uint16_t *ring;        /* of WQEs: the handle of the entry, and which of its WQEs it is */
-    struct prm_wqe_av *to; /* DC: of each entry, the target that READ and FIN go to; else NULL */
+    uint16_t oldest; /* the oldest WQE that has not ended */
+    uint16_t *ring;  /* for each WQE: the handle of its entry, and whether it is READ or FIN */
+    struct prm_wqe_av *to; /* DC: for each entry, the target of READ and FIN; else NULL */
 };
 
-/* For a QP on an XRQ. False: no memory; rendezvous_clear() follows. */
+/* For a QP on an XRQ. False: no memory; the caller then calls rendezvous_clear(). */
 bool rendezvous_init(struct qp *qp, struct rendezvous *r);
 void rendezvous_clear(struct qp *qp, struct rendezvous *r);
 
-/* The request in the taken entry is carried out; with DC its target is in r->to. */
+/* Begins the rendezvous of the request in the taken entry. With DC, its target is in r->to. */
 void rendezvous_begin(struct qp *qp, struct rendezvous *r, uint16_t handle);
-/* Those that have begun and not ended. */
+/* Number of rendezvous that have begun and not ended. */
 unsigned rendezvous_pending(const struct rendezvous *r);
-/* Nothing is to be carried out. */
+/* Whether no rendezvous is under way. */
 bool rendezvous_is_idle(const struct rendezvous *r);
-/* The send queue has forgotten what was started: so does everything else. */
+/* Called when the send queue has forgotten its started WQEs: ends all rendezvous. */
 void rendezvous_reset(struct qp *qp, struct rendezvous *r);
 
 #endif

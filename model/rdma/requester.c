@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester's life, and that of a WQE: fetched, started, completed, or flushed.
+ * Controls the requester's life, and the life of a WQE: fetched, started, completed, or flushed.
  *
- * One struct work does everything that is not an answer to a packet. It runs when the doorbell
- * rings, when a response has made room, when a timer fired or when the wire has credit again, and
- * does a burst at a time so that QPs take turns.
+ * One struct work does everything that is not a reaction to a packet. It runs when the doorbell
+ * rings, when a response has made room, when a timer has fired, or when the wire has credit again.
+ * It does a burst at a time so that QPs take turns.
  *
- * Fences (ctrl.fm) hold back the start of a WQE: FENCE until no READ or atomic is outstanding,
- * STRONG_ORDERING until everything before is done. INITIATOR_SMALL needs no waiting, because what
- * changes a key is carried out when it is started, in order.
+ * Fences (ctrl.fm) delay the start of a WQE: FENCE until no READ or atomic is outstanding,
+ * STRONG_ORDERING until everything before is done. INITIATOR_SMALL causes no delay, because WQEs
+ * that change a key are carried out when they are started, in order.
  */
 #include "model/core/trace.h"
 #include "model/rdma/dci.h"
@@ -17,10 +17,10 @@
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/wqe_source.h"
 
-/* Packets or WQEs in one turn. */
+/* Packets or WQEs that the work does in one turn. */
 #define BURST 16
 
-/* PSNs in flight must be fewer than half the number space (IBTA 9.7.1). */
+/* The PSNs in flight must be fewer than half the number space (IBTA 9.7.1). */
 #define MAX_PSNS ((1u << 23) - 1)
 
 static struct qp *requester_work_qp(struct work *work)
@@ -205,13 +205,13 @@ void requester_retire(struct qp *qp)
         if (desc.status == SEND_ACTIVE) {
             break;
         }
-        /* The next WQE of this number must not find this one's. */
+        /* Otherwise the next WQE with this number would find this WQE in the line. */
         if (qp->req.flight->rx_line->num == flight->head) {
             requester_line_forget(qp->req.flight->rx_line, qp);
         }
         flight->head++;
         if (G_UNLIKELY(qp->dci) && dci_retire(qp, flight->head - 1, &desc)) {
-            flight->in_cqe = NULL; /* that was of this one, which is flushed */
+            flight->in_cqe = NULL; /* the data belonged to this WQE, which is flushed */
             if (!qp_may_send(qp)) {
                 return;
             }
@@ -219,7 +219,7 @@ void requester_retire(struct qp *qp)
         }
         if (desc.status == SEND_FAILED) {
             wqe_source_failed(qp, &desc, desc.syndrome);
-            /* An overrun of the CQ may have been faster. */
+            /* The QP may already have failed by an overrun of the CQ. */
             if (qp_may_send(qp)) {
                 requester_enter_error(qp);
             }
@@ -249,8 +249,8 @@ void requester_fail(struct qp *qp, struct send_desc *desc, uint8_t syndrome)
 
 /* -- starting a WQE ---------------------------------------------------------------------------- */
 
-/* Bytes that a datagram may have: what fits a frame of the port's MTU, as the driver computes
- * active_mtu (iboe_get_mtu), in powers of two. */
+/* The most bytes of a datagram: what fits into a frame of the port's MTU, in powers of two, as the
+ * driver computes active_mtu (iboe_get_mtu). */
 static uint32_t requester_datagram_max(const struct qp *qp)
 {
     const uint32_t fcs = 4;
@@ -262,9 +262,9 @@ static uint32_t requester_datagram_max(const struct qp *qp)
     return mtu;
 }
 
-/* What only starting a WQE can find out. Returns 0 or the syndrome that it fails with. The keys of
- * what a READ or atomic brings are not looked at before it comes: the request goes out, and the
- * responder may refuse it first. */
+/* Checks what only the start of a WQE can find out. Returns 0 or the syndrome with which it fails.
+ * The keys for the response data of a READ or atomic are not checked before the data comes: the
+ * request is sent, and the responder may refuse it first. */
 static uint8_t requester_check_start(struct qp *qp, const struct send_wqe *wqe)
 {
     struct roce_addr addr;
@@ -283,7 +283,7 @@ static uint8_t requester_check_start(struct qp *qp, const struct send_wqe *wqe)
     return 0;
 }
 
-/* PSNs that a message takes: its packets; a READ's response packets; at least one. */
+/* The number of PSNs of a message: its packets, or the response packets of a READ; at least one. */
 static uint32_t requester_psns(const struct qp *qp, const struct send_wqe *wqe)
 {
     if (wqe->op->flags & SEND_OP_LOCAL) {
@@ -292,7 +292,7 @@ static uint32_t requester_psns(const struct qp *qp, const struct send_wqe *wqe)
     return wqe->len <= qp->mtu ? 1 : (uint32_t)((wqe->len + qp->mtu - 1) / qp->mtu);
 }
 
-/* Whether a WQE's start must wait for responses, which will run the work again. */
+/* Whether the start of the WQE must wait for responses. They will run the work again. */
 static bool requester_must_wait(const struct qp *qp, const struct send_wqe *wqe)
 {
     const struct flight *flight = qp->req.flight;
@@ -324,7 +324,7 @@ static bool requester_must_wait(const struct qp *qp, const struct send_wqe *wqe)
     return in_flight && in_flight + requester_psns(qp, wqe) > MAX_PSNS;
 }
 
-/* Takes the WQE in the line as descriptor tail. */
+/* Makes the WQE in the line descriptor tail. */
 static struct send_desc *requester_take_wqe(struct qp *qp, enum wqe_source_id id,
                                             const struct send_wqe *wqe)
 {
@@ -371,7 +371,7 @@ static void requester_assign_psns(struct qp *qp, struct send_desc *desc, const s
     }
 }
 
-/* Has the next posted WQE in the line. Else why there is none that may be started. */
+/* Fetches the next posted WQE into the line. Otherwise says why no WQE may be started. */
 static enum send_wait requester_next_wqe(struct qp *qp, enum wqe_source_id *id)
 {
     struct flight *flight = qp->req.flight;
@@ -394,19 +394,19 @@ static enum send_wait requester_next_wqe(struct qp *qp, enum wqe_source_id *id)
     if (posted == 0) {
         return flight->head != flight->tail ? SEND_WAITS_ANSWER : SEND_WAITS_POST;
     }
-    /* Who waits for room has looked at what is posted: the next response runs the work again. */
+    /* If there is no room, the next response runs the work again; then posted WQEs are looked
+     * at. */
     if (flight->tail - flight->head > flight->mask) {
         return SEND_WAITS_ANSWER;
     }
-    /* One that has to wait may be overtaken by one of the device's own, which has its number then.
-     */
+    /* While a WQE waits, a WQE of the device's own may overtake it and get its number. */
     if (!requester_line_has(line, qp, flight->tail) || line->source != *id) {
         requester_line_fill(qp, line, flight->tail, *id, wqe_source_next(qp, *id), posted);
     }
     return SEND_GOES_ON;
 }
 
-/* Carries out a WQE of which nothing goes on the wire, or completes one that cannot be started. */
+/* Carries out a WQE that sends nothing on the wire, or completes a WQE that cannot be started. */
 static void requester_end_local(struct qp *qp, struct send_desc *desc, const struct send_wqe *wqe,
                                 uint8_t syndrome)
 {
@@ -521,8 +521,8 @@ static void requester_run_send(struct qp *qp)
     hca_schedule(qp->hca, &qp->req.work);
 }
 
-/* One WQE to WR_FLUSH_ERR: a started one, else a posted one, as far as is known. False: there is
- * none. */
+/* Completes one WQE with WR_FLUSH_ERR: a started one, else a posted one, as far as the device
+ * knows. False: there is none. */
 static bool requester_flush_one(struct qp *qp)
 {
     struct flight *flight = qp->req.flight;
@@ -534,8 +534,8 @@ static bool requester_flush_one(struct qp *qp)
     return wqe_source_flush_one(qp);
 }
 
-/* Flushes as long as it may: in ERR and SQER also what is posted meanwhile. True: more may be left.
- */
+/* Flushes as long as the turn allows; in ERR and SQER also WQEs that are posted meanwhile. True:
+ * more may be left. */
 static bool requester_flush_all(struct qp *qp)
 {
     struct flight *flight = qp->req.flight;
@@ -554,7 +554,8 @@ static bool requester_flush_all(struct qp *qp)
     return false;
 }
 
-/* Hot: what gcc takes for its rarer branches is every message's way (and "rep stos" slow there). */
+/* Hot, because every message takes the branches that gcc considers rare (and "rep stos" is slow
+ * there). */
 __attribute__((hot)) static void requester_work(struct hca *hca, struct work *work)
 {
     struct qp *qp = requester_work_qp(work);
@@ -567,7 +568,7 @@ __attribute__((hot)) static void requester_work(struct hca *hca, struct work *wo
     flight = flight_get(qp);
     if (!flight) {
         qp->req.waits = SEND_WAITS_MEMORY;
-        hca_wait_late(hca, work); /* other QPs' are in use, and will be free */
+        hca_wait_late(hca, work); /* other QPs use all flights, and will free some */
         return;
     }
     qp->req.waits = SEND_GOES_ON;
@@ -629,7 +630,8 @@ void requester_start(struct qp *qp)
         return;
     }
     if (qp->req.flight && requester_queue_step(qp, QUEUE_RTS) && qp->sq.rung) {
-        /* Back from SQER before everything was flushed: what is posted from now on is not. */
+        /* The QP is back from SQER before all WQEs were flushed: WQEs posted from now on are not
+         * flushed. */
         wq_update_pi(qp->hca, &qp->sq);
     }
     hca_schedule(qp->hca, &qp->req.work);
@@ -673,7 +675,7 @@ void requester_kick(struct qp *qp)
 void requester_doorbell(struct qp *qp)
 {
     if (qp->state != PRM_QP_STATE_RST) {
-        qp->sq.rung = qp->has_sq; /* also before RTS, where it is taken then */
+        qp->sq.rung = qp->has_sq; /* also before RTS; then the WQEs are taken in RTS */
     }
     requester_kick(qp);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of the requester share (model/rdma/requester.h lists them). */
+/* Interfaces between the files of the requester (model/rdma/requester.h lists them). */
 #ifndef HCASIM_MODEL_REQUESTER_INTERNAL_H
 #define HCASIM_MODEL_REQUESTER_INTERNAL_H
 
@@ -8,7 +8,7 @@
 #include "model/rdma/send_wqe.h"
 #include "model/rdma/wqe_lines.h"
 
-/* States in which what was started goes on. */
+/* Whether started WQEs go on in the QP's state. */
 static inline bool qp_may_send(const struct qp *qp)
 {
     return qp->state == PRM_QP_STATE_RTS || qp->state == PRM_QP_STATE_SQ_DRAINING ||
@@ -17,52 +17,55 @@ static inline bool qp_may_send(const struct qp *qp)
 
 /* -- model/rdma/requester.c ------------------------------------------------------------------- */
 
-/* An event for the queue's or the recovery's machine of a QP with a flight. False: ignored. */
+/* Gives an event to the machine of the queue or of the recovery, for a QP with a flight. False: the
+ * machine ignores the event. */
 bool requester_queue_step(struct qp *qp, enum requester_queue_event event);
 bool requester_recovery_step(struct qp *qp, enum requester_recovery_event event);
 
-/* No line has a WQE of the QP's. */
+/* Frees the lines that have WQEs of the QP. */
 void requester_forget_lines(struct qp *qp);
 
-/* The WQE of a started descriptor, from the line or its source. NULL: it is not what it was. */
+/* The WQE of a started descriptor, from the line or its source. NULL: the WQE has changed. */
 const struct send_wqe *requester_wqe(struct qp *qp, struct send_line *line, uint32_t num);
 
-/* Completes what is done, in order, up to the first that is not; a failed one takes the QP to ERR
- * or SQER. */
+/* Completes the WQEs that are done, in order, up to the first that is not. A failed WQE takes the
+ * QP to ERR or SQER. */
 void requester_retire(struct qp *qp);
 
-/* Marks a descriptor failed and completes what can be completed. */
+/* Marks a descriptor as failed, and completes what can be completed. */
 void requester_fail(struct qp *qp, struct send_desc *desc, uint8_t syndrome);
 
-/* A page is missing for what the QP sends or receives. repeat: what is not acknowledged is to be
- * asked for again when it is there. False: it never will be. */
+/* A page is missing for data that the QP sends or receives: parks the requester. repeat:
+ * unacknowledged packets are sent again when the page is there. False: the page never will be
+ * there. */
 bool requester_park(struct qp *qp, bool repeat);
 
 /* -- model/rdma/requester_send.c -------------------------------------------------------------- */
 
-/* Sends the next packet of the flight's descriptor tx, which is SEND_ACTIVE. */
+/* Sends the next packet of descriptor flight->tx, which is SEND_ACTIVE. */
 enum send_wait requester_send(struct qp *qp, struct send_desc *desc);
 
 /* -- model/rdma/requester_local.c ------------------------------------------------------------- */
 
-/* Reads the next part of what a UMR about to start has in memory; the line's cursor says how far
- * that is. True: there is no more to read, or *syndrome says why there cannot be. */
+/* Reads the next part of the translation entries, in memory, of a UMR that is about to start. The
+ * line's cursor says how much is read. True: everything is read, or *syndrome says why it cannot
+ * be. */
 bool requester_read_umr(struct qp *qp, struct send_line *line, uint8_t *syndrome);
-/* Carries out a WQE of which nothing goes on the wire. Returns 0 or the syndrome. */
+/* Carries out a WQE that sends nothing on the wire. Returns 0 or the syndrome. */
 uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe);
-/* Forgets what was read. */
+/* Forgets the entries that were read. */
 void requester_forget_umr(struct qp *qp);
 
 /* -- model/rdma/requester_rx.c ---------------------------------------------------------------- */
 
-/* The timer of a flight. */
+/* Handles the timer of a flight. */
 void requester_timeout(struct hca *hca, struct hca_timer *timer);
-/* Makes sure that the ACK timer runs. */
+/* Starts the ACK timer if it does not run. */
 void requester_watch(struct qp *qp);
 
 /* The oldest WQE that is not done, or NULL. */
 struct send_desc *requester_oldest(struct flight *flight);
-/* Everything from the oldest unacknowledged PSN on is sent again. */
+/* Sends again everything from the oldest unacknowledged PSN on. */
 void requester_go_back(struct qp *qp);
 
 #endif

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * WQEs that stay inside the HCA: UMR, LOCAL_INVAL and what changes a tag list.
+ * Carries out WQEs that stay inside the HCA: UMR, LOCAL_INVAL and changes of a tag list.
  *
- * The translation entries of a UMR may lie in memory, up to 1 MiB of them (wqe_umr_ctrl_seg counts
- * in 16 bits of 16 bytes), behind any key: in ranges of one byte that is a million accesses. They
- * are read a part at a time, each a step of its own, as the packets of a message are sent; the WQE
- * starts when all are there, so that the key changes at once. Until then it is a posted WQE like
- * any other: what flushes or resets the queue forgets the parts.
+ * The translation entries of a UMR may lie in memory. They have up to 1 MiB (wqe_umr_ctrl_seg
+ * counts units of 16 bytes in 16 bits), and may be behind any key: if that key has ranges of one
+ * byte, they take a million accesses. Therefore they are read a part at a time, and each part is a
+ * step of its own, like a packet of a message. The WQE starts when all parts are read, so the key
+ * changes at once. Until then it is a posted WQE like any other: flushing or resetting the queue
+ * forgets the parts.
  */
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/tags.h"
 
-/* Bytes of entries that are read in a step: those of a large packet. */
+/* Bytes of entries that one step reads, as many as a large packet has. */
 #define UMR_PART 4096
 
-/* The kernel's own UMR queue may change every key, of whatever PD; a user context's may not. */
+/* The kernel's own UMR queue may change every key of any PD; a queue of a user context may not. */
 static bool requester_is_privileged(const struct qp *qp)
 {
     return qp->service->is_umr && qp->obj.uid == 0;
@@ -32,7 +33,7 @@ bool requester_read_umr(struct qp *qp, struct send_line *line, uint8_t *syndrome
         return true;
     }
     if (umr->len != wqe->umr_xlt_len) {
-        requester_forget_umr(qp); /* the WQE is not the one that they were read for */
+        requester_forget_umr(qp); /* the entries were read for another WQE */
     }
     if (!umr->bytes) {
         umr->bytes = ledger_alloc(&qp->hca->memory, wqe->umr_xlt_len);

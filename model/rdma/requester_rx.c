@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Responses of a reliable QP's responder: what they acknowledge, deliver, ask to be repeated or
- * refuse; and what happens when none comes.
+ * Handles the responses of a reliable QP's responder (what they acknowledge, deliver, refuse or ask
+ * to be repeated), and timeouts if no response comes.
  *
- * A response names a PSN. Outside of what was sent and is not acknowledged it is a ghost, and
- * ignored (IBTA 9.7.6.1). Otherwise everything before it is acknowledged as well, except that a
- * READ or atomic is so by its own response only: if that is missing, the response counts as a NAK
- * (implied NAK), or is kept until what is missing has come (model/rdma/early.h).
+ * A response names a PSN. If the PSN is not among the sent and unacknowledged ones, the response is
+ * a ghost, and is ignored (IBTA 9.7.6.1). Otherwise it also acknowledges everything before it. But
+ * a READ or atomic is acknowledged only by its own response. If that response is missing, the later
+ * response counts as a NAK (implied NAK), or is kept until the missing one has come
+ * (model/rdma/early.h).
  *
- * After a NAK the requester goes back once. What follows from the packets that were under way then
- * is not a reason to go back again: the ACK timer catches what is lost a second time. Retries are
- * counted from one progress to the next (9.7.6.1.3, C9-140 to C9-142; 9.9.2).
+ * After a NAK the requester goes back once. Further NAKs that come from packets under way at that
+ * time do not make it go back again; the ACK timer detects if a packet is lost a second time.
+ * Retries are counted since the last progress (9.7.6.1.3, C9-140 to C9-142; 9.9.2).
  *
- * While the wire to the peer is paused (wire/port.h) no time passes for the timer.
+ * While the wire to the peer is paused (wire/port.h), no time passes for the timer.
  */
 #include <string.h>
 #include "model/queue/cqe.h"
@@ -25,7 +26,7 @@
 #define RNR_RETRY_FOREVER   7
 #define ACK_TIMEOUT_LOG_MAX 31u
 
-/* IBTA table 45: RNR NAK timer field to units of 10 us. */
+/* IBTA table 45: converts the RNR NAK timer field to units of 10 us. */
 static const uint32_t rnr_delay[32] = {
     65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
     48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
@@ -34,8 +35,8 @@ static const uint32_t rnr_delay[32] = {
 
 /* -- timer ------------------------------------------------------------------------------------- */
 
-/* Nanoseconds until a retry. qpc.log_rtm: it is 2^log_rtm times as long after each one in a row
- * (UCX: EXP_BACKOFF), no longer than ack_timeout can say. */
+/* Nanoseconds until a retry. With qpc.log_rtm the time grows by the factor 2^log_rtm at each retry
+ * in a row (UCX: EXP_BACKOFF), up to the largest time that ack_timeout can express. */
 static uint64_t requester_ack_timeout(const struct qp *qp)
 {
     unsigned log = qp->ack_timeout + (unsigned)qp->log_rtm * qp->req.flight->retries;
@@ -47,8 +48,9 @@ void requester_watch(struct qp *qp)
 {
     struct flight *flight = qp->req.flight;
 
-    /* Not moved with every packet: requester_timeout() asks whether there was progress, and so
-     * waits between one and two times the timeout (9.7.6.1.3 allows four). */
+    /* The timer is not moved with every packet. Instead requester_timeout() checks whether there
+     * was progress. Therefore a timeout takes between one and two times the configured time
+     * (9.7.6.1.3 allows four). */
     if (qp->ack_timeout && !flight->timer.pos) {
         flight->watched_psn = qp->req.unacked_psn;
         hca_timer_set(qp->hca, &flight->timer, hca_now(qp->hca) + requester_ack_timeout(qp));
@@ -60,7 +62,7 @@ static bool requester_is_waiting(const struct qp *qp)
     return qp->req.flight && qp->req.unacked_psn != qp->req.flight->sent_psn;
 }
 
-/* What is sent is not acknowledged because it could not go out. */
+/* Whether packets are unacknowledged only because they could not be sent yet. */
 static bool requester_is_held(const struct qp *qp)
 {
     return qp->req.waits == SEND_WAITS_CREDIT || qp->req.waits == SEND_WAITS_RATE;
@@ -88,7 +90,7 @@ void requester_go_back(struct qp *qp)
     hca_schedule(qp->hca, &qp->req.work);
 }
 
-/* Goes back if that is still allowed, and counts it: the counters are of what could be repaired. */
+/* Goes back and counts it, if a retry is left: the counters count only what could be repaired. */
 static void requester_retry(struct qp *qp, uint64_t *counter)
 {
     struct flight *flight = qp->req.flight;
@@ -137,7 +139,7 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
 static void requester_note_progress(struct qp *qp)
 {
     struct flight *flight = qp->req.flight;
-    bool was_long; /* the timeout that its timer was set for */
+    bool was_long; /* the timer was set for a longer timeout */
 
     if (G_UNLIKELY(flight->recovery != RECOVERY_NONE)) {
         requester_recovery_step(qp, RECOVERY_PROGRESS);
@@ -151,7 +153,7 @@ static void requester_note_progress(struct qp *qp)
     }
 }
 
-/* What is acknowledged need not be sent again. */
+/* Skips packets that are acknowledged, so that they are not sent again. */
 static void requester_skip_acked(struct qp *qp)
 {
     struct flight *flight = qp->req.flight;
@@ -163,8 +165,8 @@ static void requester_skip_acked(struct qp *qp)
 }
 
 /*
- * Acknowledges all requests up to psn and completes what is done by that. False: a READ or atomic
- * at or before psn is not answered; everything before it is acknowledged.
+ * Acknowledges all requests up to psn, and completes the WQEs that are done by that. False: a READ
+ * or atomic at or before psn has no response yet; everything before that one is acknowledged.
  */
 static bool requester_ack_through(struct qp *qp, uint32_t psn)
 {
@@ -225,8 +227,9 @@ static void requester_rx_implied_nak(struct qp *qp, const struct roce_packet *pk
 }
 
 /*
- * All before the response's PSN is acknowledged by it. NULL: a response before this one is missing,
- * or the QP is no longer sending; the packet has had its effect. Else the WQE that it is of.
+ * Acknowledges everything before the response's PSN. Returns the WQE that the response belongs to.
+ * NULL: an earlier response is missing, or the QP does not send any more; then the packet needs no
+ * further handling.
  */
 static struct send_desc *requester_answered(struct qp *qp, const struct roce_packet *pkt)
 {
@@ -315,7 +318,7 @@ static void requester_rx_ack(struct qp *qp, const struct roce_packet *pkt)
 
 /* -- READ and atomic responses ----------------------------------------------------------------- */
 
-/* The WQE's list takes bytes of the response. Fails the WQE if it does not. */
+/* Writes response data to the WQE's list. If the list does not take it, the WQE fails. */
 static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t offset,
                               const void *data, size_t len)
 {
@@ -347,9 +350,9 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
     return false;
 }
 
-/* Whether the WQE's CQE takes what it brings, which is here as a whole. A CQE is the next that
- * there will be if its WQE is the oldest. An extended atomic's number never goes there: what
- * rdma-core's library knows of CQEs with data does not include them. */
+/* Whether the WQE's CQE carries its response data, all of which is in this packet. Only the oldest
+ * WQE will get the next CQE. The number of an extended atomic never goes into a CQE: rdma-core's
+ * library does not expect it in CQEs with data. */
 static bool requester_is_in_cqe(const struct qp *qp, const struct send_desc *desc)
 {
     struct flight *flight = qp->req.flight;
@@ -373,7 +376,7 @@ static void requester_answer_done(struct qp *qp, struct send_desc *desc, bool is
     requester_skip_acked(qp);
 }
 
-/* The only response of a WQE, whose data its CQE takes. */
+/* Takes the only response of a WQE, whose data goes into its CQE. */
 static void requester_answer_in_cqe(struct qp *qp, struct send_desc *desc, const void *bytes)
 {
     struct cqe_data data = {bytes, (uint8_t)desc->len, qp->send_in_cqe};
@@ -383,9 +386,9 @@ static void requester_answer_in_cqe(struct qp *qp, struct send_desc *desc, const
 }
 
 /*
- * A READ response must be the next one of its READ, of full path MTU but for the last, which takes
- * what is left; a repeated READ begins with FIRST again, so FIRST and MIDDLE are the
- * same here. Anything else ends the WQE with BAD_RESP_ERR (9.9.2).
+ * A READ response must be the next one of its READ, and must have the full path MTU, except the
+ * last, which has the rest. A repeated READ begins with FIRST again; therefore FIRST and MIDDLE are
+ * treated alike here. Any other response ends the WQE with BAD_RESP_ERR (9.9.2).
  */
 static void requester_rx_read(struct qp *qp, const struct roce_packet *pkt)
 {
@@ -414,7 +417,7 @@ static void requester_rx_read(struct qp *qp, const struct roce_packet *pkt)
     }
 }
 
-/* The response is one of the request that it answers. */
+/* Whether the response has the type that its request asks for. */
 static bool requester_atomic_ok(const struct send_desc *desc, const struct roce_packet *pkt)
 {
     bool extended = bth_opcodes[pkt->opcode].flags & HDR_PAYLOAD;
@@ -424,10 +427,10 @@ static bool requester_atomic_ok(const struct send_desc *desc, const struct roce_
            aeth_class(pkt->aeth.syndrome) == AETH_CLASS_ACK;
 }
 
-/* The original number goes as packets have it, into a CQE always (docs/adr/0013); one of 8 bytes
- * that goes to memory is turned to the host's byte order where the driver has asked for it
- * (capability atomic_req_8B_endianness_mode). The responder's memory is a host-order word in any
- * case. */
+/* Delivers the original number of an atomic. In a CQE it always has the byte order of packets
+ * (docs/adr/0013). A number of 8 bytes that goes to memory is converted to the host's byte order if
+ * the driver has asked for that (capability atomic_req_8B_endianness_mode). The responder's memory
+ * has a word in host byte order in any case. */
 static void requester_rx_atomic(struct qp *qp, const struct roce_packet *pkt)
 {
     struct send_desc *desc = requester_answered(qp, pkt);
@@ -466,13 +469,13 @@ static void requester_rx_one(struct qp *qp, const struct roce_packet *pkt, uint3
         requester_rx_atomic(qp, pkt);
     } else {
         if (G_UNLIKELY(qp->dci)) {
-            qp->dci->target_msn = pkt->aeth.msn; /* an earlier one may be carried out later */
+            qp->dci->target_msn = pkt->aeth.msn; /* an earlier request may be carried out later */
         }
         requester_rx_ack(qp, pkt);
     }
 }
 
-/* Whether no READ or atomic is waiting for a response before this one. */
+/* Whether no READ or atomic before this response still waits for its own. */
 static bool requester_is_turn(struct qp *qp, const struct roce_packet *pkt)
 {
     struct flight *flight = qp->req.flight;
@@ -487,9 +490,9 @@ static bool requester_is_turn(struct qp *qp, const struct roce_packet *pkt)
             continue;
         }
         if (psn_diff(psn, qp->req.unacked_psn) < 0) {
-            psn = qp->req.unacked_psn; /* a part of it was answered */
+            psn = qp->req.unacked_psn; /* a part of it has been answered */
         }
-        return psn_diff(pkt->psn, psn) < !is_ack; /* an ACK does not answer it */
+        return psn_diff(pkt->psn, psn) < !is_ack; /* an ACK cannot answer it */
     }
     return true;
 }
@@ -503,7 +506,7 @@ static bool requester_may_take(const struct qp *qp, const struct roce_packet *pk
            psn_diff(pkt->psn, flight->sent_psn) < 0;
 }
 
-/* The responses that came early and are not any more. */
+/* Handles the early responses that are due now. */
 static void requester_rx_early(struct qp *qp)
 {
     struct peer *peer = &qp->peer;

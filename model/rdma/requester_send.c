@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Request packets: the next piece of a started WQE, built in place on the wire.
+ * Sends request packets: builds the next part of a started WQE in place on the wire.
  *
- * Messages are cut at the path MTU. On a reliable QP no more than a window of request packets is
- * unacknowledged at a time; a READ counts as one packet, whatever it asks for. The AckReq bit is
- * set on the last packet of a message, and within it as often as qpc.log_ack_req_freq says, but
- * every quarter window, so that the window keeps moving (docs/adr/0007).
+ * Messages are cut at the path MTU. On a reliable QP at most a window of request packets is
+ * unacknowledged at a time. A READ counts as one packet, whatever its length. The AckReq bit is set
+ * on the last packet of a message, and within the message as often as qpc.log_ack_req_freq says,
+ * but at least every quarter window, so that the window keeps moving (docs/adr/0007).
  */
 #include <string.h>
 #include "model/rdma/dc.h"
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/requester_internal.h"
 
-/* What may be lost at a time, and has to be sent again. */
+/* The most packets that may be lost, and have to be sent again, at a time. */
 #define WINDOW_PACKETS     128
 #define WINDOW_MIN_PACKETS 16
 #define WINDOW_BYTES       (256u << 10)
 
-/* A power of two, as the MTU is. */
+/* The window in packets: a power of two, like the MTU. */
 static uint32_t send_window(const struct qp *qp)
 {
     return CLAMP(WINDOW_BYTES >> __builtin_ctz(qp->mtu), WINDOW_MIN_PACKETS, WINDOW_PACKETS);
 }
 
-/* Whether the nth packet of a message asks for an ACK, although others of it follow. */
+/* Whether the nth packet of a message asks for an ACK, although the message has more packets. */
 static bool send_asks_for_ack(const struct qp *qp, const struct send_desc *desc, uint32_t nth)
 {
-    uint32_t every = MIN(send_window(qp) / 4, qp->ack_req_freq); /* powers of two, both */
+    uint32_t every = MIN(send_window(qp) / 4, qp->ack_req_freq); /* both are powers of two */
 
     return ((desc->first_req + nth) & (every - 1)) == 0;
 }
@@ -36,7 +36,7 @@ static bool send_is_one_packet(const struct send_desc *desc)
     return desc->flags & (SEND_OP_READ | SEND_OP_ATOMIC);
 }
 
-/* Running number of the oldest request packet that is not acknowledged. */
+/* Running number of the oldest unacknowledged request packet. */
 static uint32_t send_unacked_req(const struct qp *qp)
 {
     struct flight *flight = qp->req.flight;
@@ -49,7 +49,7 @@ static uint32_t send_unacked_req(const struct qp *qp)
     return desc->first_req + ((qp->req.unacked_psn - desc->first_psn) & PSN_MASK);
 }
 
-/* Which packet of its message one is. */
+/* The position of a packet in its message: first, middle, last or only. */
 static uint8_t send_bth_op(const struct send_op *op, bool is_first, bool is_last)
 {
     if (is_first) {
@@ -58,7 +58,8 @@ static uint8_t send_bth_op(const struct send_op *op, bool is_first, bool is_last
     return is_last ? op->last : op->middle;
 }
 
-/* What a datagram carries of its WQE's address vector. False: the source GID is gone. */
+/* Sets the fields of a datagram that come from the WQE's address vector. False: the source GID is
+ * gone. */
 static bool send_address_datagram(const struct qp *qp, const struct send_wqe *wqe,
                                   struct roce_packet *pkt)
 {
@@ -68,19 +69,20 @@ static bool send_address_datagram(const struct qp *qp, const struct send_wqe *wq
         return false;
     }
     pkt->dest_qp = PRM_GET(wqe_av, wqe->av, dqp_dct);
-    /* IBTA 10.2.5: a Q_Key with the high bit set stands for the QP's own. */
+    /* IBTA 10.2.5: a Q_Key with the high bit set means the QP's own Q_Key. */
     pkt->deth.qkey = qkey & 0x80000000u ? qp->qkey : qkey;
     pkt->deth.src_qp = qp->src_qpn;
     return true;
 }
 
-/* IBTA 9.2.3: what SE is for. */
+/* Whether the message completes a receive WQE: only then SE has an effect (IBTA 9.2.3). */
 static bool send_completes_a_receive(const struct send_op *op)
 {
     return !(op->flags & SEND_OP_RADDR) || (op->flags & SEND_OP_IMM);
 }
 
-/* Headers of the packet at tx_psn; *offset and *len say which of the message's bytes it carries. */
+/* Fills in the headers of the packet at tx_psn. *offset and *len receive the range of the message
+ * that it carries. */
 static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
                               const struct send_wqe *wqe, struct roce_packet *pkt, uint64_t *offset,
                               uint32_t *len)
@@ -106,7 +108,7 @@ static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
         .xrc_srqn = wqe->xrc_srqn,
     };
     if (desc->flags & SEND_OP_READ) {
-        /* A repeated READ asks only for what has not come (9.7.3.2). */
+        /* A repeated READ asks only for the data that has not come (9.7.3.2). */
         pkt->reth.va += *offset;
         pkt->reth.len -= (uint32_t)*offset;
         *len = 0;
@@ -129,7 +131,7 @@ static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
     return !qp->peer.path_gone;
 }
 
-/* The packet at tx_psn has left. */
+/* The packet at tx_psn was sent. */
 static void send_advance(struct qp *qp, struct send_desc *desc)
 {
     struct flight *flight = qp->req.flight;
@@ -153,7 +155,7 @@ static void send_advance(struct qp *qp, struct send_desc *desc)
     }
 }
 
-/* A packet's data could not be read. */
+/* The data of a packet could not be read. */
 static enum send_wait send_without_data(struct qp *qp, struct send_desc *desc,
                                         enum mem_result result)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ranges of reserved QP numbers: objects named by their first number. */
+/* Keeps ranges of reserved QP numbers, as objects whose number is the range's first number. */
 #include "model/rdma/reserved_qpn.h"
 
 enum syn reserved_qpn_create(struct hca *hca, uint16_t uid, const void *nothing, uint32_t *first)

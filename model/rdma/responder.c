@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The responder of connected QPs: the order of requests, their checks, their execution.
+ * Handles the requests of connected QPs: their order, their checks, and their results.
  *
  * A reliable request takes these steps (IBTA 9.7.4, 9.7.5):
  *
- *   PSN       expected: go on. Earlier: a duplicate, answered from what is known and never executed
- *             a second time (but READ). Later: NAK once, then silence until the expected one; or it
- *             is kept until its turn comes (model/rdma/early.h).
- *   opcode    FIRST, MIDDLE, LAST, ONLY in an order that makes sense, and enabled on this QP.
- *   length    FIRST and MIDDLE are exactly the path MTU, the message is as long as it said.
+ *   PSN       expected: go on. Earlier: a duplicate, which is answered from what is known and
+ *             never executed a second time (except READ). Later: one NAK, then silence until the
+ *             expected one comes; or it is kept until it is due (model/rdma/early.h).
+ *   opcode    FIRST, MIDDLE, LAST, ONLY in a valid order, and enabled on this QP.
+ *   length    FIRST and MIDDLE have exactly the path MTU; the message has its announced length.
  *   resources a receive WQE (else RNR NAK), a place for READ and atomic.
  *   access    rkey, then the memory itself.
  *   completion and acknowledge.
  *
- * Each of these ends in a verdict; a table says what becomes of it. A fault is final for a
+ * Each of these steps gives a verdict; a table says what the verdict causes. A fault is final for a
  * reliable QP: NAK, a completion in error or an event, ERR. An unreliable QP forgets the message
- * and waits for the next FIRST; a receive WQE that the message had taken is kept for the next one
- * (IBTA 9.8.2). Only a fault of its own memory or queue ends an unreliable QP.
+ * and waits for the next FIRST; it keeps a receive WQE that the message has taken for the next
+ * message (IBTA 9.8.2). Only a fault of its own memory or queue ends an unreliable QP.
  *
- * End-to-end credits are not given: every ACK carries the credit count 31, which tells the
- * requester so (IBTA 9.7.7.2); an empty receive queue then shows as an RNR NAK.
+ * The responder gives no end-to-end credits. Every ACK carries the credit count 31, which tells the
+ * requester so (IBTA 9.7.7.2). Therefore an empty receive queue causes an RNR NAK.
  */
 #include "model/queue/q_counter.h"
 #include "model/rdma/early.h"
@@ -73,11 +73,11 @@ bool responder_step(struct peer *peer, enum responder_event event)
     return machine_step(&responder_machine, qp->hca, qp->obj.num, &peer->resp.state, event);
 }
 
-/* What becomes of the verdicts that end a QP. */
+/* What the verdicts cause that end a QP. */
 static const struct fault {
-    uint8_t nak;   /* 0: the requester hears nothing */
-    uint8_t cqe;   /* syndrome of the receive WQE that the request had taken, if any; */
-    uint8_t event; /* else this */
+    uint8_t nak;   /* NAK for the requester; 0: none */
+    uint8_t cqe;   /* syndrome for the receive WQE that the request has taken */
+    uint8_t event; /* event, if there is no such WQE */
 } faults[] = {
     [VERDICT_INVALID] = {AETH_NAK_INVALID, PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR,
                          PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR},
@@ -129,7 +129,7 @@ enum verdict verdict_of(struct peer *peer, enum mem_result result)
     }
 }
 
-/* What the requester and the counters learn of a fault. */
+/* Reports a fault to the requester and in the counters. */
 static const struct fault *responder_report(struct peer *peer, enum verdict verdict, uint32_t psn)
 {
     struct qp *qp = peer->qp;
@@ -165,7 +165,7 @@ void responder_fail(struct peer *peer, enum verdict verdict, uint32_t psn)
 
 void responder_fail_answer(struct peer *peer, enum verdict verdict, uint32_t psn)
 {
-    bool had_failed = peer->resp.state == RESPONDER_FAILED; /* the READ was asked for again */
+    bool had_failed = peer->resp.state == RESPONDER_FAILED; /* the READ was requested again */
     const struct fault *fault = responder_report(peer, verdict, psn);
 
     peer->qp->service->owner->fatal(peer, had_failed ? 0 : fault->event);
@@ -173,7 +173,7 @@ void responder_fail_answer(struct peer *peer, enum verdict verdict, uint32_t psn
 
 /* -- RC and XRC -------------------------------------------------------------------------------- */
 
-/* The READ or atomic that psn belongs to: the newest, should PSNs have come round since. */
+/* The READ or atomic that psn belongs to. If PSNs have wrapped since, the newest. */
 static const struct responder_resource *responder_find_resource(const struct peer *peer,
                                                                 uint32_t psn, bool atomic)
 {
@@ -190,8 +190,9 @@ static const struct responder_resource *responder_find_resource(const struct pee
     return NULL;
 }
 
-/* A duplicate READ asks for what an earlier one asked for, or for the end of it (IBTA 9.7.5). Its
- * key is looked at again, but is never a fault (docs/adr/0015): see responder_drops(). */
+/* Answers a duplicate READ: it asks for the same range as an earlier one, or for the end of that
+ * range (IBTA 9.7.5). Its key is checked again, but a bad key is never a fault (docs/adr/0015): see
+ * responder_drops(). */
 static void responder_repeat_read(struct peer *peer, const struct roce_packet *pkt)
 {
     const struct responder_resource *res = responder_find_resource(peer, pkt->psn, false);
@@ -221,7 +222,7 @@ static void responder_repeat_read(struct peer *peer, const struct roce_packet *p
                            });
 }
 
-/* An atomic is not executed again: its result is sent again (IBTA 9.7.5). */
+/* Answers a duplicate atomic: it is not executed again; its result is sent again (IBTA 9.7.5). */
 static void responder_repeat_atomic(struct peer *peer, const struct roce_packet *pkt)
 {
     const struct responder_resource *res = responder_find_resource(peer, pkt->psn, true);
@@ -246,14 +247,14 @@ static void responder_rx_duplicate(struct peer *peer, const struct roce_packet *
     } else if (flags & PKT_ATOMIC) {
         responder_repeat_atomic(peer, pkt);
     } else {
-        /* C9-105: acknowledged as of now, not as of then. */
+        /* C9-105: acknowledges the present state, not the state at that request. */
         responder_ack(peer, peer->resp.epsn - 1, AETH_ACK);
     }
 }
 
-/* One NAK for a gap, with the PSN that is missing (IBTA 9.7.5). Behind an RNR NAK none is looked
- * for: most of what comes was under way before the requester heard of that, and should the repeat
- * be lost, its ACK timeout finds out. */
+/* Sends one NAK for a gap, with the missing PSN (IBTA 9.7.5). After an RNR NAK, gaps are not
+ * reported: most later packets were under way before the requester received that NAK. If the
+ * repeated request is lost, the requester's ACK timeout detects it. */
 void responder_rx_gap(struct peer *peer)
 {
     if (peer->resp.state == RESPONDER_WAITS) {
@@ -265,7 +266,7 @@ void responder_rx_gap(struct peer *peer)
     }
 }
 
-/* The request that was expected. */
+/* Carries out the request with the expected PSN. */
 static void responder_rx_expected(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
     struct qp *qp = peer->qp;
@@ -305,7 +306,7 @@ static void responder_rx_expected(struct peer *peer, const struct roce_packet *p
     }
 }
 
-/* The requests that came early and are not any more. */
+/* Carries out the early requests that are due now. */
 void responder_rx_early(struct peer *peer)
 {
     struct responder *resp = &peer->resp;
@@ -355,7 +356,8 @@ static void responder_rx_uc(struct peer *peer, const struct roce_packet *pkt, ui
     enum verdict verdict;
 
     if (flags & PKT_FIRST) {
-        /* A new message begins with any PSN; what was before and did not end is lost (9.8.2). */
+        /* A new message begins with any PSN; a message before it that did not end is lost
+         * (9.8.2). */
         resp->msg = MSG_NONE;
     } else if (pkt->psn != resp->epsn) {
         qp_counters(peer->qp)->out_of_sequence++;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The responder: what a QP does with the requests of a peer (IBTA 9.7.4, 9.7.5.2, 9.8.3, 9.9.3).
+ * The responder: how a QP handles the requests of a peer (IBTA 9.7.4, 9.7.5.2, 9.8.3, 9.9.3).
  *
- *   responder.c       the order of requests, and what becomes of each
+ *   responder.c       the order of requests, and the result of each
  *   responder_exec.c  RC and UC requests: checks, execution
  *   responder_ud.c    datagrams
- *   responder_tx.c    what is sent back
- *   responder_wqe.c   the receive WQE of the message that arrives
+ *   responder_tx.c    responses
+ *   responder_wqe.c   the receive WQE of the message that is arriving
  *
- * Its state says what the next request meets (responder_machine has the table):
+ * Its state says how it handles the next request (responder_machine has the table):
  *
- *   expects   the request with the expected PSN is carried out; an earlier one is a duplicate and
- *             answered from what is known; a later one shows a gap: NAK, refuses
- *   refuses   a gap was reported: later requests are counted and dropped, until the expected one
+ *   expects   carries out the request with the expected PSN. An earlier request is a duplicate, and
+ *             is answered from what is known. A later one shows a gap: NAK, then refuses
+ *   refuses   a gap was reported: later requests are counted and dropped until the expected one
  *             comes
- *   waits     the expected one came and could not be carried out, as an RNR NAK says: later
- *             requests are dropped until it comes again and can; none of them counts as a gap
- *   failed    in ERR by a fault found here: the NAK is still to be sent, nothing is taken
+ *   waits     the expected request came and could not be carried out; an RNR NAK said so. Later
+ *             requests are dropped until it comes again and succeeds; none of them counts as a gap
+ *   failed    in ERR after a fault found here: the NAK is still to be sent, nothing is taken
  *
- * A later request that model/rdma/early.h keeps is none of those.
+ * These rules do not apply to a later request that model/rdma/early.h keeps.
  */
 #ifndef HCASIM_MODEL_RESPONDER_H
 #define HCASIM_MODEL_RESPONDER_H
@@ -41,9 +41,9 @@ enum responder_state {
 };
 
 enum responder_event {
-    RESPONDER_CARRIED_OUT, /* the request that was expected */
+    RESPONDER_CARRIED_OUT, /* the expected request was carried out */
     RESPONDER_GAP,         /* a PSN is missing */
-    RESPONDER_NOT_READY,   /* no receive WQE, or a page that is not there yet */
+    RESPONDER_NOT_READY,   /* no receive WQE, or a page is missing */
     RESPONDER_FAULT,
     RESPONDER_RESET,
 };
@@ -56,7 +56,7 @@ enum responder_msg {
     MSG_WRITE,
 };
 
-/* What an idle connection keeps of itself: what is needed only while requests come lies in
+/* The state that an idle connection keeps. State that is needed only while requests come is in
  * struct answers and in model/rdma/wqe_lines.h. */
 struct responder {
     struct work work; /* responses to send: ACKs, NAKs, READ data */
@@ -68,46 +68,46 @@ struct responder {
 
     /* the message that is arriving */
     uint8_t msg;              /* enum responder_msg */
-    bool have_wqe;            /* a receive WQE was taken and is not completed: */
-    uint32_t wqe_index;       /* its number */
-    uint64_t wqe_len;         /* bytes that it has room for */
-    struct sge_cursor cursor; /* SEND: place in it */
+    bool have_wqe;            /* a receive WQE was taken and is not completed */
+    uint32_t wqe_index;       /* number of that WQE */
+    uint64_t wqe_len;         /* room in that WQE, in bytes */
+    struct sge_cursor cursor; /* SEND: position in that WQE */
     uint64_t done;            /* bytes received */
-    uint64_t va;              /* WRITE: start, key and bytes still to come */
+    uint64_t va;              /* WRITE: address, key and bytes still to come */
     uint64_t left;
     uint32_t rkey;
-    uint32_t pdn;      /* domain of the request's keys: the QP's, XRC: the SRQ's */
-    uint32_t recv_pdn; /* of the receive WQE's keys: that of the queue that it is from */
+    uint32_t pdn;      /* PD of the request's keys: the QP's; XRC: the SRQ's */
+    uint32_t recv_pdn; /* PD of the receive WQE's keys: that of the WQE's queue */
     uint32_t srqn;     /* XRC: the SRQ that the message is for */
 
-    /* an ACK or NAK that is to be sent, behind all answers */
+    /* an ACK or NAK to be sent, after all answers */
     bool ack_due;
     uint8_t ack_syndrome;
-    uint8_t ack_looks; /* at the wire that brought no more requests, */
-    uint8_t stream;    /* requests of late that came before the ACK of the one before had gone */
+    uint8_t ack_looks; /* looks at the wire that brought no more requests */
+    uint8_t stream;    /* recent requests that came before the ACK of the previous one was sent */
     uint32_t ack_psn, ack_msn;
-    uint32_t looked_psn; /* since its PSN is this */
-    uint32_t acked_psn;  /* of the last answer sent */
-    uint8_t nak;         /* failed: what the requester was told, or 0, */
-    uint32_t nak_psn;    /* of this request */
+    uint32_t looked_psn; /* the expected PSN at the first of these looks */
+    uint32_t acked_psn;  /* PSN of the last answer sent */
+    uint8_t nak;         /* failed: the NAK that the requester was sent, or 0 */
+    uint32_t nak_psn;    /* PSN of that NAK */
 
-    struct recv_line *line;  /* where the receive WQE is taken apart (model/rdma/wqe_lines.h) */
-    struct answers *answers; /* NULL: no READ or atomic came yet */
+    struct recv_line *line;  /* the parsed receive WQE (model/rdma/wqe_lines.h) */
+    struct answers *answers; /* NULL: no READ or atomic has come yet */
     struct tags *tags;       /* of a QP on an XRQ (model/rdma/tags.h), else NULL */
 };
 
-/* Once the QP has its number. */
+/* Called when the QP has its number. */
 void responder_init(struct peer *peer);
 void responder_clear(struct peer *peer);
-/* To RST, and at INIT->RTR with the RQ PSN. */
+/* At the transition to RST, and from INIT to RTR with the RQ PSN. */
 void responder_reset(struct peer *peer, uint32_t next_rcv_psn);
-/* ERR: the message in progress completes with WR_FLUSH_ERR. */
+/* ERR: the arriving message completes with WR_FLUSH_ERR. */
 void responder_flush(struct peer *peer);
 
 /* See qp_resume(). */
 void responder_resume(struct peer *peer, bool error);
 
-/* A request packet (any transport) that passed the QP's checks (model/rdma/roce_rx.c). */
+/* Takes a request packet (of any transport) that passed the QP's checks (model/rdma/roce_rx.c). */
 void responder_rx(struct peer *peer, const struct roce_packet *pkt);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The execution of a connected QP's requests: SEND, WRITE, READ, atomics. Each is checked in the
- * order that responder.c describes, and comes to a verdict.
+ * Executes the requests of connected QPs: SEND, WRITE, READ, atomics. Each request is checked in
+ * the order that responder.c describes, and gives a verdict.
  */
 #include <string.h>
 #include "model/queue/cqe.h"
@@ -9,11 +9,12 @@
 #include "model/rdma/responder_internal.h"
 #include "model/rdma/tags.h"
 
-#define MAX_MESSAGE 0x80000000ull /* bytes of a message at most (C9-94) */
+#define MAX_MESSAGE 0x80000000ull /* most bytes of a message (C9-94) */
 
 /* -- SEND, WRITE ------------------------------------------------------------------------------- */
 
-/* Whether the packet's place in its message fits the message that is arriving (IBTA 9.7.4). */
+/* Whether the packet's position in its message (first, middle, last, only) fits the arriving
+ * message (IBTA 9.7.4). */
 static bool exec_sequence_ok(const struct responder *resp, uint32_t flags)
 {
     enum responder_msg msg = flags & PKT_SEND ? MSG_SEND : flags & PKT_WRITE ? MSG_WRITE : MSG_NONE;
@@ -21,8 +22,8 @@ static bool exec_sequence_ok(const struct responder *resp, uint32_t flags)
     return flags & PKT_FIRST ? resp->msg == MSG_NONE : resp->msg == msg;
 }
 
-/* All but the last packet of a message are as long as the path MTU; the last one of several is not
- * empty (C9-92). */
+/* Whether the packet's length is valid: each packet of a message except the last has the path MTU,
+ * and the last of several packets is not empty (C9-92). */
 static bool exec_len_ok(const struct peer *peer, uint32_t flags, size_t len)
 {
     const struct qp *qp = peer->qp;
@@ -82,8 +83,8 @@ static enum verdict exec_invalidate(struct peer *peer, uint32_t key)
                : VERDICT_INVALIDATE;
 }
 
-/* The message has begun once its first packet is where it belongs: one whose page is missing is
- * asked for again, and is the first one then too. */
+/* Delivers a packet's data. The message begins only when the data of its first packet is delivered.
+ * If a page is missing, the packet is requested again and is still the first. */
 static inline enum verdict exec_deliver(struct peer *peer, const struct roce_packet *pkt,
                                         uint32_t flags, const struct sink *sink)
 {
@@ -119,7 +120,7 @@ static inline enum verdict exec_deliver(struct peer *peer, const struct roce_pac
     return VERDICT_OK;
 }
 
-/* The receive WQE, and the packet as a whole. */
+/* The sink for a receive WQE: the whole packet. */
 static inline struct sink exec_wqe_sink(const struct peer *peer, const struct roce_packet *pkt,
                                         uint32_t flags)
 {
@@ -140,7 +141,7 @@ static enum verdict exec_send(struct peer *peer, const struct roce_packet *pkt, 
     return verdict == VERDICT_OK ? exec_deliver(peer, pkt, flags, &sink) : verdict;
 }
 
-/* Of a queue that matches tags, where it may go elsewhere. */
+/* A SEND to a queue that matches tags; its data may go elsewhere. */
 static enum verdict exec_send_tagged(struct peer *peer, const struct roce_packet *pkt,
                                      uint32_t flags)
 {
@@ -154,7 +155,7 @@ static enum verdict exec_send_tagged(struct peer *peer, const struct roce_packet
     return exec_deliver(peer, pkt, flags, &sink);
 }
 
-/* The RETH of a WRITE or READ. */
+/* Checks the RETH of a WRITE or READ. */
 static enum verdict exec_check_reth(struct peer *peer, const struct roce_packet *pkt,
                                     unsigned access)
 {
@@ -183,11 +184,11 @@ static enum verdict exec_write(struct peer *peer, const struct roce_packet *pkt,
     if (first && !qp->rwe) {
         return VERDICT_INVALID;
     }
-    /* The packets carry what the RETH announced, neither more nor less (IBTA 9.7.4). */
+    /* The packets together must have exactly the length that the RETH announced (IBTA 9.7.4). */
     if (last ? pkt->payload_len != left : pkt->payload_len >= left) {
         return VERDICT_INVALID;
     }
-    /* Before the key is looked at: it is this WQE that reports a bad one. */
+    /* Takes the WQE before the key is checked, because this WQE reports a bad key. */
     if (flags & HDR_IMM_DT) {
         verdict = responder_take(peer);
         if (verdict != VERDICT_OK) {
@@ -229,9 +230,9 @@ uint32_t responder_read_packets(const struct peer *peer, uint32_t len)
     return len ? (uint32_t)(((uint64_t)len + mtu - 1) / mtu) : 1;
 }
 
-/* A place for one more READ or atomic. More than the QP was set up for are a fault of the
- * requester (IBTA 9.7.4: NAK invalid request); a queue full of answers to duplicates is not, nor is
- * it when there is no memory. */
+/* Whether there is room for one more READ or atomic. If there are more than the QP was set up for,
+ * that is a fault of the requester (IBTA 9.7.4: NAK invalid request). A queue full of answers to
+ * duplicates is not a fault, nor is missing memory. */
 static enum verdict exec_check_room(struct peer *peer)
 {
     if (!responder_need_answers(peer)) {
@@ -298,8 +299,8 @@ static enum masked_op exec_masked_op(const struct roce_packet *pkt)
                                                                     : MASKED_FETCH_ADD;
 }
 
-/* The longest number that the context's atomic_mode admits, 0 for none: modes from 8 bytes on are
- * one for each power of two. */
+/* The longest number that the context's atomic_mode allows; 0: none. From 8 bytes on, there is a
+ * mode for each power of two. */
 static uint32_t exec_number_max(const struct qp *qp)
 {
     return qp->atomic_mode < PRM_ATOMIC_MODE_UP_TO_8B
@@ -307,7 +308,7 @@ static uint32_t exec_number_max(const struct qp *qp)
                : 8u << (qp->atomic_mode - PRM_ATOMIC_MODE_UP_TO_8B);
 }
 
-/* An extended atomic that makes sense, of a size that the QP's context allows. */
+/* Whether an extended atomic is valid and has a size that the QP's context allows. */
 static bool exec_extended_ok(const struct qp *qp, const struct roce_packet *pkt)
 {
     uint32_t len = pkt->reth.len;
@@ -337,7 +338,7 @@ static enum verdict exec_extended(struct peer *peer, const struct roce_packet *p
     if (!mkey_allows_qp(qp->hca, pkt->reth.rkey, qp->obj.num)) {
         return VERDICT_ACCESS;
     }
-    /* The peer may write to the packet yet, where it lies in memory of both. */
+    /* In memory that both hosts share, the peer may still write to the packet. */
     memcpy(operands, pkt->payload, pkt->payload_len);
     result = mkey_masked(qp->hca, pkt->reth.rkey, peer->resp.pdn, pkt->reth.va, exec_masked_op(pkt),
                          len, operands, number);
@@ -408,9 +409,10 @@ static enum verdict exec_atomic(struct peer *peer, const struct roce_packet *pkt
     return VERDICT_OK;
 }
 
-/* Whose memory and WQEs the request may use: the QP's, or with XRC those of the SRQ that it names,
- * which belongs to the QP's XRC domain and is the same throughout a message (annex A14). The keys
- * in an SRQ's WQEs are of the SRQ's domain, which need not be the QP's (IBTA 10.2.3.1). */
+/* Finds the memory and WQEs that the request may use: those of the QP, or with XRC those of the SRQ
+ * that the request names. That SRQ must belong to the QP's XRC domain and be the same throughout a
+ * message (annex A14). The keys in an SRQ's WQEs belong to the SRQ's PD, which may differ from the
+ * QP's (IBTA 10.2.3.1). */
 static bool exec_find_recipient(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
     const struct qp *qp = peer->qp;

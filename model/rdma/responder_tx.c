@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the responder sends: READ data, atomic results, ACKs and NAKs.
+ * Sends the responder's packets: READ data, atomic results, ACKs and NAKs.
  *
- * The answers to READs and atomics go out in the order of the requests, and then the one ACK or NAK
- * that is due. It is one: a newer ACK or NAK acknowledges everything before it (IBTA 9.7.5.1), and
- * so does the answer to a new READ or atomic, which takes its place. The ACK that answers a
- * duplicate says nothing beside a NAK that waits there.
+ * The answers to READs and atomics are sent in the order of the requests. After them comes the one
+ * ACK or NAK that is due. One suffices, because a newer ACK or NAK acknowledges everything before
+ * it (IBTA 9.7.5.1). The answer to a new READ or atomic does so, too, and replaces a due ACK. While
+ * a NAK is due, a duplicate needs no ACK of its own.
  *
- * The data of a small READ with nothing before it goes out when the READ comes, if it can: it is
- * what was there then. All else is the work item's.
+ * If a small READ has no answers before it, its data is sent when the READ comes, if that is
+ * possible; so it is the data of that moment. The work item sends everything else.
  *
- * The work item sends until nothing is left, it has sent a burst or its share of the turn is used
- * up (it reschedules itself, behind the others), or the wire has no credit (the port wakes it).
+ * The work item sends until nothing is left, until it has sent a burst or its share of the turn is
+ * used up (then it reschedules itself, behind other work), or until the wire has no credit (then
+ * the port wakes it).
  *
- * An ACK costs the peer as much as a small request costs this side. So while requests come without
- * waiting for their ACKs, an ACK waits for the next ones, for a few looks at the wire within its
- * turn (IBTA 9.7.5.1.2 lets one ACK answer several requests). A peer that waits for each ACK has it
- * at once.
+ * An ACK costs the peer as much as a small request costs this side. Therefore, while requests come
+ * without waiting for their ACKs, an ACK waits for further requests, for a few looks at the wire
+ * within its turn (IBTA 9.7.5.1.2 allows one ACK to answer several requests). A peer that waits for
+ * each ACK gets it at once.
  */
 #include <stddef.h>
 #include <string.h>
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/responder_internal.h"
 
-/* When an ACK waits for company. */
-#define STREAM      8  /* requests of late that had not waited for an ACK */
-#define STREAM_MOST 16 /* so many are remembered */
-#define ACK_PACKETS 16 /* it covers this many at most: a sender's window has several times that */
-#define ACK_LOOKS   8  /* in a row that bring it nothing more */
+/* Conditions under which an ACK waits for further requests. */
+#define STREAM      8  /* recent requests that did not wait for an ACK, from which on it waits */
+#define STREAM_MOST 16 /* the largest such number that is kept */
+/* requests that one ACK covers at most; a sender's window has several times as many */
+#define ACK_PACKETS 16
+#define ACK_LOOKS   8 /* looks in a row without a new request, after which the ACK is sent */
 
 /* Packets in one turn. */
 #define BURST 16
 
-/* Data of a READ that is not left to a later step. */
+/* Most bytes of a READ whose data is sent at once. */
 #define AT_ONCE_BYTES 2048
 
 static bool responder_has_answers(const struct responder *resp)
@@ -55,7 +57,7 @@ static void responder_answer_sent(struct responder *resp, const struct answer *a
     responder_answer_over(resp, answer);
 }
 
-/* All that is to be sent is an ACK, of a stream that may go on. */
+/* Whether only an ACK is to be sent, of a stream that may go on. */
 static bool responder_ack_may_wait(const struct responder *resp)
 {
     return resp->ack_due && resp->ack_syndrome == AETH_ACK && resp->stream >= STREAM &&
@@ -143,7 +145,7 @@ static uint8_t responder_read_opcode(const struct answer *answer, uint32_t mtu)
     return last ? BTH_READ_RESP_ONLY : BTH_READ_RESP_FIRST;
 }
 
-/* What all packets to the peer have in common. */
+/* Sets the fields that all packets to the peer have in common. */
 static void responder_address(const struct peer *peer, struct roce_packet *pkt)
 {
     pkt->addr = peer->path;
@@ -175,7 +177,7 @@ static bool responder_send_ack(struct peer *peer)
     return true;
 }
 
-/* Of an extended atomic, whose number its resource has. */
+/* Whether the answer is that of an extended atomic, whose number is in its resource. */
 static bool responder_is_extended(const struct answer *answer)
 {
     return !answer->is_read && answer->len;
@@ -195,8 +197,8 @@ static void responder_fill_answer(const struct qp *qp, const struct answer *answ
     pkt->atomic_ack = answer->value;
 }
 
-/* How many responses of its READ come before that one. NULL in *res: later requests have its place,
- * so the peer has had all of them. */
+/* How many responses of the answer's READ come before this one. *res is NULL if later requests have
+ * taken the resource; then the peer has had all responses. */
 static uint32_t responder_read_place(const struct answers *answers, const struct answer *answer,
                                      const struct responder_resource **res)
 {
@@ -220,9 +222,10 @@ static void responder_read_sent(struct answers *answers, const struct answer *an
     }
 }
 
-/* What a READ asked for was sent once, and its key has gone since: the copy may be a ghost of one
- * that the peer has had the data of, and whose key the program has closed by right. The peer that
- * did not asks until its retries are over. A responder that has failed says so again. */
+/* Whether the answer is dropped without a NAK: the READ's data was sent once, and its key has
+ * become invalid since. This copy of the READ may be a ghost: the peer has had the data, and its
+ * program has rightly closed the key. If the peer has not had the data, it repeats the READ until
+ * its retries are used up. A responder that has failed repeats its NAK. */
 static bool responder_drops(const struct peer *peer, const struct answer *answer,
                             enum verdict verdict)
 {
@@ -239,15 +242,16 @@ static void responder_answer_without_data(struct peer *peer, const struct answer
 {
     enum verdict verdict = verdict_of(peer, result);
     uint32_t psn = answer->psn;
-    /* The READ has counted as complete when it was taken; MSN is without it (IBTA 9.7.7). But a DC
-     * initiator learns from it what was carried out behind the READ (docs/adr/0009). */
+    /* The READ counted as complete when it was taken, but the MSN must not include it (IBTA 9.7.7).
+     * A DC initiator is an exception: it learns from the MSN what was carried out behind the READ
+     * (docs/adr/0009). */
     uint32_t msn = answer->duplicate ? answer->msn : (answer->msn - 1) & PSN_MASK;
 
     if (responder_drops(peer, answer, verdict)) {
         responder_answer_over(&peer->resp, answer);
         return;
     }
-    /* What follows answers requests after this one: those will be sent again, or never. */
+    /* The following answers belong to later requests. These will be sent again, or never. */
     responder_forget_answers(&peer->resp);
     if (verdict == VERDICT_FAULT) {
         responder_ack(peer, psn, AETH_RNR | peer->qp->min_rnr_nak);
@@ -259,8 +263,8 @@ static void responder_answer_without_data(struct peer *peer, const struct answer
     }
 }
 
-/* The number of an extended atomic. NULL: a later request has its place, so the peer has had the
- * answer (IBTA 9.7.5.1.4: no more are outstanding than there are resources). */
+/* The number of an extended atomic. NULL: a later request has taken the resource, so the peer has
+ * had the answer (IBTA 9.7.5.1.4: no more requests are outstanding than there are resources). */
 static const uint8_t *responder_number(const struct answers *answers, const struct answer *answer)
 {
     const struct responder_resource *res = &answers->resources[answer->resource];
@@ -335,7 +339,7 @@ static bool responder_send_one(struct peer *peer)
                                               : responder_send_ack(peer);
 }
 
-/* What is sent next is an ACK that waits for another look at the wire. */
+/* Whether the next packet is an ACK that waits for another look at the wire. */
 static bool responder_waits_for_company(struct peer *peer)
 {
     struct responder *resp = &peer->resp;
@@ -357,7 +361,7 @@ static bool responder_has_work(const struct responder *resp)
     return resp->ack_due || responder_has_answers(resp);
 }
 
-/* READ data is sent no faster than requests are. */
+/* Whether the rate limit holds the answers: READ data is sent no faster than requests are. */
 static bool responder_is_held(struct peer *peer)
 {
     return G_UNLIKELY(peer->limiter) && responder_has_answers(&peer->resp) &&

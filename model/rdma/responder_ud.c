@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams: UD QPs and the GSI QP (IBTA 9.8.3, annex A17.7.2 for the network header).
+ * Receives datagrams: UD QPs and the GSI QP (IBTA 9.8.3, annex A17.7.2 for the network header).
  *
  * The first bytes of a receive buffer are for the network header (roce_put_grh()). The CQE says
- * which one it is, and its byte count has them in. A datagram that finds no receive WQE is dropped
- * and counted. One that does not fit its WQE is dropped and counted, and the WQE is kept for the
- * next (9.9.3, class D); but a WQE of an SRQ, which other QPs wait for, is not kept: it completes
- * with LOCAL_LENGTH_ERR and ends the QP (class E).
+ * which kind of header it is; its byte count includes the header. A datagram is dropped and counted
+ * if there is no receive WQE. If it does not fit its WQE, it is dropped and counted, too, and the
+ * WQE is kept for the next datagram (9.9.3, class D). But a WQE of an SRQ, which other QPs wait
+ * for, is not kept: it completes with LOCAL_LENGTH_ERR, and the QP fails (class E).
  */
 #include <string.h>
 #include "model/queue/q_counter.h"
@@ -46,7 +46,7 @@ static void responder_complete_ud(struct peer *peer, const struct roce_packet *p
     if (has_imm) {
         PRM_SET(cqe64, cqe, immediate, pkt->imm);
     } else if (peer->qp->service->is_gsi) {
-        /* The driver looks the key up in the port's table (handle_responder()). */
+        /* The driver looks this key up in the port's table (handle_responder()). */
         PRM_SET(cqe64, cqe, pkey, pkt->pkey);
     }
     responder_complete(peer, has_imm ? PRM_CQE_OPCODE_RESP_SEND_IMM : PRM_CQE_OPCODE_RESP_SEND,
@@ -69,7 +69,7 @@ void responder_rx_ud(struct peer *peer, const struct roce_packet *pkt)
         verdict = responder_scatter_ud(peer, pkt);
     }
     if (verdict == VERDICT_FAULT) {
-        return; /* the WQE is kept for the next one */
+        return; /* the WQE is kept for the next datagram */
     }
     if (verdict == VERDICT_LENGTH && !qp->srq) {
         qp_counters(qp)->resp_local_length_error++;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receive WQE of the message that arrives: taken with its first packet, or kept from a message
- * that did not end; filled; completed. What it says lies in a line that others may take
- * (model/rdma/wqe_lines.h); then it is read from its queue again by its number.
+ * Manages the receive WQE of the arriving message. The WQE is taken with the message's first
+ * packet, or kept from a message that did not end. It is filled and completed. The parsed WQE is in
+ * a line that other QPs may take (model/rdma/wqe_lines.h); then it is read from its queue again by
+ * its number.
  */
 #include "model/queue/q_counter.h"
 #include "model/rdma/rdma.h"
@@ -53,7 +54,7 @@ enum verdict responder_take(struct peer *peer)
     }
 }
 
-/* The WQE held, from its line or its queue. NULL: it is not what it was. */
+/* The held WQE, from its line or its queue. NULL: the WQE has changed. */
 static const struct recv_wqe *responder_wqe(struct peer *peer)
 {
     struct responder *resp = &peer->resp;
@@ -103,7 +104,7 @@ void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t 
                      solicited, cqe, data);
 }
 
-/* An XRC SRQ may be destroyed under its WQE, and then nobody waits. */
+/* If an XRC SRQ was destroyed while its WQE was held, nobody waits for the completion. */
 void responder_abandon(struct peer *peer, uint8_t syndrome)
 {
     struct responder *resp = &peer->resp;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Received RoCEv2 packets: which QP one is for, and whether it may have it.
+ * Finds the QP that a received RoCEv2 packet is for, and checks whether the QP may take it.
  *
- * The checks of IBTA 9.6.1 and annex A17 in their order: destination GID, QP and its service,
- * state, P_Key, Q_Key or the connection's addresses. A packet that fails one is dropped, counted,
- * and not answered. What is left goes to requester (responses) or responder (requests).
+ * The checks of IBTA 9.6.1 and annex A17 come in this order: destination GID, QP and its service,
+ * state, P_Key, Q_Key or the connection's addresses. A packet that fails a check is dropped and
+ * counted, and is not answered. Other packets go to the requester (responses) or the responder
+ * (requests).
  */
 #include <string.h>
 #include "model/rdma/dci.h"
@@ -20,7 +21,7 @@
 #define PKEY_FULL     0x8000
 
 #define S(name)       (1u << PRM_QP_STATE_##name)
-/* States in which a QP takes requests, and responses (IBTA 10.3.1). */
+/* States in which a QP takes requests, and in which it takes responses (IBTA 10.3.1). */
 #define REQUEST_STATES  (S(RTR) | S(RTS) | S(SQER) | S(SQD) | S(SQ_DRAINING))
 #define RESPONSE_STATES (S(RTS) | S(SQD) | S(SQ_DRAINING))
 
@@ -54,9 +55,9 @@ bool roce_rx_is_of_connection(struct peer *peer, const struct roce_packet *pkt)
            memcmp(pkt->addr.dgid, peer->path.sgid, 16) == 0;
 }
 
-/* Whether a packet is for one of the vport's GIDs and its VLAN. Those of a connection that takes
- * packets are (peer_path_update()), so what comes over it is not looked for in the table. A tag of
- * VLAN 0 carries a priority only (IEEE 802.1Q). */
+/* Whether a packet is for one of the vport's GIDs and its VLAN. A connection that takes packets has
+ * such a GID (peer_path_update()), so its packets need no lookup in the table. A tag of VLAN 0
+ * carries only a priority (IEEE 802.1Q). */
 static bool roce_rx_is_for_vport(struct hca *hca, struct qp *qp, const struct roce_packet *pkt)
 {
     uint16_t vlan_id = pkt->addr.vlan_tci & 0xfff;
@@ -71,8 +72,8 @@ static bool roce_rx_is_for_vport(struct hca *hca, struct qp *qp, const struct ro
     return vport_find_gid(hca->vport, pkt->addr.dgid, has_vlan, vlan_id) >= 0;
 }
 
-/* The checks that need the QP, and delivery. */
-/* Hot: a datagram's way is not a rare one. */
+/* Makes the checks that need the QP, and delivers the packet. */
+/* Hot, because datagrams are not rare. */
 __attribute__((hot)) static void roce_rx_deliver(struct hca *hca, struct qp *qp,
                                                  const struct roce_packet *pkt)
 {
@@ -110,7 +111,7 @@ __attribute__((hot)) static void roce_rx_deliver(struct hca *hca, struct qp *qp,
     }
 }
 
-/* A QP, or an initiator of the device's own. */
+/* The QP of that number, or an initiator of the device's own. */
 static struct qp *roce_rx_find(struct hca *hca, uint32_t qpn)
 {
     struct obj *obj = obj_find(&hca->qpns, qpn);
@@ -132,7 +133,7 @@ bool roce_wants_copy(struct hca *hca, const struct roce_addr *addr)
     return false;
 }
 
-/* A datagram to a group goes to each QP that is a member of it. */
+/* Delivers a datagram to each QP that is a member of its group. */
 static void roce_rx_deliver_multicast(struct hca *hca, const struct roce_packet *pkt)
 {
     bool is_own = vport_find_gid(hca->vport, pkt->addr.sgid, pkt->addr.has_vlan,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Looks at a receive queue in ERR. */
+/* Flushes a receive queue in ERR, and looks for WQEs that are posted later. */
 #include <stddef.h>
 #include "model/rdma/qp.h"
 
 #define FLUSH_DELAY_MIN 1000000ull  /* ns */
-#define FLUSH_DELAY_MAX 32000000ull /* looks of its own up to this */
+#define FLUSH_DELAY_MAX 32000000ull /* up to this delay a QP has looks of its own */
 
 static void rq_flush_work(struct hca *hca, struct work *work)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Send WQEs: from basic blocks in a ring to what they ask for.
+ * Parses send WQEs from the basic blocks in a ring.
  *
  * Segments follow one another in 16-byte units up to ds: control, XRC, address vector, remote
  * address or atomic or UMR, then data segments, pointers and inline data in any order.
@@ -51,10 +51,10 @@ const struct send_op send_ops[SEND_OPS] = {
                                      0},
 };
 
-/* The rest of the image while it is taken apart. */
+/* State of the parser: the rest of the image. */
 struct parse {
     const void *pos, *end;
-    uint32_t denied; /* struct send_limits */
+    uint32_t denied; /* limits.denied */
 };
 
 static const void *send_wqe_take(struct parse *p, size_t len)
@@ -85,7 +85,7 @@ static bool send_wqe_parse_inline(struct send_wqe *wqe, struct parse *p)
     return true;
 }
 
-/* Data segments to the end of the WQE. */
+/* Parses data segments to the end of the WQE. */
 static bool send_wqe_parse_data(struct send_wqe *wqe, struct parse *p, bool may_inline)
 {
     while (p->pos < p->end) {
@@ -121,7 +121,8 @@ static bool send_wqe_parse_data(struct send_wqe *wqe, struct parse *p, bool may_
     return true;
 }
 
-/* Control of a UMR, the key's new context, then entries inline or behind data segments. */
+/* Parses the segments of a UMR: its control, the key's new context, then entries that are inline or
+ * behind data segments. */
 static bool send_wqe_parse_umr(struct send_wqe *wqe, struct parse *p)
 {
     wqe->umr_ctrl = send_wqe_take(p, PRM_SIZE(wqe_umr_ctrl_seg));
@@ -137,9 +138,9 @@ static bool send_wqe_parse_umr(struct send_wqe *wqe, struct parse *p)
     return send_wqe_parse_data(wqe, p, false) && wqe->umr_xlt_len <= wqe->len;
 }
 
-/* Operands of an extended atomic, the numbers one behind the other in whole units of 16 bytes. In
- * opmod, bit 3 says extended, and the rest how long a number is: log2 of its bytes, less 2. (7
- * would be operands behind pointers.) */
+/* Parses the operands of an extended atomic: the numbers follow one another, and together fill
+ * whole units of 16 bytes. Bit 3 of opmod means extended; the other bits give the length of a
+ * number: log2 of its bytes, minus 2. (7 would mean operands behind pointers.) */
 static bool send_wqe_parse_operands(struct send_wqe *wqe, struct parse *p)
 {
     enum masked_op op =
@@ -156,7 +157,7 @@ static bool send_wqe_parse_operands(struct send_wqe *wqe, struct parse *p)
     return wqe->operands;
 }
 
-/* DC has short ones besides, which leave the way to the target to the QP. */
+/* Parses the address vector. DC also has short ones; then the QP has the path to the target. */
 static const struct prm_wqe_av *send_wqe_take_av(struct parse *p, bool may_be_short)
 {
     const struct prm_wqe_av *av = send_wqe_take(p, WQE_SHORT_AV);
@@ -165,7 +166,7 @@ static const struct prm_wqe_av *send_wqe_take_av(struct parse *p, bool may_be_sh
     return av && (is_short || send_wqe_take(p, PRM_SIZE(wqe_av) - WQE_SHORT_AV)) ? av : NULL;
 }
 
-/* What to do with a tag list, and the buffer of an entry that is appended. */
+/* Parses an operation on a tag list, and the buffer of an appended entry. */
 static bool send_wqe_parse_tags(struct send_wqe *wqe, struct parse *p)
 {
     wqe->tags = send_wqe_take(p, PRM_SIZE(wqe_tm_seg));
@@ -223,8 +224,8 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
     return send_wqe_parse_data(wqe, p, !(wqe->op->flags & (SEND_OP_READ | SEND_OP_ATOMIC)));
 }
 
-/* Lengths are checked once the list is known: a message is limited by the QP (qpc.log_msg_max),
- * an atomic's result has 8 bytes, or as many as its numbers. */
+/* Checks lengths when the list is known. The QP limits the length of a message (qpc.log_msg_max).
+ * The result of an atomic has 8 bytes, or the length of one of its numbers. */
 static bool send_wqe_length_ok(const struct send_wqe *wqe, const struct send_limits *limits)
 {
     if (wqe->op->flags & SEND_OP_LOCAL) {
@@ -256,7 +257,7 @@ unsigned send_wqe_peek(struct hca *hca, const struct wq *sq, uint16_t index, uns
     return num_bb <= max_bb ? num_bb : 0;
 }
 
-/* What the control segment says. */
+/* Parses the control segment. */
 static void send_wqe_parse_ctrl(struct send_wqe *wqe)
 {
     wqe->opcode = PRM_GET(wqe_ctrl_seg, wqe->ctrl, opcode);
@@ -266,7 +267,7 @@ static void send_wqe_parse_ctrl(struct send_wqe *wqe)
     wqe->imm = PRM_GET(wqe_ctrl_seg, wqe->ctrl, imm);
 }
 
-/* The segments behind the control segment. */
+/* Parses the segments after the control segment. */
 static uint8_t send_wqe_parse(const struct send_limits *limits, struct send_wqe *wqe)
 {
     struct parse p = {
@@ -293,7 +294,7 @@ uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, uns
     memset(wqe, 0, offsetof(struct send_wqe, sge));
     wqe->index = index;
     if (!wq_read(hca, sq, index, wqe->image, BB_BYTES)) {
-        memset(wqe->image, 0, BB_BYTES); /* not an earlier WQE's */
+        memset(wqe->image, 0, BB_BYTES); /* so that nothing of an earlier WQE is left */
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
     ds = PRM_GET(wqe_ctrl_seg, wqe->ctrl, ds);
@@ -371,8 +372,8 @@ bool send_wqe_address(struct hca *hca, const struct prm_wqe_av *av, struct roce_
     uint32_t index = PRM_GET(wqe_av, av, src_addr_index);
     const struct vport_gid *gid;
 
-    /* av.grh says nothing on an Ethernet port, where every packet has a GRH or an IP header: the
-     * kernel sets it, rdma-core does not (mlx5_create_ah()). */
+    /* av.grh is ignored on an Ethernet port, because every packet there has a GRH or an IP header.
+     * The kernel sets it; rdma-core does not (mlx5_create_ah()). */
     if (!PRM_GET(wqe_av, av, ext) || index >= PORT_MAX_GIDS) {
         return false;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of service types. */
+/* Has the table of service types. */
 #include "model/rdma/peer.h"
 #include "model/rdma/service.h"
 #include "prm/prm.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tag matching: each message's first packet decides, the others follow. */
+/* Implements tag matching. The first packet of a message decides where the message goes. */
 #include <string.h>
 #include "model/core/trace.h"
 #include "model/queue/cqe.h"
@@ -31,11 +31,11 @@ void tags_mark_wqe(struct tags *tags, struct prm_cqe64 *cqe)
     tags->msg = TAGS_NONE;
 }
 
-/* A match, of which the data is to come. */
+/* Reports a match to software; the data is still to come. */
 static void tags_tell_match(struct qp *qp, enum prm_cqe_tm_op op, uint16_t handle,
                             const struct prm_tmh *tmh)
 {
-    /* rdma-core takes one of NO_PACKET for a receive, if the message was matched by the device. */
+    /* rdma-core treats a CQE of NO_PACKET as a receive if the device has matched the message. */
     enum prm_cqe_opcode opcode =
         op == PRM_CQE_TM_OP_CONSUMED ? PRM_CQE_OPCODE_NO_PACKET : PRM_CQE_OPCODE_RESP_SEND;
     struct prm_cqe64 cqe[1] = {0};
@@ -45,8 +45,8 @@ static void tags_tell_match(struct qp *qp, enum prm_cqe_tm_op op, uint16_t handl
     qp_post_cqe(qp, qp->srq->cq, cqe, false);
 }
 
-/* The end of a taken entry, in whatever state the QP is, or with it. A CQ that has no room fails,
- * and the XRQ with it: that is what QPs will find with the next message. */
+/* Ends a taken entry, whatever the state of the QP, even if the QP ends. If the CQ has no room, it
+ * fails, and the XRQ with it; QPs find that with the next message. */
 static void tags_end_entry(struct qp *qp, uint16_t handle, struct prm_cqe64 *cqe,
                            enum prm_cqe_opcode opcode, enum prm_cqe_tm_op op)
 {
@@ -77,7 +77,7 @@ void tags_cancel(struct qp *qp, uint16_t handle)
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-/* The tag of the message that begins with this packet. False: it has none. */
+/* Reads the tag of the message that begins with this packet. False: it has no tag. */
 static bool tags_read_tag(const struct roce_packet *pkt, uint64_t *tag, bool *is_request)
 {
     const struct prm_tmh *tmh = (const void *)pkt->payload;
@@ -103,7 +103,7 @@ static bool tags_read_tag(const struct roce_packet *pkt, uint64_t *tag, bool *is
     return true;
 }
 
-/* Whether the device fetches what the request is about. */
+/* Whether the device fetches the data of the request. */
 static bool tags_can_fetch(const struct peer *peer, const struct roce_packet *pkt, uint32_t flags,
                            const struct tag_entry *entry)
 {
@@ -114,7 +114,7 @@ static bool tags_can_fetch(const struct peer *peer, const struct roce_packet *pk
            len <= entry->buffer.len && len <= 1ull << wqe_source_limits(qp).log_msg_max;
 }
 
-/* A message that is for a receive WQE. */
+/* Takes a receive WQE for a message. */
 static enum verdict tags_take_wqe(struct peer *peer, bool has_tag)
 {
     struct tags *t = peer->resp.tags;
@@ -153,14 +153,15 @@ enum verdict tags_begin(struct peer *peer, const struct roce_packet *pkt, uint32
     uint64_t tag;
 
     if (t->msg == TAGS_MATCHED && pkt->payload_len < EAGER_HEADER) {
-        return VERDICT_INVALID; /* it is not the one that came before */
+        return VERDICT_INVALID; /* not the packet that came before */
     }
     if (t->msg == TAGS_MATCHED) {
         return VERDICT_OK;
     }
     if (t->msg != TAGS_NONE) {
         return responder_take(
-            peer); /* unless a WRITE with immediate took it meanwhile, it has it */
+            /* does nothing if the WQE is still held; a WRITE with immediate may have used it */
+            peer);
     }
     if (qp->srq->error) {
         return VERDICT_OPERATION;
@@ -194,8 +195,8 @@ struct sink tags_sink(const struct peer *peer, const struct roce_packet *pkt, ui
     };
 }
 
-/* The last packet of a matched message, and maybe the first one too, is in the buffer, or data is
- * what goes into the CQE. */
+/* Completes a matched message. Its last packet (which may be the first) is in the buffer, or its
+ * data goes into the CQE. */
 static void tags_end(struct peer *peer, const struct roce_packet *pkt, uint32_t flags,
                      const struct cqe_data *data)
 {
@@ -217,7 +218,7 @@ static void tags_end(struct peer *peer, const struct roce_packet *pkt, uint32_t 
     qp_post_cqe_data(qp, qp->srq->cq, cqe, pkt->solicited, data);
 }
 
-/* The request of a rendezvous is its whole message. */
+/* Begins a rendezvous; the request is the whole message. */
 static void tags_fetch(struct peer *peer, const struct roce_packet *pkt)
 {
     struct tags *t = peer->resp.tags;
@@ -245,8 +246,8 @@ void tags_delivered(struct peer *peer, const struct roce_packet *pkt, uint32_t f
 
 /* -- the list ---------------------------------------------------------------------------------- */
 
-/* The QP by which software changes an XRQ's list: its completions are the XRQ's, and nobody else
- * is at its other end. */
+/* Whether software may change an XRQ's list by this QP: its send CQ is the XRQ's CQ, and it is
+ * connected to itself. */
 static bool tags_is_command_qp(const struct qp *qp)
 {
     return qp->srq && qp->srq->tags && qp->send_cq == qp->srq->cq && qp->peer.qpn == qp->obj.num;

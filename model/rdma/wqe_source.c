@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The guest's ring as a source of WQEs, and the choice between it and a source of the device's own.
+ * Implements the guest's ring as a source of WQEs, and chooses between the ring and a source of the
+ * device's own.
  */
 #include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
@@ -110,7 +111,7 @@ static bool ring_flush_one(struct qp *qp)
     }
     num_bb = send_wqe_peek(qp->hca, &qp->sq, index, wq_posted(&qp->sq), &opcode);
     if (num_bb == 0) {
-        /* Where the next one begins is unknown: this one stands for all that follow. */
+        /* The start of the next WQE is unknown, so this WQE stands for all that follow. */
         num_bb = wq_posted(&qp->sq);
     }
     qp->sq.ci = (qp->sq.ci + num_bb) & 0xffff;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The initiators by which an XRQ fetches over DC; see model/rdma/xrq_dci.h. */
+/* Makes the initiators by which an XRQ fetches over DC; see model/rdma/xrq_dci.h. */
 #include <string.h>
 #include "model/core/pd.h"
 #include "model/rdma/dci.h"
@@ -8,11 +8,11 @@
 
 #define REQUEST_HEADER (PRM_SIZE(tmh) + PRM_SIZE(rvh) + PRM_SIZE(ravh))
 
-/* No parameter says how often one asks again; and one that waits for ever would keep those behind
- * it waiting. */
+/* No parameter gives the number of retries, and an initiator that waits for ever would block the
+ * requests behind it. */
 #define RETRIES         7
 #define RNR_RETRIES     100
-#define ACK_TIMEOUT_MAX 20 /* 4.3 s; 0 is no limit */
+#define ACK_TIMEOUT_MAX 20 /* 4.3 s; the value 0 would mean no limit */
 
 /* -- parameters -------------------------------------------------------------------------------- */
 
@@ -56,7 +56,7 @@ static void xrq_dci_load(struct xrq_dci *dci, const struct prm_set_xrq_dc_params
     dci->priority = (uint8_t)(PRM_GET(set_xrq_dc_params_entry_in, params, sl) & 7);
 }
 
-/* One more. NULL: no memory. */
+/* Makes one more initiator. NULL: no memory. */
 static struct xrq_dci *xrq_dci_new(struct hca *hca, struct srq *srq)
 {
     struct xrq_dci *dci = obj_make(hca, OBJ_XRQ_DCI, 0, sizeof(*dci));
@@ -73,7 +73,7 @@ static struct xrq_dci *xrq_dci_new(struct hca *hca, struct srq *srq)
     dci->next = srq->dci;
     srq->dci = dci;
     qp->pdn = srq->attr.pdn;
-    qp->rlky = true; /* entries of the tag list were held against the QP that appended them */
+    qp->rlky = true; /* the tag list's entries were checked when a QP appended them */
     qp->pkey = 0xffff;
     qp->log_msg_max = (uint8_t)hca->limits.log_max_msg;
     qp->log_sra_max = (uint8_t)hca->limits.log_max_ra_req_qp;
@@ -116,7 +116,7 @@ enum syn xrq_set_dc_params(struct hca *hca, uint16_t uid,
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
-/* The entry of the address table that the request was sent to; < 0: it is gone. */
+/* The entry of the address table that the request was sent to. < 0: the entry is gone. */
 static int xrq_dci_gid(const struct peer *peer)
 {
     const struct roce_addr *path = &peer->path;
@@ -132,7 +132,7 @@ bool xrq_dci_can_fetch(const struct peer *peer, const struct roce_packet *pkt)
            pkt->payload_len >= REQUEST_HEADER && xrq_dci_gid(peer) >= 0;
 }
 
-/* Whoever sent the request is reached as it is answered. */
+/* The address vector for the sender of the request: the path by which it is answered. */
 static void xrq_dci_address(uint8_t priority, const struct peer *peer, const struct prm_ravh *ravh,
                             struct prm_wqe_av *av)
 {
@@ -157,13 +157,13 @@ static bool xrq_dci_same_host(const struct prm_wqe_av *a, const struct prm_wqe_a
     return memcmp(PRM_PTR(wqe_av, a, rgid), PRM_PTR(wqe_av, b, rgid), 16) == 0;
 }
 
-/* The one with less to do. a: NULL, or one. */
+/* The initiator with fewer pending rendezvous. a may be NULL. */
 static struct xrq_dci *xrq_dci_shorter(struct xrq_dci *a, struct xrq_dci *b)
 {
     return a && rendezvous_pending(&a->rendezvous) <= rendezvous_pending(&b->rendezvous) ? a : b;
 }
 
-/* Another one like the first. */
+/* Makes another initiator with the parameters of the first. */
 static struct xrq_dci *xrq_dci_add(struct hca *hca, struct srq *srq)
 {
     const struct xrq_dci *like = srq->dci;
@@ -177,7 +177,7 @@ static struct xrq_dci *xrq_dci_add(struct hca *hca, struct srq *srq)
     return dci;
 }
 
-/* The initiator for a request to that target. */
+/* Chooses the initiator for a request to that target. */
 static struct xrq_dci *xrq_dci_choose(struct hca *hca, struct srq *srq, const struct prm_wqe_av *av)
 {
     struct xrq_dci *idle = NULL, *of_host = NULL, *any = NULL;
@@ -241,7 +241,8 @@ void xrq_dci_free(struct hca *hca, struct obj *obj)
     obj_end(hca, obj);
 }
 
-/* Nobody hears of what they were fetching: whom that would be told has destroyed the XRQ. */
+/* The unfinished rendezvous are not reported, because the software that would get the CQEs has
+ * destroyed the XRQ. */
 void xrq_free(struct hca *hca, struct obj *obj)
 {
     struct srq *srq = (struct srq *)obj;
