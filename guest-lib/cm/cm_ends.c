@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What hosts that ended would have said. A kernel outlives its processes: it closes their files,
- * and with them destroys their identifiers, each of which says to its peer what its state wants
- * (cm_destroy_id()). Here the kernel's part ends with the process. So a peer that sees the end
- * writes the message to itself; the state of its own side tells which message that is.
+ * Messages on behalf of hosts that ended. A kernel outlives its processes: it closes their files
+ * and so destroys their identifiers, and each identifier sends its peer the message that its state
+ * requires (cm_destroy_id()). Here the kernel's part ends with the process. So a peer that notices
+ * the end writes the message to itself; the state of its own side tells which message that is.
  */
 #include "guest-lib/cm/cm_internal.h"
 
 #define REJ PRM_CM_ATTR_REJ
 
-/* By the own state. A REJ's: what it rejects, and why. */
+/* By the state of this side: the message that the host would have sent. For a REJ: what it rejects,
+ * and why. */
 static const struct cm_goodbye {
-    uint16_t attr; /* 0: nothing is said, or nobody waits for it */
+    uint16_t attr; /* 0: the host sends nothing, or no peer waits for it */
     uint8_t message, reason;
 } cm_goodbyes[CM_STATES] = {
     [CM_REQ_SENT] = {REJ, PRM_CM_MESSAGE_REQ, PRM_CM_REJ_REASON_CONSUMER_DEFINED},
@@ -27,7 +28,8 @@ static const struct cm_goodbye {
     [CM_SIDR_REQ_SENT] = {.attr = PRM_CM_ATTR_SIDR_REP},
 };
 
-/* An XRC target may outlive who made it: its host says nothing. */
+/* Whether the end of the host needs no message. An XRC target may outlive its creator: its host
+ * sends nothing. */
 static bool cm_ends_quietly(const struct cm_id *id)
 {
     return !cm_goodbyes[id->state].attr ||
@@ -68,7 +70,8 @@ static void cm_ends_say(struct cm_id *id)
     cm_recv(id->cm, &id->av, mad, sizeof(mad));
 }
 
-/* The names of those whose peers have ended; whether there are others, whose peers may. */
+/* Finds the identifiers (by local_id) whose peers have ended. *others: there are identifiers whose
+ * peers may still end. */
 static GArray *cm_ends_find(struct cm *cm, bool *others)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -82,7 +85,7 @@ static GArray *cm_ends_find(struct cm *cm, bool *others)
         if (!id->host || cm_ends_quietly(id)) {
             continue;
         }
-        if (id->host != asked) { /* most are of one host */
+        if (id->host != asked) { /* in most cases all have the same host */
             asked = id->host;
             ended = cm->ops->has_ended(cm->opaque, id->av.port, asked);
         }
@@ -94,7 +97,7 @@ static GArray *cm_ends_find(struct cm *cm, bool *others)
     return found;
 }
 
-/* What one is told may end others. */
+/* An event that is reported here may destroy other identifiers, so each is looked up again. */
 bool cm_hosts_ended(struct cm *cm)
 {
     bool others = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Identifiers of connections: their names, states and timers. */
+/* Identifiers of connections: their numbers, states and timers. */
 #include "guest-lib/cm/cm_internal.h"
 
 #define MS    1000000u /* ns */
@@ -8,12 +8,12 @@
 #define REP   PRM_CM_MESSAGE_REP
 #define OTHER PRM_CM_MESSAGE_OTHER
 
-/* IBTA 12.9.7, and where Linux gives up. */
+/* The states of IBTA 12.9.7, and in which of them Linux gives up. */
 #define NAMED(text)                                                                                \
     {                                                                                              \
         .name = (text)                                                                             \
     }
-/* One in which either side may reject. */
+/* A state in which either side may reject. */
 #define UNDECIDED(text, what, then)                                                                \
     .name = (text), .message = (what), .rejects = true, .after_reject = (then), .rejected = true
 #define GIVES_UP(event, then) .gave_up = (event), .after_giving_up = (then)
@@ -70,7 +70,8 @@ struct cm_id *cm_find_listener(struct cm *cm, uint64_t service_id)
     return g_hash_table_lookup(cm->listeners, &service_id);
 }
 
-/* Whether it holds a place among the connections of a peer: until its TIMEWAIT is over. */
+/* Whether the identifier counts as a connection with its peer. It does until its TIMEWAIT is
+ * over. */
 static bool cm_id_is_connection(const struct cm_id *id)
 {
     return id->state != CM_IDLE && id->state != CM_LISTEN && id->state != CM_SIDR_REQ_SENT &&
@@ -173,7 +174,7 @@ int cm_listen(struct cm_id *id, uint64_t service_id)
     return 0;
 }
 
-/* What its end says to the peer. */
+/* Sends the message that the end of the identifier requires. */
 void cm_destroy_id(struct cm_id *id)
 {
     uint64_t guid = GUINT64_TO_BE(id->cm->ops->ca_guid(id->cm->opaque, id->av.port));
@@ -186,9 +187,9 @@ void cm_destroy_id(struct cm_id *id)
         break;
     case CM_ESTABLISHED:
         if (id->transport == PRM_CM_TRANSPORT_EXTENDED && id->is_asked) {
-            break; /* an XRC target may outlive who made it: its initiator ends the connection */
+            break; /* an XRC target may outlive its creator: its initiator ends the connection */
         }
-        cm_send_dreq(id); /* once: nobody is left to whom it matters */
+        cm_send_dreq(id); /* not repeated: nobody here waits for the answer */
         cm_enter_timewait(id);
         break;
     case CM_DREQ_SENT:
@@ -245,7 +246,7 @@ void cm_enter(struct cm_id *id, enum cm_state state)
     id->state = state;
 }
 
-/* As long as packets of the connection may be under way (IBTA 12.9.8.4). */
+/* Enters TIMEWAIT for as long as packets of the connection may be on the way (IBTA 12.9.8.4). */
 void cm_enter_timewait(struct cm_id *id)
 {
     cm_enter(id, CM_TIMEWAIT);

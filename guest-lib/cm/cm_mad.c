@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages of connection management as they are sent, and the states that they lead to. */
+/* Sends messages of connection management, and enters the states that they lead to. */
 #include "guest-lib/cm/cm_internal.h"
 
 #define BASE_VERSION  1
@@ -37,20 +37,20 @@ void cm_send_and_wait(struct cm_id *id, enum cm_state state, unsigned ms)
     cm_set_timer(id, ms);
 }
 
-/* A transaction that this identifier begins. */
+/* The ID of a transaction that this identifier begins. */
 static uint64_t cm_mad_new_tid(const struct cm_id *id)
 {
     return (uint64_t)id->cm->id_operand << 32 | id->local_id;
 }
 
-/* The names that most messages begin with. */
+/* Writes the two communication IDs with which most messages begin. */
 static void cm_mad_names(void *mad, const struct cm_id *id)
 {
     PRM_SET(cm_rtu, mad, local_comm_id, id->local_id);
     PRM_SET(cm_rtu, mad, remote_comm_id, id->remote_id);
 }
 
-/* False: it is too long. */
+/* Writes the private data. False: it is too long. */
 static bool cm_mad_private(void *to, size_t room, const void *from, unsigned len)
 {
     if (len > room) {
@@ -91,7 +91,7 @@ static void cm_mad_fill_req(struct prm_cm_req *req, const struct cm_params *p)
     PRM_SET(cm_req, req, starting_psn, p->starting_psn & 0xffffff);
     if (PRM_GET(cm_req, req, transport) == PRM_CM_TRANSPORT_EXTENDED) {
         PRM_SET(cm_req, req, extended_transport, PRM_CM_EXTENDED_TRANSPORT_XRC);
-        return; /* of an initiator, which answers nothing */
+        return; /* of an XRC initiator, which never responds to requests */
     }
     PRM_SET(cm_req, req, responder_resources, p->responder_resources);
     PRM_SET(cm_req, req, retry_count, MIN(p->retry_count, 7));
@@ -153,7 +153,7 @@ static void cm_mad_fill_rep(struct prm_cm_rep *rep, const struct cm_params *p, b
     PRM_SET(cm_rep, rep, responder_resources, p->responder_resources);
     PRM_SET(cm_rep, rep, failover_accepted, NO_FAILOVER);
     PRM_SET(cm_rep, rep, rnr_retry_count, MIN(p->rnr_retry_count, 7));
-    if (is_xrc) { /* a target, which asks for nothing */
+    if (is_xrc) { /* an XRC target, which sends no requests */
         PRM_SET(cm_rep, rep, local_eecn, qpn);
         PRM_SET(cm_rep, rep, srq, 1);
         return;
@@ -276,7 +276,7 @@ int cm_send_rej(struct cm_id *id, unsigned reason, const void *ari, unsigned ari
     return 0;
 }
 
-/* All messages that are answered so have their names in the same place. */
+/* All messages that may get this answer have their communication IDs in the same place. */
 void cm_issue_rej(struct cm *cm, const struct cm_av *to, const void *mad, unsigned message,
                   unsigned reason)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages of connection management as they come in: from anybody, in any order, any number. */
+/* Receives messages of connection management: from any sender, in any order, any number of
+ * times. */
 #include "guest-lib/cm/cm_internal.h"
 
 #define CLASS_VERSION 2
 #define METHOD_SEND   3
 
-/* The event that a message is, with its private data. */
+/* The event for a message, with its private data. */
 #define EVENT(event_type, of, layout, msg)                                                         \
     {                                                                                              \
         .type = (event_type), .id = (of), .private_data = PRM_PTR(layout, msg, private_data),      \
@@ -37,7 +38,7 @@ static void cm_recv_again(struct cm_id *id, const void *mad)
     }
 }
 
-/* What the sender offers is what the recipient may use, and the other way round. */
+/* The resources that the sender offers are those that the recipient may use, and vice versa. */
 static void cm_recv_take_req(struct cm_id *id, const struct cm_av *from,
                              const struct prm_cm_req *req)
 {
@@ -93,7 +94,8 @@ static bool cm_recv_knows_transport(const struct prm_cm_req *req)
             PRM_GET(cm_req, req, extended_transport) == PRM_CM_EXTENDED_TRANSPORT_XRC);
 }
 
-/* Tells the listener of a new identifier, which is gone if it does not want it. */
+/* Reports a new identifier to its listener. If the listener does not want it, the identifier is
+ * destroyed. */
 static void cm_recv_offer(struct cm_id *listener, struct cm_id *id, const struct cm_event *event)
 {
     int err;
@@ -118,7 +120,7 @@ static void cm_recv_req(struct cm *cm, const struct cm_av *from, const void *mad
     listener = cm_find_listener(cm, PRM_GET(cm_req, req, service_id));
     id = cm_create_id(cm, NULL, NULL);
     if (!id) {
-        return; /* it may ask again */
+        return; /* the peer may repeat its request */
     }
     other = cm_find_same_name(id, PRM_GET(cm_req, req, local_comm_id), guid);
     if (other) {
@@ -130,7 +132,7 @@ static void cm_recv_req(struct cm *cm, const struct cm_av *from, const void *mad
     if (other) {
         cm_issue_rej(cm, from, mad, PRM_CM_MESSAGE_REQ, PRM_CM_REJ_REASON_STALE_CONN);
         cm_forget(id);
-        cm_send_dreq(other); /* the peer knows nothing of it any more */
+        cm_send_dreq(other); /* the peer has forgotten this connection */
     } else if (!listener || !cm_recv_knows_transport(req)) {
         cm_issue_rej(cm, from, mad, PRM_CM_MESSAGE_REQ, PRM_CM_REJ_REASON_INVALID_SERVICE_ID);
         cm_forget(id);
@@ -167,7 +169,8 @@ static void cm_recv_mra(struct cm *cm, const struct cm_av *from, const void *mad
                  cm_ms((uint8_t)PRM_GET(cm_mra, mad, service_timeout)) + cm_ms(id->ack_timeout));
 }
 
-/* Whom a REJ is for. One that gave up waiting may not know our name yet. */
+/* Finds the identifier that a REJ is for. A peer that gave up waiting may not know this side's ID
+ * yet. */
 static struct cm_id *cm_recv_rejected(struct cm *cm, const struct prm_cm_rej *rej)
 {
     uint32_t remote = PRM_GET(cm_rej, rej, local_comm_id);
@@ -192,7 +195,8 @@ static void cm_recv_rej(struct cm *cm, const struct cm_av *from, const void *mad
         return;
     }
     event.status = PRM_GET(cm_rej, rej, reason);
-    /* REP_SENT: what was agreed on may be under way only if we reject (IBTA 12.9.8.3) */
+    /* REP_SENT: packets of the connection may be on the way only if this side rejects (IBTA
+     * 12.9.8.3) */
     if (id->state == CM_ESTABLISHED || id->state == CM_DREQ_SENT || id->state == CM_REP_RCVD ||
         id->state == CM_MRA_REP_SENT || event.status == PRM_CM_REJ_REASON_STALE_CONN) {
         cm_enter_timewait(id);
@@ -205,7 +209,7 @@ static void cm_recv_rej(struct cm *cm, const struct cm_av *from, const void *mad
 /* -- REP, RTU -----------------------------------------------------------------------------------
  */
 
-/* The one that a message names by both its names. */
+/* Finds the identifier whose two communication IDs are in a message. */
 static struct cm_id *cm_recv_named(struct cm *cm, const void *mad)
 {
     return cm_find(cm, PRM_GET(cm_rtu, mad, remote_comm_id), PRM_GET(cm_rtu, mad, local_comm_id));
@@ -223,7 +227,7 @@ static void cm_recv_rep_again(struct cm *cm, const void *mad)
     }
 }
 
-/* An XRC target says its queue pair where RD has its EE context. */
+/* An XRC target puts its queue pair's number where a reliable datagram has its EE context. */
 static uint32_t cm_recv_rep_qpn(const struct cm_id *id, const struct prm_cm_rep *rep)
 {
     return id->transport == PRM_CM_TRANSPORT_EXTENDED ? PRM_GET(cm_rep, rep, local_eecn)
@@ -405,7 +409,7 @@ static void cm_recv_lap(struct cm *cm, const struct cm_av *from, const void *mad
     cm_send(cm, &id->av, answer);
 }
 
-/* Nobody here asks for one. */
+/* Ignored: no identifier here asks for an APR. */
 static void cm_recv_apr(struct cm *cm, const struct cm_av *from, const void *mad)
 {
 }

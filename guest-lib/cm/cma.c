@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a consumer asks rdma_cm for. */
+/* The requests that a consumer makes to rdma_cm. */
 #include <netinet/in.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include "guest-lib/cm/cma_internal.h"
@@ -77,7 +77,7 @@ static int cma_bind_source(struct cma_id *id, const struct sockaddr *addr)
 
     memcpy(&id->src, addr, cma_addr_size(addr));
     if (!cma_addr_is_any(addr) && addr->sa_family == AF_IB) {
-        return ENODEV; /* no device is found so (cma_ib.c) */
+        return ENODEV; /* no device is found by a GID (cma_ib.c) */
     }
     if (!cma_addr_is_any(addr) && !cma_addr_find(id->cma, addr, &id->device, &id->sgid_index)) {
         return EADDRNOTAVAIL;
@@ -285,7 +285,7 @@ int cma_connect(struct cma_id *id, const struct rdma_ucm_conn_param *param,
     return 0;
 }
 
-/* The qkey of a UD identifier is the port space's unless its consumer says another. */
+/* The qkey of a UD identifier is that of its port space, unless its consumer gives another one. */
 static int cma_accept_datagrams(struct cma_id *id, const struct rdma_ucm_conn_param *param)
 {
     id->qkey = param && param->qkey ? param->qkey : CMA_UDP_QKEY;
@@ -377,7 +377,7 @@ int cma_set_afonly(struct cma_id *id, bool afonly)
 /* -- multicast ----------------------------------------------------------------------------------
  */
 
-/* A group over RoCE is its address's GID: nobody has to be asked. */
+/* Over RoCE the GID of a group follows from its address, so nobody is asked. */
 int cma_join(struct cma_id *id, const struct sockaddr *addr, struct rdma_ucm_event_resp *event)
 {
     uint8_t mgid[16];

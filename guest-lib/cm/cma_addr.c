@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Addresses, the GIDs that they are, and ports. */
+/* Addresses, their GIDs, and ports. */
 #include <netinet/in.h>
 #include "guest-lib/cm/cma_internal.h"
 
-#define FIRST_PORT 32768 /* of those that are given out, as net.ipv4.ip_local_port_range */
+#define FIRST_PORT 32768 /* first port that is assigned, as in net.ipv4.ip_local_port_range */
 #define LAST_PORT  60999
-#define LOW_PORTS  1024 /* those below are for who has CAP_NET_BIND_SERVICE */
-#define IPV4       12   /* where an IPv4 address is in a GID or an IPv4-mapped address */
+#define LOW_PORTS  1024 /* ports below this need CAP_NET_BIND_SERVICE */
+#define IPV4       12   /* offset of an IPv4 address in a GID or an IPv4-mapped address */
 
 const uint8_t cma_loopback[16] = {[15] = 1};
 static const uint8_t mapped[IPV4] = {[10] = 0xff, [11] = 0xff};
@@ -169,7 +169,7 @@ static void cma_bind_take(struct cma_id *id, uint16_t ps, uint16_t port)
     cma_addr_set_port(cma_src(id), port);
 }
 
-/* Whether it may have the port beside those who have it (cma_check_port()). */
+/* Whether an identifier may share the port with its present holders (cma_check_port()). */
 static int cma_bind_check(const struct cma_bind *bind, struct cma_id *id, bool reuse)
 {
     for (guint i = 0; bind && i < bind->ids->len; i++) {
@@ -259,7 +259,7 @@ void cma_put_port(struct cma_id *id)
 /* -- the header of annex A11 --------------------------------------------------------------------
  */
 
-/* An IPv4 address stands at the end, after zeros. */
+/* An IPv4 address is at the end, after zeros. */
 static void cma_hdr_put_addr(uint8_t to[16], const struct sockaddr *addr)
 {
     cma_addr_to_gid(addr, to);

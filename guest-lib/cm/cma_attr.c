@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the queue pair of an identifier needs to know, state by state (ib_cm_init_qp_attr()). */
+/* The attributes that an identifier's queue pair needs in each state (ib_cm_init_qp_attr()). */
 #include <infiniband/verbs.h>
 #include "guest-lib/cm/cma_internal.h"
 
 #define PORT_NUM 1
 
-/* Before there is a connection, and of datagrams at any time. */
+/* Attributes before there is a connection, and of datagrams at any time. */
 static int cma_attr_without_connection(struct cma_id *id, struct ib_uverbs_qp_attr *attr)
 {
     attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;

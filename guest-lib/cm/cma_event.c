@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the connection manager tells, as events of rdma_cm. */
+/* Turns events of the connection manager into events of rdma_cm. */
 #include <netinet/in.h>
 #include "guest-lib/cm/cma_internal.h"
 
@@ -47,7 +47,7 @@ static void cma_event_put_params(struct rdma_ucm_event_resp *resp, const struct 
 /* -- requests -----------------------------------------------------------------------------------
  */
 
-/* Whether who listens there is meant (cma_match_private_data()). */
+/* Whether a request to this address is for the listener (cma_match_private_data()). */
 static bool cma_event_is_for(struct cma_id *listener, const struct sockaddr *to)
 {
     const struct sockaddr *addr = cma_src(listener);
@@ -91,7 +91,7 @@ static struct cma_id *cma_event_new_id(struct cma_id *listener, struct cm_id *cm
     return id;
 }
 
-/* Of the queue pair that is to answer a request. */
+/* The type of the queue pair that will answer a request. */
 static uint8_t cma_event_qp_type(const struct cm_event *event)
 {
     if (event->type == CM_EVENT_SIDR_REQ) {
@@ -123,7 +123,7 @@ int cma_on_request(struct cm_id *listening, const struct cm_event *event)
         return EINVAL;
     }
     if (listener->src.ss_family == AF_IB) {
-        return ENODEV; /* the new one would have no device (cma_ib.c) */
+        return ENODEV; /* the new identifier would have no device (cma_ib.c) */
     }
     id = cma_event_new_id(listener, cm, qp_type);
     id->src = src;
@@ -151,7 +151,7 @@ int cma_on_request(struct cm_id *listening, const struct cm_event *event)
 /* -- connections --------------------------------------------------------------------------------
  */
 
-/* What each event of a connection is. */
+/* The rdma_cm event for each event of a connection. */
 static const struct {
     enum cma_event event;
     int status;

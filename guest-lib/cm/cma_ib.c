@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses that are GIDs (AF_IB), as Linux takes them on a RoCE device. What has no GID of its own
- * can be bound, and listens; a GID is resolved, by its subnet. No further: a RoCE device is found,
- * and reached, by a network interface, which a GID does not name (cma_validate_port(),
- * cma_iboe_set_path_rec_l2_fields()). So no route leads to one, and no request to who listens.
+ * Addresses that are GIDs (AF_IB), as Linux handles them on a RoCE device. An address with an
+ * unspecified GID can be bound, and an identifier can listen on it. A GID is resolved by its
+ * subnet. Nothing else works: a RoCE device is found and reached through a network interface, which
+ * a GID does not name (cma_validate_port(), cma_iboe_set_path_rec_l2_fields()). So there is no
+ * route to a GID, and a listener gets no requests.
  */
 #include "guest-lib/cm/cma_internal.h"
 
-#define PORT_SPACES 0xffffffffffff0000ull /* of a service ID (IBTA annex A11) */
+#define PORT_SPACES 0xffffffffffff0000ull /* bits of a service ID (IBTA annex A11) */
 #define PKEY        0xffff
-#define MEMBERSHIP  0x8000 /* of a partition key: full */
-#define SUBNET      8      /* bytes of a GID */
+#define MEMBERSHIP  0x8000 /* of a partition key: full membership */
+#define SUBNET      8      /* bytes of a GID's subnet prefix */
 
 uint16_t cma_ib_port_space(struct cma_id *id)
 {

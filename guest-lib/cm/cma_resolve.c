@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where a peer is: which device leads to an address, and whether it is there. */
+/* Finds a peer: which device leads to its address, and whether the peer answers. */
 #include <netinet/in.h>
 #include "guest-lib/cm/cma_internal.h"
 
-/* Whom the wire may have: IPv4, and those of this link. */
+/* Addresses that may be on the wire: IPv4, and IPv6 addresses of this link. */
 static bool cma_is_on_link(const struct sockaddr *addr)
 {
     const struct in6_addr *in6 = &((const struct sockaddr_in6 *)addr)->sin6_addr;
@@ -12,7 +12,7 @@ static bool cma_is_on_link(const struct sockaddr *addr)
            IN6_IS_ADDR_MULTICAST(in6);
 }
 
-/* The first device that is there; CMA_NO_DEVICE: none is. */
+/* The first device that was not removed. CMA_NO_DEVICE: there is none. */
 static unsigned cma_first_device(const struct cma *cma)
 {
     unsigned i = 0;
@@ -23,7 +23,8 @@ static unsigned cma_first_device(const struct cma *cma)
     return i < cma->num_devices ? i : CMA_NO_DEVICE;
 }
 
-/* The peer's GID, and what leads there. Loopback and the own addresses are the device itself. */
+/* The peer's GID, and the device and GID that lead to it. Loopback and own addresses lead to the
+ * device itself. */
 static int cma_resolve_peer(struct cma_id *id)
 {
     const struct sockaddr *dst = cma_dst(id);
@@ -54,7 +55,7 @@ static int cma_resolve_peer(struct cma_id *id)
     return 0;
 }
 
-/* The peer is there. */
+/* The peer was found. */
 static void cma_resolved(struct cma_id *id)
 {
     if (id->device == CMA_NO_DEVICE) {
@@ -129,7 +130,7 @@ void cma_stop_resolving(struct cma_id *id)
     g_queue_unlink(&id->cma->resolving, &id->resolving.link);
 }
 
-/* What addr_handler() of the kernel's rdma_cm tells. */
+/* Reports what addr_handler() of the kernel's rdma_cm reports. */
 static void cma_look_for(struct cma_id *id, uint64_t now)
 {
     int err = cma_find_peer(id);
@@ -160,7 +161,7 @@ void cma_give_up_resolving(struct cma *cma, unsigned device)
     }
 }
 
-/* When somebody's time is up, or all are looked at again. */
+/* The time at which a timeout expires, or all identifiers are tried again. */
 static uint64_t cma_resolving_deadline_ns(const struct cma *cma)
 {
     uint64_t deadline = cma->resolving.length ? cma->look_ns : CM_NEVER;

@@ -2,7 +2,8 @@
 /*
  * Files, contexts, events, and the command table.
  *
- * Locks: ours, then a file's queue. Who waits for an event holds neither.
+ * Locks: that of struct ucma, then that of a file's queue. A thread that waits for an event holds
+ * neither.
  */
 #include <unistd.h>
 #include "guest-lib/cm/ucma_internal.h"
@@ -27,7 +28,7 @@ void ucma_put_event(struct ucma_context *context, struct ucma_context *request,
     hv_event_put(&context->file->queue, event);
 }
 
-/* Of a new identifier nothing but its request is told until the program has accepted it. */
+/* For a new identifier, only its request is reported until the program has accepted it. */
 static int ucma_on_event(void *opaque, struct cma_id *listener, struct cma_id *id,
                          const struct rdma_ucm_event_resp *resp)
 {
@@ -50,13 +51,14 @@ static int ucma_on_event(void *opaque, struct cma_id *listener, struct cma_id *i
     return 0;
 }
 
-/* Where an answer goes. */
+/* Where the program wants an answer. */
 struct ucma_answer {
     uint64_t addr;
     size_t len;
 };
 
-/* With the queue's lock. An event that cannot be written where the program wants it stays. */
+/* Called with the queue's lock. If the event cannot be written to the program's address, it stays
+ * in the queue. */
 static bool ucma_take_event(void *opaque, void *arg)
 {
     struct ucma_event *event = opaque;
@@ -77,7 +79,7 @@ static bool ucma_take_event(void *opaque, void *arg)
     return true;
 }
 
-/* The oldest event; waits for one unless the descriptor says not to. */
+/* Takes the oldest event. Waits for one unless the descriptor is O_NONBLOCK. */
 static int ucma_get_event(struct ucma_file *file, const struct rdma_ucm_cmd_hdr *hdr,
                           const void *buf)
 {
@@ -105,7 +107,7 @@ struct ucma_context *ucma_find(struct ucma_file *file, uint32_t id, int *err)
     return *err ? NULL : context;
 }
 
-/* A number that is free, beginning with *next. */
+/* Finds a free number, beginning with *next. */
 static uint32_t ucma_new_number(GHashTable *table, uint32_t *next)
 {
     while (g_hash_table_contains(table, GUINT_TO_POINTER(*next))) {
@@ -166,7 +168,8 @@ static bool ucma_is_request_event(const void *event, const void *context)
     return ((const struct ucma_event *)event)->request == context;
 }
 
-/* With the queue's lock: a request that nobody came for is refused later. */
+/* Called with the queue's lock: notes a request that the program has not taken, which is rejected
+ * later. */
 static void ucma_drop_event(void *opaque)
 {
     struct ucma_event *event = opaque;
@@ -210,7 +213,7 @@ static void ucma_move_request(void *opaque, void *file)
     }
 }
 
-/* Its events go with it, in their order. */
+/* The context's events move with it, in order. */
 void ucma_move_context(struct ucma_context *context, struct ucma_file *file)
 {
     hv_event_move(&context->file->queue, &file->queue, ucma_is_context_event, context,
@@ -221,11 +224,12 @@ void ucma_move_context(struct ucma_context *context, struct ucma_file *file)
 /* -- the command table --------------------------------------------------------------------------
  */
 
-/* The names are those of the ABI's structures. */
+/* Names of the ABI's structures without their prefix. */
 #define NOT_THERE   UINT16_MAX
 #define SIZE(type)  sizeof(struct rdma_ucm_##type)
 #define AT(type, f) ((uint16_t)offsetof(struct rdma_ucm_##type, f))
-/* A command on an identifier, whose input has that type; a command that has an answer, too. */
+/* QUIET: a command on an identifier, whose input has this type. ANSWERS: a command that also has an
+ * answer. */
 #define QUIET(fn, type)                                                                            \
     {                                                                                              \
         .run = (fn), .in_size = SIZE(type), .id_at = AT(type, id), .response_at = NOT_THERE        \
@@ -237,9 +241,9 @@ void ucma_move_context(struct ucma_context *context, struct ucma_file *file)
 static const struct ucma_row {
     ucma_command *run;
     uint16_t in_size;
-    uint16_t id_at;       /* in the input: the identifier that the command is about */
-    uint16_t response_at; /* in the input: where the answer goes */
-    uint16_t out_min;     /* a shorter answer nobody may ask for */
+    uint16_t id_at;       /* offset in the input: the identifier that the command is about */
+    uint16_t response_at; /* offset in the input: the address for the answer */
+    uint16_t out_min;     /* the program must ask for at least this many bytes */
     uint16_t out_size;    /* the whole answer */
 } ucma_rows[] = {
     [RDMA_USER_CM_CMD_CREATE_ID] =
@@ -500,7 +504,7 @@ static gboolean ucma_is_of(gpointer id, gpointer context, gpointer file)
     return ((struct ucma_context *)context)->file == file;
 }
 
-/* What it ends may end others, so each look begins anew. */
+/* Freeing one context may free others, so the search begins anew each time. */
 static void ucma_free_contexts(const struct ucma *ucma, struct ucma_file *file)
 {
     struct ucma_context *context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands of the rdma_cm ABI: what a program asks for, and the errnos of rdma_ucm. */
+/* Commands of the rdma_cm ABI that change something, with the errnos of rdma_ucm. */
 #include <fcntl.h>
 #include "guest-lib/cm/ucma_internal.h"
 #include "guest-lib/host/memory.h"
@@ -7,11 +7,11 @@
 #define QPT_RC       2 /* enum ibv_qp_type */
 #define QPT_UD       4
 #define QPT_XRC_SEND 9
-#define QPS_ERR      6 /* enum ibv_qp_state: the last one */
+#define QPS_ERR      6 /* enum ibv_qp_state: the last state */
 #define UCMA_MAX_OPTION                                                                            \
     (4u << 20) /* bytes of one option: what a kernel copies (KMALLOC_MAX_SIZE) */
 
-/* The port space says which kind of queue pair it is for; RDMA_PS_IB leaves it to the program. */
+/* The type of queue pair follows from the port space; with RDMA_PS_IB the program chooses it. */
 static int ucma_qp_type(const struct rdma_ucm_create_id *cmd, uint8_t *type)
 {
     static const struct {
@@ -57,7 +57,7 @@ int ucma_destroy_id(struct ucma_call *call)
 /* -- addresses ----------------------------------------------------------------------------------
  */
 
-/* Of a family that is known, and whose addresses the older commands have room for. */
+/* Whether the family is known and its addresses fit into the older commands. */
 static bool ucma_is_ip(const struct sockaddr *addr)
 {
     return cma_addr_size(addr) && cma_addr_size(addr) <= sizeof(struct sockaddr_in6);
@@ -71,7 +71,7 @@ int ucma_bind_ip(struct ucma_call *call)
     return ucma_is_ip(addr) ? cma_bind_addr(call->context->cma, addr) : EINVAL;
 }
 
-/* Of a family that is known, and of its size. */
+/* Whether the family is known and the size is that of its addresses. */
 static bool ucma_is_size(const struct sockaddr *addr, size_t size)
 {
     return size && cma_addr_size(addr) == size;
@@ -121,7 +121,8 @@ int ucma_resolve_route(struct ucma_call *call)
 /* -- connections --------------------------------------------------------------------------------
  */
 
-/* A queue key is for those who speak AF_IB, which none who gets as far does (cma_ib.c). */
+/* A queue key is only for AF_IB, and no identifier of AF_IB gets as far as a connection
+ * (cma_ib.c). */
 static struct rdma_ucm_conn_param ucma_conn_param(const struct rdma_ucm_conn_param *param)
 {
     struct rdma_ucm_conn_param copy = *param;
@@ -237,7 +238,7 @@ static const struct {
     [RDMA_OPTION_ID_ACK_TIMEOUT] = {ucma_set_ack_timeout, sizeof(uint8_t)},
 };
 
-/* A path record of subnet administration (IBTA 15.2.5.16): what of it RoCE has. */
+/* Reads the fields that RoCE uses from a path record of subnet administration (IBTA 15.2.5.16). */
 static struct cma_path ucma_path(const struct ib_path_rec_data *data)
 {
     const uint8_t *record = (const uint8_t *)data->path_rec;
@@ -249,7 +250,7 @@ static struct cma_path ucma_path(const struct ib_path_rec_data *data)
     return path;
 }
 
-/* The first one that is for messages both ways and no alternative. */
+/* Uses the first path that carries messages in both directions and is not an alternate path. */
 static int ucma_set_ib_path(struct ucma_call *call, const struct rdma_ucm_set_option *cmd)
 {
     struct ib_path_rec_data data = {0};
@@ -361,7 +362,7 @@ int ucma_migrate_id(struct ucma_call *call)
     struct ucma_context *context;
     int err;
 
-    if (!from) { /* another file, or none */
+    if (!from) { /* not a file of rdma_cm, or not open */
         return fcntl((int)cmd->fd, F_GETFD) < 0 ? ENOENT : EINVAL;
     }
     context = ucma_find(from, cmd->id, &err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands of the rdma_cm ABI that ask what became of an identifier. */
+/* Commands of the rdma_cm ABI that query an identifier. */
 #include "guest-lib/cm/ucma_internal.h"
 
 #define PORT_NUM  1
@@ -13,7 +13,7 @@ static void ucma_query_put_path(const struct ucma_context *context, struct ib_us
     const struct cma_device *device = cma_device_of(id);
 
     path->pkey = GUINT16_TO_BE(PKEY);
-    if (id->src.ss_family != AF_IB) { /* GIDs are those of IP addresses here */
+    if (id->src.ss_family != AF_IB) { /* here GIDs are those of IP addresses */
         memcpy(path->sgid, device->gid[id->sgid_index], sizeof(path->sgid));
     }
     if (id->dst.ss_family != AF_IB) {
@@ -73,7 +73,7 @@ static int ucma_query_addr(struct ucma_call *call)
     return 0;
 }
 
-/* An address as it is in AF_IB. gid NULL: of no device. */
+/* An address in the form of AF_IB. gid NULL: it belongs to no device. */
 static void ucma_query_put_gid(const struct cma_id *id, const struct sockaddr_storage *addr,
                                const uint8_t *gid, void *out)
 {

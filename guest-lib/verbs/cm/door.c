@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process's connection manager: its devices, its thread.
+ * The process's connection manager: its devices and its thread.
  *
- * As a kernel's it is there from the first time that somebody needs it, and answers peers about
- * connections whose program has closed its files. It has a thread of its own, so that what comes in
- * and what is due waits for nobody; that sleeps until there is something, and works in turns,
- * between which the program's commands have theirs. A child of fork() has neither thread nor HCAs,
- * and gets a connection manager of its own when it opens the file.
+ * Like a kernel's, it exists from the first time that it is needed, and it answers peers about
+ * connections whose program has closed its files. It has a thread of its own, so that received
+ * messages and due timers wait for nobody. The thread sleeps until there is something to do, and
+ * works in turns; between turns the program's commands run. A child of fork() has neither the
+ * thread nor the HCAs, and gets a connection manager of its own when it opens the file.
  */
 #define _GNU_SOURCE
 #include "guest-lib/verbs/cm/door.h"
@@ -30,14 +30,16 @@ struct door {
     struct ucma *ucma;
     struct cm_port ports[HV_MAX_DEVICES];
     struct cma_device devices[HV_MAX_DEVICES];
-    unsigned num_ports; /* by their devices' index: some have none (door_has()) */
-    struct hv_hca *hca; /* one of theirs, by which the process is known that opened them */
-    uint32_t removed;   /* devices of which the connection manager knows that: a bit for each */
+    unsigned num_ports; /* indexed like their devices; some devices have none (door_has()) */
+    struct hv_hca *hca; /* an HCA of one of the ports; tells which process opened them */
+    /* devices that the connection manager knows to be removed: a bit for each */
+    uint32_t removed;
     int wake_fd;
-    uint64_t ends_at_ns, ends_pause_ns; /* the next look for hosts that ended (CM_NEVER: there is no
-                                           reason), and the time to the one after it */
-    unsigned ends_left;                 /* looks */
-    bool blind;                         /* the wire of some port tells nothing */
+    /* the time of the next check for hosts that ended (CM_NEVER: there is no reason for one), and
+     * the pause to the check after it */
+    uint64_t ends_at_ns, ends_pause_ns;
+    unsigned ends_left; /* checks left */
+    bool blind;         /* the wire of some port does not report ends */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around door */
@@ -133,7 +135,7 @@ static const struct ucma_ops door_ops = {
     .find = door_find,
 };
 
-/* A command may have set a timer. */
+/* To be called after a command, which may have set a timer. */
 static void door_changed(void *opaque)
 {
     door_wake(opaque);
@@ -155,7 +157,7 @@ static void door_sleep(const struct door *d, uint64_t until_ns)
     }
 }
 
-/* The connection manager learns of devices that are gone, or never were there. With its lock. */
+/* Tells the connection manager which devices were removed or never existed. With its lock held. */
 static void door_look_for_removals(struct door *d)
 {
     for (unsigned i = 0; i < d->num_ports; i++) {
@@ -166,9 +168,9 @@ static void door_look_for_removals(struct door *d)
     }
 }
 
-/* It is told of an end before everything shows it: looks again, each time after a longer while.
- * Where nothing is told (a machine has so many watches of files and no more), it looks all the time
- * that there are peers. */
+/* The end of a host is reported before all signs of it are visible. So the connection manager
+ * checks again, each time after a longer pause. If ends are not reported (a machine has a limited
+ * number of file watches), it checks all the time while there are peers. */
 #define ENDS_LOOKS    5
 #define ENDS_FIRST_NS 500000u
 #define ENDS_FACTOR   4
@@ -183,7 +185,7 @@ static void door_note_ends(struct door *d, bool told)
     }
 }
 
-/* With the connection manager's lock, once it knows what came before. */
+/* To be called with the connection manager's lock, after it has received all earlier messages. */
 static void door_look_for_ends(struct door *d, struct cm *cm)
 {
     uint64_t now = door_now_ns(NULL);
@@ -230,7 +232,7 @@ static void *door_main(void *opaque)
     return NULL;
 }
 
-/* The program's signals are not for it. */
+/* The program's signals must not run on this thread. */
 static int door_start(struct door *d)
 {
     sigset_t all, old;
@@ -290,7 +292,7 @@ static void door_free(struct door *d)
     g_free(d);
 }
 
-/* With the lock. NULL with errno. */
+/* Makes the connection manager, with the lock held. NULL with errno. */
 static struct door *door_make(void)
 {
     struct door *d = g_new0(struct door, 1);
@@ -313,7 +315,7 @@ static struct door *door_make(void)
     return d;
 }
 
-/* One above the process's limit cannot be had (EINVAL, EMFILE). */
+/* If `least` is above the process's limit, no such descriptor can be had (EINVAL, EMFILE). */
 static int door_descriptor(int fd, int flags, int least)
 {
     int duplicate = flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD,
@@ -332,7 +334,7 @@ static struct ucma_file *door_open(struct ucma_file *(*file_of)(int fd), int fla
     signals_hold(&signals);
     pthread_mutex_lock(&lock);
     if (!door || door->pid != getpid()) {
-        door = door_make(); /* a parent's stays with the parent */
+        door = door_make(); /* that of a parent stays with the parent */
     }
     if (door) {
         file = ucma_open(door->ucma, file_of);
@@ -354,7 +356,7 @@ static struct ucma_file *door_open(struct ucma_file *(*file_of)(int fd), int fla
     return file;
 }
 
-/* Whether this process opened it; else a parent did, before fork(). */
+/* Whether this process opened it; otherwise a parent did, before fork(). */
 static bool door_is_ours(const struct door *d)
 {
     return hv_is_ours(d->hca);
@@ -384,8 +386,9 @@ static void door_close(struct ucma_file *file)
     cancel_restore(state);
 }
 
-/* The lock is its parent's, in which another thread may have been at work. It is not waited for
- * before fork(), for who has it takes those of the devices, which are. */
+/* In a child, another thread of the parent may hold the lock, so the child makes it anew. fork()
+ * does not wait for this lock, because its holder takes the locks of the devices, for which fork()
+ * waits. */
 static void door_in_child(void)
 {
     pthread_mutex_init(&lock, NULL);
@@ -396,9 +399,10 @@ __attribute__((constructor)) static void door_begin(void)
     pthread_atfork(NULL, NULL, door_in_child);
 }
 
-/* A program that ends has closed its files: peers learn of it. Who is in a command meanwhile is
- * soon out of it, unless he waits for what this thread has: a handler that interrupted a call of
- * another device's may have called exit(). */
+/* Ends the program's identifiers when it ends, as a kernel does when it closes the program's files:
+ * peers are told. A thread that is in a command leaves it soon, unless it waits for a lock of this
+ * thread: exit() may have been called by a signal handler that interrupted a call of another
+ * device. */
 __attribute__((destructor)) static void door_finish(void)
 {
     struct timespec until;

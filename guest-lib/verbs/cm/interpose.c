@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A part of libhcasim.so, which `hcasim run` preloads (guest-lib/verbs/preload): to a program's
- * librdmacm, /dev/infiniband/rdma_cm is there. What is opened (preload/paths.c) is a descriptor of
- * the connection manager in libibverbs.so.1 (guest-lib/verbs/cm/door.c), which can be polled; what
- * is written to it are commands.
+ * The part of libhcasim.so, which `hcasim run` preloads (guest-lib/verbs/preload), that provides
+ * /dev/infiniband/rdma_cm to a program's librdmacm. Opening it (preload/paths.c) returns a
+ * descriptor of the connection manager in libibverbs.so.1 (guest-lib/verbs/cm/door.c). The
+ * descriptor can be polled, and commands are written to it.
  *
- * Any other file costs a look into a table when it is written to or closed. Nothing happens before
- * the file is opened; the library is then looked for among those that are loaded, and has to be the
- * one beside this.
+ * For any other file, a write or close costs one table lookup. Nothing happens before the file is
+ * opened. Then the library is looked for among the loaded ones; it must be the one in the same
+ * folder as this library.
  */
-/* fstat() and fstat64() are two functions here. */
+/* fstat() and fstat64() must be two functions in this file. */
 #undef _FILE_OFFSET_BITS
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,9 +27,9 @@
 #include "wire/cancel.h"
 #include "wire/signals.h"
 
-#define FILES 65536 /* descriptors that it may have */
+#define FILES 65536 /* descriptor numbers that a process may have */
 
-/* What fstat() and fstat64() are called in programs that were built with an older C library. */
+/* The names of fstat() and fstat64() in programs that were built with an older C library. */
 int __fxstat(int version, int fd, struct stat *buf);
 int __fxstat64(int version, int fd, struct stat64 *buf);
 
@@ -48,20 +48,20 @@ int __fxstat64(int version, int fd, struct stat64 *buf);
     X(write)
 REAL_TABLE(FUNCTIONS)
 
-/* An open file, as the kernel's struct file: it ends when nobody holds it any more. */
+/* An open file, like the kernel's struct file: it is closed when its last holder is gone. */
 struct opened {
     struct ucma_file *file;
-    unsigned holders; /* descriptors, and calls under way */
+    unsigned holders; /* descriptors, and calls in progress */
 };
 
 struct entry {
     struct opened *opened;
-    int mark; /* tells a descriptor that was closed without us */
+    int mark; /* shows if a descriptor was closed without this library's knowledge */
 };
 
 static struct entry table[FILES];
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* around all of this */
-static pid_t table_pid; /* whose it is: a child of vfork() only borrows it */
+static pid_t table_pid; /* the process that it belongs to: a child of vfork() only borrows it */
 static const struct hv_cm_ops *ops;
 
 struct interpose_state {
@@ -85,9 +85,10 @@ static void interpose_unlock(const struct interpose_state *state)
     cancel_restore(state->cancel);
 }
 
-/* The signal that an open file would send were it asynchronous, which the connection manager's are
- * not, tells it from what else may be open there: 0 of most, and a number of a file's own of ours.
- */
+/* The mark of a descriptor is the signal that its open file would send if it were asynchronous;
+ * the connection manager's files are not. Most other files have 0 there; each of this library's
+ * files has a signal number. So the mark tells this library's file from another file at the same
+ * number. */
 static int interpose_mark(int fd)
 {
     return fcntl(fd, F_GETSIG);
@@ -102,19 +103,19 @@ static int interpose_new_mark(void)
            (int)(__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) % (unsigned)(last - first + 1));
 }
 
-/* Cheap for what is none. */
+/* A cheap check: false for most other files. */
 static bool interpose_may_be_file(int fd)
 {
     return fd >= 0 && fd < FILES && __atomic_load_n(&table[fd].opened, __ATOMIC_ACQUIRE);
 }
 
-/* With the lock. */
+/* The open file of a descriptor, with the lock held. NULL: it is not one of these. */
 static struct opened *interpose_look_up(int fd)
 {
     return table[fd].opened && table[fd].mark == interpose_mark(fd) ? table[fd].opened : NULL;
 }
 
-/* Who does not hold it may know that it is one, and which. */
+/* The file of a descriptor, for callers that only compare it: without holding it. */
 PRELOAD_SLOW static struct ucma_file *interpose_look_at(int fd)
 {
     int err = errno;
@@ -132,7 +133,7 @@ static struct ucma_file *interpose_file_of(int fd)
     return interpose_may_be_file(fd) ? interpose_look_at(fd) : NULL;
 }
 
-/* For a call, until interpose_put(); or NULL. */
+/* Holds the file of a descriptor for a call, until interpose_put(). NULL: it has none. */
 PRELOAD_SLOW static struct opened *interpose_hold(int fd)
 {
     int err = errno;
@@ -164,7 +165,8 @@ static bool interpose_is_beside(const void *symbol)
     return end && !strncmp(theirs.dli_fname, ours.dli_fname, (size_t)(end - ours.dli_fname) + 1);
 }
 
-/* Before any file is there, so whoever has one finds them stored. False: ENOENT. */
+/* Finds the operations and stores them before any file is open, so that every holder of a file
+ * finds them stored. False: ENOENT. */
 static bool interpose_find_ops(void)
 {
     void *library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -182,7 +184,7 @@ static bool interpose_find_ops(void)
     return interpose_ops() != NULL;
 }
 
-/* With the lock: the descriptor is one of the file's. */
+/* Enters a descriptor of the file, with the lock held. */
 static int interpose_note(int fd, struct opened *opened)
 {
     if (fd >= FILES) {
@@ -194,7 +196,7 @@ static int interpose_note(int fd, struct opened *opened)
     return 0;
 }
 
-/* With the lock: it is none any more. Returns what it was, for interpose_drop(). */
+/* Removes a descriptor, with the lock held. Returns its file, for interpose_drop(). */
 static struct opened *interpose_take(int fd)
 {
     struct opened *was = table[fd].opened;
@@ -203,7 +205,8 @@ static struct opened *interpose_take(int fd)
     return was;
 }
 
-/* With the lock: one holds it no more. Returns it if that was the last one, for interpose_end(). */
+/* Removes a holder, with the lock held. Returns the file if that was its last holder, for
+ * interpose_end(). */
 static struct opened *interpose_drop(struct opened *was)
 {
     return was && !--was->holders ? was : NULL;
@@ -217,7 +220,7 @@ static void interpose_end(struct opened *last)
     }
 }
 
-/* After a call, which may have been cancelled. */
+/* To be called after a call, also if it was cancelled. */
 static void interpose_put(void *opened)
 {
     int err = errno;
@@ -229,8 +232,9 @@ static void interpose_put(void *opened)
     errno = err;
 }
 
-/* The descriptor is closed, if it was not without us. Whoever writes to it meanwhile looks into the
- * table, and so waits until it is neither there nor open: he does not meet what is behind it. */
+/* Closes the descriptor and removes its entry, if it was not closed without this library's
+ * knowledge. A thread that writes to it meanwhile takes the table's lock, and so waits until the
+ * descriptor is neither entered nor open: it never reaches the eventfd behind it. */
 PRELOAD_SLOW static int interpose_close(int fd)
 {
     struct interpose_state state = interpose_lock();
@@ -275,7 +279,7 @@ int interpose_open(int flags)
 /* -- descriptors --------------------------------------------------------------------------------
  */
 
-/* Another thread may close the descriptor meanwhile: the file stays for as long as this takes. */
+/* Another thread may close the descriptor meanwhile: the file stays open during this call. */
 PRELOAD_SLOW static ssize_t interpose_write(int fd, const void *buf, size_t len)
 {
     struct opened *opened = interpose_hold(fd);
@@ -301,7 +305,7 @@ PRELOAD_EXPORT int close(int fd)
                                                               : REAL(close)(fd);
 }
 
-/* The kernel's is a character device, which librdmacm looks at. */
+/* The kernel's file is a character device, and librdmacm checks that. */
 #define FSTAT(name, type, parameters, arguments)                                                   \
     PRELOAD_EXPORT int name parameters                                                             \
     {                                                                                              \
@@ -320,7 +324,8 @@ FSTAT(fstat64, stat64, (int fd, struct stat64 *buf), (fd, buf))
 FSTAT(__fxstat, stat, (int version, int fd, struct stat *buf), (version, fd, buf))
 FSTAT(__fxstat64, stat64, (int version, int fd, struct stat64 *buf), (version, fd, buf))
 
-/* Once the one is a duplicate of the other; what was there before is closed by that. */
+/* To be called after `to` became a duplicate of `from`, which has closed the previous file of
+ * `to`. */
 PRELOAD_SLOW static void interpose_duplicated(int from, int to)
 {
     int err = errno;
@@ -361,8 +366,8 @@ PRELOAD_EXPORT int dup3(int from, int to, int flags)
     return interpose_duplicate(from, REAL(dup3)(from, to, flags));
 }
 
-/* Both fcntl() and fcntl64(): duplicates are known as well; of other commands the argument is
- * handed on as it came, in a register. */
+/* Both fcntl() and fcntl64(). Duplicates are entered, too. For other commands, the argument is
+ * passed on as it came, in a register. */
 #define FCNTL(name)                                                                                \
     PRELOAD_EXPORT int name(int fd, int command, ...)                                              \
     {                                                                                              \

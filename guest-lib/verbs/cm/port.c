@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A device's port: its addresses, and datagrams by queue pair 1. */
+/* A device's port: its addresses, and its datagrams through queue pair 1. */
 #include "guest-lib/verbs/cm/port.h"
 #include <string.h>
 #include "guest-lib/verbs/kernel/config.h"
@@ -23,7 +23,7 @@ int cm_port_open(struct cm_port *port, unsigned index, struct ibv_context *conte
     device->node_guid = hv_config_guid(config);
     device->mtu = (uint8_t)attr.active_mtu;
     device->rate =
-        IBV_RATE_MAX; /* the port's own: RoCE has no static rate (cma_resolve_iboe_route()) */
+        IBV_RATE_MAX; /* the port's own rate: RoCE has no static rate (cma_resolve_iboe_route()) */
     for (unsigned i = 0; i < CMA_GIDS; i++) {
         memcpy(device->gid[i], config->gid[i].raw, sizeof(device->gid[i]));
     }
@@ -85,7 +85,7 @@ bool cm_port_is_removed(const struct cm_port *port)
     return hv_gsi_is_removed(port->gsi);
 }
 
-/* Which of the port's GIDs a datagram was sent to. */
+/* The index of the port's GID that a datagram was sent to. */
 static unsigned cm_port_gid_index(const struct cm_port *port, const union ibv_gid *gid)
 {
     const struct hv_port_config *config = hv_device(port->context->device)->config;
