@@ -4,7 +4,7 @@
 #include "hw/pci/pcie.h"
 #include "qapi/error.h"
 
-/* Where ConnectX cards have them. */
+/* Offsets of the capabilities, as on ConnectX cards. */
 #define CAP_PM      0x40
 #define CAP_EXPRESS 0x60
 #define CAP_AER     0x100
@@ -14,12 +14,12 @@
 /* Bits 2:0 of PCI_PM_PMC: version 1.2 of the specification. */
 #define PM_VERSION 3
 
-/* Secondary PCI Express: link control 3, lane errors, then 2 bytes of equalization a lane. */
+/* Secondary PCI Express: link control 3, lane errors, then 2 bytes of equalization per lane. */
 #define SECPCI_VERSION       1
 #define SECPCI_SIZEOF(lanes) (0x0c + 2 * (lanes))
 
-/* QEMU's own default is the slowest link there is. A speed is the number of its generation (PCI
- * Express 5.0, 7.5.3.6), and each card has the slower ones, too: bits of LNKCAP2, from 1 on. */
+/* QEMU's default is the slowest possible link. A speed is the number of its generation (PCI Express
+ * 5.0, 7.5.3.6). Each card also supports the slower speeds: bits of LNKCAP2, from bit 1 on. */
 static void config_init_link(PCIDevice *dev, const struct fw_pci_id *id)
 {
     unsigned speed = id->link_speed, width = id->link_width;
@@ -52,8 +52,9 @@ static bool config_init_pm(PCIDevice *dev, Error **errp)
 }
 
 /*
- * The rest of what PCI Express asks of a device like this one. ARI: there is no function after
- * this one. Secondary PCI Express comes with 8 GT/s; its registers are for the port above the link.
+ * The other capabilities that PCI Express requires of such a device. ARI: there is no function
+ * after this one. Secondary PCI Express is required for 8 GT/s; its registers are for the port
+ * above the link.
  */
 static void config_init_extended(PCIDevice *dev, const struct fw_pci_id *id)
 {
@@ -72,7 +73,7 @@ bool config_init(PCIDevice *dev, const struct fw_pci_id *id, Error **errp)
         return false;
     }
     config_init_link(dev, id);
-    pcie_cap_deverr_init(dev); /* the system may have errors reported */
+    pcie_cap_deverr_init(dev); /* lets the system enable error reporting */
     pcie_cap_flr_init(dev);
     if (pcie_aer_init(dev, PCI_ERR_VER, CAP_AER, PCI_ERR_SIZEOF, errp) < 0) {
         return false;
@@ -83,7 +84,7 @@ bool config_init(PCIDevice *dev, const struct fw_pci_id *id, Error **errp)
 
 #define COMPLETES (PCI_EXP_DEVCAP2_ATOMIC_COMP32 | PCI_EXP_DEVCAP2_ATOMIC_COMP64)
 
-/* What the root port says that it can do. NULL: the function is behind none. */
+/* The root port's device capabilities 2. NULL: the function is not behind a root port. */
 static uint8_t *config_port_devcap2(PCIDevice *dev)
 {
     PCIDevice *port = pci_get_bus(dev)->parent_dev;

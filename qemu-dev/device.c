@@ -3,22 +3,23 @@
  * The PCIe function: configuration space, BAR, MSI-X, reset, and the glue between QEMU and the
  * firmware's handle (fw/fw.h).
  *
- * Everything happens under QEMU's big lock: MMIO in the vCPU's thread, all else in the main loop.
- * So the HCA is never entered twice at once, except out of its own DMA and interrupts: they may go
- * to its BAR, to configuration space (a reset), or to the slot's register that unplugs it. The
- * firmware notes what comes so, and does it when the call that it came out of ends
- * (model/core/host.h); an unplugged function is dismantled by a bottom half then. What little a
- * doorbell asks for is done right there in the vCPU's thread, for waking the main loop takes longer
- * than a packet; what is more, and whatever else the firmware asks a turn for (wake), a bottom half
- * does.
+ * Everything runs under QEMU's big lock: MMIO in the vCPU's thread, all else in the main loop. So
+ * the HCA is never entered twice at once, with one exception: its own DMA and interrupts may be
+ * addressed to its BAR, to configuration space (a reset), or to the slot's register that unplugs
+ * it. The firmware notes such an access and carries it out when the call that caused it ends
+ * (model/core/host.h); an unplugged function is then dismantled by a bottom half. The small amount
+ * of work that a doorbell usually asks for is done at once in the vCPU's thread, because waking the
+ * main loop takes longer than sending a packet. Larger work, and other turns that the firmware asks
+ * for (wake), run in a bottom half.
  *
  * States: device_realize() checks the configuration, then plugs in the cable and creates the
- * firmware, then shows the function to the guest. Unplug and a failed realize go back the same way.
+ * firmware, then shows the function to the guest. Unplug and a failed realize take the same steps
+ * back.
  *
  * While the machine is stopped (stop, a breakpoint, a guest's panic) the function takes no turn, so
- * that nobody's memory changes under who looks at it: what a debugger writes to its registers, and
- * what happens on the cable, waits until the machine goes on. Its timers stand still with the
- * virtual clock.
+ * that memory does not change while a debugger reads it. Writes of a debugger to its registers, and
+ * frames on the cable, wait until the machine continues. Its timers stand still with the virtual
+ * clock.
  */
 #include "qemu-dev/compat.h"
 #include "hw/pci/msix.h"
@@ -43,7 +44,7 @@
 #define TYPE_HCASIM "hcasim"
 OBJECT_DECLARE_SIMPLE_TYPE(HcasimState, HCASIM)
 
-/* Where ConnectX cards have their capabilities and, in BAR0, their MSI-X table. */
+/* Offsets of capabilities and, in BAR0, of the MSI-X table, as on ConnectX cards. */
 #define CAP_VPD      0x48
 #define CAP_MSIX     0x9c
 #define CAP_VENDOR   0xc0
@@ -51,25 +52,25 @@ OBJECT_DECLARE_SIMPLE_TYPE(HcasimState, HCASIM)
 #define BAR_MSIX_PBA 0x3000
 #define MSIX_MAX     ((BAR_MSIX_PBA - BAR_MSIX_TAB) / PCI_MSIX_ENTRY_SIZE)
 
-/* Pieces (fw/fw.h) of a turn in the main loop. */
+/* Pieces (fw/fw.h) of one turn in the main loop. */
 #define TURN_BUDGET 1024
-/* The same in a vCPU's thread, which has a guest to run. */
+/* The same in a vCPU's thread, which must also run the guest. */
 #define MMIO_BUDGET 128
-/* So many turns follow each other without the main loop's work between them, which is more than
- * theirs, while they have not come to so many pieces. */
+/* Short turns follow each other without returning to the main loop, whose own work takes longer
+ * than they do: at most SHORT_TURNS of them, and only until they have made SHORT_PIECES pieces. */
 #define SHORT_TURNS  8
 #define SHORT_PIECES 256
 /*
- * A turn that leaves work is followed by the next one at once, but after so many in a row the
- * main loop sleeps for a moment: only then does a vCPU that waits for the big lock get it.
+ * If a turn leaves work, the next one follows at once. But after so many in a row the main loop
+ * sleeps for a moment: only then does a vCPU that waits for the big lock get it.
  */
 #define TURNS_IN_A_ROW 8
 #define BREATHER_NS    20000
 
 /*
- * A doorbell that the rest of its WQE follows (uar_write()) is left to the last store of it. If
- * that does not come, this is how long the doorbell waits. Asking QEMU's main thread for a turn at
- * once would make it compete with the vCPU's stores for the lock, at every doorbell.
+ * If the rest of its WQE follows a doorbell (uar_write()), the turn waits for the last store of the
+ * WQE. If that store does not come, the doorbell waits for this time. If QEMU's main thread were
+ * asked for a turn at once, it would compete with the vCPU's stores for the lock at every doorbell.
  */
 #define BLUEFLAME_WAIT_NS 250000
 
@@ -86,22 +87,22 @@ struct HcasimState {
     bool trace;
 
     MemoryRegion bar;
-    uint32_t link; /* LNKCAP; 0: configuration space is not filled in */
+    uint32_t link; /* value of LNKCAP; 0: configuration space is not filled in */
     struct vsc vsc;
     struct vpd vpd;
     struct fw *fw;
-    struct wire_port *port; /* the outermost: what the firmware talks to */
+    struct wire_port *port; /* the outermost port, which the firmware uses */
     int wire_fd;            /* the descriptor that QEMU watches for the port, or -1 */
     QEMUBH *bh;
-    QEMUTimer *timer;    /* the HCA's own */
+    QEMUTimer *timer;    /* the HCA's timer */
     QEMUTimer *breather; /* see TURNS_IN_A_ROW */
     QEMUTimer *rest;     /* see BLUEFLAME_WAIT_NS */
     unsigned turns;
-    bool in_mmio;  /* a register is written: a turn that is asked for follows at once */
-    bool turn_due; /* it was asked for */
+    bool in_mmio;  /* a register is being written; a requested turn follows at once */
+    bool turn_due; /* a turn was requested */
     VMChangeStateEntry *vm_state;
-    bool stopped;        /* the machine is: no turn is taken */
-    bool port_completes; /* atomics, since this function is behind it */
+    bool stopped;        /* the machine is stopped: no turn is taken */
+    bool port_completes; /* the root port reports atomics because of this function */
 };
 
 /* The host interface (model/core/host.h). */
@@ -120,7 +121,7 @@ static bool host_dma_write(void *host, uint64_t addr, const void *buf, size_t le
     const uint8_t *bytes = buf;
     size_t first = len > sizeof(uint64_t) ? len - sizeof(uint64_t) : 0;
 
-    /* In which order QEMU copies is its own affair, so the last word goes by itself. */
+    /* QEMU may copy in any order, so the last word is written separately. */
     return (!first || pci_dma_write(dev, addr, bytes, first) == MEMTX_OK) &&
            pci_dma_write(dev, addr + first, bytes + first, len - first) == MEMTX_OK;
 }
@@ -134,7 +135,7 @@ static void *host_dma_map(void *host, uint64_t addr, size_t *len, bool is_write)
     void *p;
 
     RCU_READ_LOCK_GUARD();
-    /* QEMU maps what is not memory, or is not there at all, through a copy: no use to us. */
+    /* QEMU maps other regions, or missing ones, through a copy, which is useless here. */
     mr = address_space_translate(as, addr, &xlat, &n, is_write, MEMTXATTRS_UNSPECIFIED);
     if (!compat_is_memory(mr, is_write)) {
         return NULL;
@@ -243,8 +244,8 @@ static const struct hca_host_ops host_ops = {
 
 /* Turns. */
 
-/* A turn, and as long as they are short those that it asks for: most often a look whether more
- * frames came. True: there is more to do. */
+/* Takes a turn and, as long as turns are short, the next ones that it asks for; these mostly check
+ * whether more frames have come. True: there is more to do. */
 static bool device_run_for_a_while(HcasimState *s)
 {
     uint64_t start = fw_pieces(s->fw);
@@ -261,7 +262,7 @@ static void device_take_turn(void *opaque)
 {
     HcasimState *s = opaque;
 
-    if (s->stopped) { /* device_vm_state_changed() asks again */
+    if (s->stopped) { /* device_vm_state_changed() asks for it again */
         return;
     }
     if (!device_run_for_a_while(s)) {
@@ -360,7 +361,8 @@ static void device_config_write(PCIDevice *dev, uint32_t addr, uint32_t val, int
     config_written(dev, addr, val, len);
 }
 
-/* Fills in configuration space. On failure, *errp is set and capabilities may be left. */
+/* Fills in configuration space. On failure, *errp is set and some capabilities may have been
+ * added. */
 static bool device_init_config(HcasimState *s, const struct fw_pci_id *id, Error **errp)
 {
     PCIDevice *dev = &s->parent_obj;
@@ -391,9 +393,9 @@ static bool device_init_config(HcasimState *s, const struct fw_pci_id *id, Error
            vpd_init(&s->vpd, dev, CAP_VPD, id, s->conf.macaddr.a, errp);
 }
 
-/* Coming and going. */
+/* Plugging and unplugging. */
 
-/* Opens the port that the properties ask for; none is fine. */
+/* Opens the port that the properties name. No port is allowed, too. */
 static bool device_plug_cable(HcasimState *s, Error **errp)
 {
     NetClientState *peer = s->conf.peers.ncs[0];
@@ -436,7 +438,7 @@ static bool device_plug_cable(HcasimState *s, Error **errp)
     return true;
 }
 
-/* Takes back what device_realize() has done so far, all of it or a part. */
+/* Undoes what device_realize() has done so far, all of it or a part. */
 static void device_dismantle(HcasimState *s)
 {
     if (s->vm_state) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The property "health": makes the firmware fail while the machine runs, to see what a driver makes
- * of it (QMP: qom-set). What it is set to, and reads as, is "ok", "report:N" or "fatal:N", N being
- * a syndrome of enum prm_health_syndrome.
+ * The property "health": makes the firmware fail while the machine runs, so that a driver's
+ * reaction can be observed (QMP: qom-set). Its value, written and read, is "ok", "report:N" or
+ * "fatal:N", where N is a syndrome of enum prm_health_syndrome.
  */
 #include "qemu-dev/health.h"
 #include "qapi/error.h"

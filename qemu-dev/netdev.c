@@ -2,10 +2,11 @@
 /*
  * A wire port whose other end is a QEMU netdev.
  *
- * Received frames wait in a bounded ring until wire_poll(). When the ring is full, the netdev is
- * told not to send (can_receive), and told to go on once wire_poll() has made room. A frame that
- * the netdev does not take at once is QEMU's from then on (its queue copies it); until QEMU says
- * that it has left, tx_reserve finds no room, so at most one frame of ours is in that queue.
+ * Received frames wait in a bounded ring until wire_poll(). If the ring is full, the netdev is told
+ * not to send (can_receive), and told to continue when wire_poll() has made room. If the netdev
+ * does not take a frame at once, QEMU keeps it (its queue copies the frame); until QEMU reports
+ * that the frame has left, tx_reserve finds no room. So at most one frame of this port is in that
+ * queue.
  */
 #include "qemu-dev/netdev.h"
 #include "wire/port.h"
@@ -13,7 +14,7 @@
 #define RX_SLOTS     256u /* a power of two */
 
 #define FRAME_HEADER 14
-/* IEEE 802.3 clause 3.2.8: a frame is at least 64 bytes, of which 4 are FCS. */
+/* IEEE 802.3 clause 3.2.8: a frame has at least 64 bytes, of which 4 are FCS. */
 #define FRAME_MIN 60
 
 struct rx_slot {
@@ -24,8 +25,8 @@ struct rx_slot {
 struct netdev_port {
     struct wire_port port;
     NICState *nic;
-    bool tx_busy;            /* the netdev holds a frame of ours */
-    bool tx_wanted;          /* tx_reserve found no room since */
+    bool tx_busy;            /* the netdev holds a frame of this port */
+    bool tx_wanted;          /* tx_reserve has found no room since then */
     bool rx_stopped;         /* the netdev found the ring full */
     unsigned rx_put, rx_get; /* free-running */
     struct wire_stats stats;
@@ -84,7 +85,7 @@ static ssize_t netdev_nic_receive(NetClientState *nc, const uint8_t *buf, size_t
     return size;
 }
 
-/* The frame that the netdev held is gone. */
+/* The frame that the netdev held has left or was dropped. */
 static void netdev_tx_done(struct netdev_port *np)
 {
     np->tx_busy = false;
@@ -105,7 +106,7 @@ static void netdev_nic_link_changed(NetClientState *nc)
 {
     struct netdev_port *np = netdev_from_nc(nc);
 
-    /* A netdev that is deleted drops what it holds without a word. */
+    /* A netdev that is deleted drops its frame silently. */
     netdev_tx_done(np);
     if (np->port.client) {
         np->port.client->link_change(np->port.opaque);
@@ -159,7 +160,7 @@ static void netdev_port_tx_commit(struct wire_port *port, size_t len, unsigned f
         memset(np->tx + len, 0, FRAME_MIN - len);
         len = FRAME_MIN;
     }
-    /* Set first: the netdev may answer from within the call. */
+    /* Set before the call, because the netdev may answer from within it. */
     np->tx_busy = true;
     if (qemu_send_packet_async(qemu_get_queue(np->nic), np->tx, len, netdev_nic_sent) != 0) {
         np->tx_busy = false;
@@ -193,8 +194,8 @@ static void netdev_port_close(struct wire_port *port)
     struct netdev_port *np = netdev_from_port(port);
 
     port->client = NULL;
-    /* What the netdev still holds of ours, or it would tell us when that has left. QEMU itself only
-     * drops what is on its way to us. */
+    /* Drops the frame that the netdev still holds; otherwise it would call back when that has left.
+     * QEMU itself only drops frames on the way to this port. */
     qemu_purge_queued_packets(qemu_get_queue(np->nic));
     qemu_del_nic(np->nic);
     g_free(np->rx);

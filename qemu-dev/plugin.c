@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What QEMU's -plugin sees: hcasim.so[,help=on].
+ * The entry point for QEMU's -plugin: hcasim.so[,help=on].
  *
- * The plugin uses QEMU's own functions and structures, so it is good for exactly the QEMU whose
+ * The plugin uses QEMU's own functions and structures, so it works only with exactly the QEMU whose
  * headers it was compiled against. This is checked before anything else, when the library is
- * loaded: QEMU itself would only compare the numbers of its plugin interface. The build makes
- * every reference to QEMU weak (weaken.sh), so that a library for another QEMU gets as far as
- * that check instead of failing on a symbol.
+ * loaded: QEMU itself would only compare the version of its plugin interface. The build makes every
+ * reference to QEMU weak (weaken.sh), so that a plugin for another QEMU reaches that check instead
+ * of failing on a symbol.
  */
 #include "qemu-dev/compat.h"
 #include "qemu/qemu-plugin.h"
@@ -17,7 +17,7 @@
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-/* The running QEMU's version as --version prints it: "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)". */
+/* The running QEMU's version, as --version prints it: "7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)". */
 static char *plugin_running_version(void)
 {
     VersionInfo *info;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The fields are those that a ConnectX has: beside part and serial number V2 (part number again),
- * V3 (a UUID that ends in the MAC address), V0 (the link) and VA, which says what those are.
+ * The vital product data. Its fields are those of a ConnectX: the part number and the serial
+ * number, and also V2 (part number again), V3 (a UUID that ends in the MAC address), V0 (the link)
+ * and VA, which says what the V fields are.
  */
 #include "qemu-dev/vpd.h"
 #include "qapi/error.h"
 
-/* Resources: a byte of tag and, for the first two, two bytes of length. */
+/* Resources: a byte of tag and, in the first two kinds, two bytes of length. */
 #define TAG_NAME   0x82
 #define TAG_READ   0x90
 #define TAG_END    0x78
@@ -62,7 +63,7 @@ static void vpd_fill(struct vpd *vpd, const struct fw_pci_id *id, const uint8_t 
     for (i = 0; i < ARRAY_SIZE(fields); i++) {
         at = vpd_put_field(vpd, at, fields[i][0], fields[i][1]);
     }
-    /* the last field makes the sum of all bytes up to its own 0 */
+    /* the last field makes the sum of all bytes up to its own value 0 */
     at = vpd_put_field(vpd, at, "RV", " ");
     vpd_put_tag(vpd, read, TAG_READ, at - read - TAG_HEADER);
     vpd->data[at - 1] = 0;
@@ -87,8 +88,8 @@ bool vpd_init(struct vpd *vpd, PCIDevice *dev, uint8_t offset, const struct fw_p
 }
 
 /*
- * Who reads writes the address with the flag clear and waits until it is set; who writes, the other
- * way round. Either is done at once; but what there is can only be read.
+ * To read, a driver writes the address with the flag clear and waits until the flag is set; to
+ * write, it does the opposite. Both are done at once, but the data cannot be changed.
  */
 void vpd_config_write(const struct vpd *vpd, PCIDevice *dev, uint32_t addr, uint32_t val, int len)
 {

@@ -2,19 +2,20 @@
 /*
  * The card's vendor specific capability, as the driver's lib/pci_vsc.c uses it.
  *
- * Whoever wants the gateway reads the counter, writes what it read to the gateway's semaphore, and
- * has it if it reads that back. It then selects a space (status bits tell whether there is such a
- * space), and reads or writes a dword of it: the flag in the address register says which, and
- * flips when that is done. Here it is done at once.
+ * To take the gateway, a driver reads the counter, writes that value to the gateway's semaphore,
+ * and owns the gateway if it reads the value back. It then selects a space (status bits tell
+ * whether the space exists), and reads or writes a dword of it: the flag in the address register
+ * says which, and flips when the access is done. Here it is done at once.
  *
  * Spaces:
  * - semaphores, which the functions of a card share;
- * - configuration: the chip's registers, of which there are its id and what says that the firmware
- *   is up; the others are no addresses here;
- * - commands (ICMD), by a control register and a mailbox, as Mellanox's tools have them (mtcr_ul):
- *   one tells what there is, one accesses a register, for which the mailbox has two TLVs, what to
- *   do and with what. Both are done at once.
- * There is no space to dump, and the driver does without.
+ * - configuration: of the chip's registers, only its id and those that say that the firmware is up
+ *   exist; the other addresses are invalid;
+ * - commands (ICMD), through a control register and a mailbox, as Mellanox's tools use them
+ *   (mtcr_ul): one command reports what is supported, one accesses a register. For the second one
+ *   the mailbox has two TLVs: the operation and its data. Both are done at once.
+ *
+ * There is no space to dump; the driver works without one.
  */
 #include "qemu-dev/vsc.h"
 #include "prm/prm.h"
@@ -29,12 +30,12 @@ enum vsc_register {
 };
 
 #define CTRL_SPACE    0xffffu
-#define CTRL_STATUS   (1u << 29) /* of three bits: not 0 if the space exists */
+#define CTRL_STATUS   (1u << 29) /* of three bits; not 0 if the space exists */
 #define ADDR_FLAG     (1u << 31)
-#define ADDR_SYNDROME (1u << 30) /* there is no such address */
+#define ADDR_SYNDROME (1u << 30) /* the address is invalid */
 #define ADDR_MASK     0x3fffffffu
 
-/* Configuration space, in which each generation's "not up yet" bit is in a register of its own. */
+/* The configuration space. Each generation has its "not up yet" bit in a different register. */
 #define CR_HW_ID 0xf0014
 static const uint32_t cr_not_up[] = {0xb0004, 0xb5e04, 0xb5f04};
 
@@ -57,8 +58,8 @@ enum icmd_status {
     ICMD_BAD_PARAM = 4
 };
 
-/* TLVs: five bits of type, eleven of length in dwords. The first one, of the operation, goes on
- * with a register's id and how it is accessed. */
+/* TLVs: five bits of type, eleven bits of length in dwords. The first TLV, for the operation, also
+ * has a register's id and the kind of access. */
 #define TLV_OPERATION       (1u << 27 | 4u << 16)
 #define TLV_OPERATION_BYTES 16u
 #define TLV_REG_TYPE        3u
@@ -106,7 +107,7 @@ void vsc_reset(struct vsc *vsc, PCIDevice *dev)
 void vsc_config_read(struct vsc *vsc, PCIDevice *dev, uint32_t addr, int len)
 {
     if (ranges_overlap(addr, len, vsc->cap + VSC_COUNTER, 4)) {
-        /* A value that nobody else has got, and never that of a free semaphore. */
+        /* A value that nobody else has got, and not that of a free semaphore. */
         if (++vsc->counter == 0) {
             vsc->counter = 1;
         }
@@ -114,7 +115,7 @@ void vsc_config_read(struct vsc *vsc, PCIDevice *dev, uint32_t addr, int len)
     }
 }
 
-/* A free semaphore can be taken, a taken one only be freed. */
+/* A free semaphore can be taken; a taken one can only be freed. */
 static uint32_t vsc_semaphore_write(uint32_t held, uint32_t value)
 {
     return held && value ? held : value;
@@ -155,7 +156,7 @@ static enum icmd_status vsc_do_command(struct vsc *vsc, struct fw *fw, uint32_t 
     return ICMD_BAD_OPCODE;
 }
 
-/* What is read of a space at an address, or written there. False: there is no such address. */
+/* Reads or writes a dword of a space. False: the address is invalid. */
 typedef bool vsc_access_fn(struct vsc *vsc, struct fw *fw, uint32_t addr, bool is_write,
                            uint32_t *value);
 
@@ -216,13 +217,13 @@ static const struct {
     uint32_t number;
     vsc_access_fn *access;
 } spaces[] = {
-    {0x1, vsc_commands}, /* by its older number */
+    {0x1, vsc_commands}, /* the same space, under its older number */
     {0x2, vsc_configuration},
     {0x3, vsc_commands},
     {0xa, vsc_semaphores},
 };
 
-/* NULL: there is no such space. */
+/* The access function of a space. NULL: there is no such space. */
 static vsc_access_fn *vsc_space(uint32_t number)
 {
     size_t i;
@@ -235,7 +236,7 @@ static vsc_access_fn *vsc_space(uint32_t number)
     return NULL;
 }
 
-/* Does what was written to the address register asks for. */
+/* Carries out the access that a write to the address register asks for. */
 static void vsc_access_space(struct vsc *vsc, PCIDevice *dev, struct fw *fw, uint32_t addr)
 {
     vsc_access_fn *access = vsc_space(vsc_get(vsc, dev, VSC_CTRL) & CTRL_SPACE);
@@ -256,7 +257,7 @@ void vsc_config_write(struct vsc *vsc, PCIDevice *dev, struct fw *fw, uint32_t a
                       int len)
 {
     if (len != 4) {
-        return; /* the registers are written whole */
+        return; /* only whole registers can be written */
     }
     switch (addr - vsc->cap) {
     case VSC_CTRL:

@@ -115,7 +115,8 @@ static struct opened *interpose_look_up(int fd)
     return table[fd].opened && table[fd].mark == interpose_mark(fd) ? table[fd].opened : NULL;
 }
 
-/* The file of a descriptor, for callers that only compare it: without holding it. */
+/* The file of a descriptor, without holding it. It stays while the connection manager's lock is
+ * held. */
 PRELOAD_SLOW static struct ucma_file *interpose_look_at(int fd)
 {
     int err = errno;

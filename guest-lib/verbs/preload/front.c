@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The front of a library of ours: what `hcasim run` preloads in place of libibverbs.so.1 and of
- * libmlx5.so.1. It has the library's SONAME, so that the loader looks no further when a program
- * or a library asks for that, whatever folders these name in themselves (DT_RPATH, RUNPATH); and
- * its symbols at their versions, which are found before those of a private copy.
+ * The front of a library: `hcasim run` preloads it in place of libibverbs.so.1 or libmlx5.so.1. It
+ * has the library's SONAME, so that the loader uses it whenever a program or a library asks for
+ * that name, whatever folders these list themselves (DT_RPATH, RUNPATH). It has the library's
+ * symbols at their versions, which are found before those of a private copy.
  *
- * It is in every process, so it needs the C library alone. The library itself, which is beside it,
- * is loaded when the first of its functions is called; from then on a call costs a jump.
+ * The front is in every process, so it needs only the C library. The library itself, in the same
+ * folder, is loaded when the first of its functions is called; after that a call costs one jump.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* FRONT_NAME(number, "symbol", "@" or "@@", "version") of each, made from the library that is
- * installed (guest-lib/export/symbols.py). */
+/* FRONT_NAME(number, "symbol", "@" or "@@", "version") for each symbol, generated from the
+ * installed library (guest-lib/export/symbols.py). */
 #define FRONT_NAME(number, symbol, at, version)                                                    \
     __asm__(".pushsection .text\n"                                                                 \
             ".type front_" #number ", @function\n"                                                 \
@@ -34,7 +34,7 @@
             ".pushsection .data.front_targets, \"aw\"\n"                                           \
             ".quad front_first_" #number "\n"                                                      \
             ".popsection\n");
-/* Where the calls go, by number: at first to front_first() with the number. */
+/* The targets of the calls, by number: initially front_first() with the number. */
 __asm__(".pushsection .data.front_targets, \"aw\"\n"
         ".balign 8\n"
         "front_targets:\n"
@@ -52,7 +52,7 @@ static const struct {
 };
 #define FRONT_NAMES_LEN (sizeof(front_names) / sizeof(front_names[0]))
 
-/* Where the library is: beside this. False: the path is too long. */
+/* The path of the library, which is in this library's folder. False: the path is too long. */
 static bool front_beside(char path[PATH_MAX])
 {
     Dl_info info;
@@ -67,7 +67,7 @@ static bool front_beside(char path[PATH_MAX])
     return len > 0 && len < PATH_MAX;
 }
 
-/* Threads may come here at the same time: they find the same. */
+/* Loads the library. Threads may do this at the same time: they find the same functions. */
 static const char *front_load(void)
 {
     char path[PATH_MAX];
@@ -85,7 +85,8 @@ static const char *front_load(void)
 }
 
 void *front_find(size_t number);
-/* As the loader ends a program whose library it does not find. */
+/* Finds the function with this number. On failure, ends the program as the loader does when it does
+ * not find a library. */
 __attribute__((used)) void *front_find(size_t number)
 {
     const char *failed;
@@ -101,8 +102,9 @@ __attribute__((used)) void *front_find(size_t number)
     return __atomic_load_n(&front_targets[number], __ATOMIC_ACQUIRE);
 }
 
-/* The call goes on where it should, with its arguments as they were: those in registers are kept
- * below the frame meanwhile. Above it are the number and the caller's address. */
+/* The target of a first call: finds the function and jumps to it with the original arguments.
+ * Arguments in registers are saved below the frame meanwhile. Above the frame are the number and
+ * the caller's address. */
 __asm__(".pushsection .text\n"
         ".type front_first, @function\n"
         "front_first:\n"
@@ -113,7 +115,7 @@ __asm__(".pushsection .text\n"
         "    .cfi_offset %rbp, -24\n"
         "    movq %rsp, %rbp\n"
         "    .cfi_def_cfa_register %rbp\n"
-        "    subq $200, %rsp\n" /* and is a multiple of 16 then */
+        "    subq $200, %rsp\n" /* makes %rsp a multiple of 16 */
         "    movq %rax, 0(%rsp)\n"
         "    movq %rdi, 8(%rsp)\n"
         "    movq %rsi, 16(%rsp)\n"

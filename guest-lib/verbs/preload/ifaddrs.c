@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The HCA's network devices among the machine's interfaces: getifaddrs(), and the functions that
- * know an interface by name or number. A list has the machine's first, and ours behind them in a
- * block of their own, which is noted until the list is freed.
+ * Adds the HCA's network devices to the machine's interfaces: getifaddrs(), and the functions that
+ * find an interface by name or number. A list has the machine's entries first. The HCA's entries
+ * follow in a block of their own, which is remembered until the list is freed.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -92,7 +92,7 @@ static void ifaddrs_fill_ipv4(struct ifaddrs_entry *entry, const struct hv_devic
     entry->ifa.ifa_broadaddr = &entry->broadcast.any;
 }
 
-/* The link-local one. */
+/* Fills in the link-local address. */
 static void ifaddrs_fill_ipv6(struct ifaddrs_entry *entry, unsigned index,
                               const struct hv_device_facts *facts)
 {
@@ -117,7 +117,7 @@ static void ifaddrs_fill(struct ifaddrs_device *device, unsigned i,
     ifaddrs_fill_ipv6(&device->entry[IFADDRS_IPV6], TREE_IFINDEX + i, facts);
 }
 
-/* As the C library has them: first the links, then the addresses. */
+/* Links the entries in the C library's order: first the links, then the addresses. */
 static void ifaddrs_chain(struct ifaddrs_block *block, unsigned count)
 {
     struct ifaddrs *last = NULL;
@@ -185,7 +185,7 @@ PRELOAD_EXPORT int getifaddrs(struct ifaddrs **list)
     return 0;
 }
 
-/* The block whose first entry this is, which is noted no longer. With the lock. */
+/* Finds the block whose first entry this is, and forgets it. With the lock. */
 static struct ifaddrs_block *ifaddrs_take(const struct ifaddrs *ifa)
 {
     for (struct ifaddrs_block **at = &ifaddrs_blocks; *at; at = &(*at)->next) {
@@ -218,7 +218,7 @@ PRELOAD_EXPORT void freeifaddrs(struct ifaddrs *list)
     }
 }
 
-/* The machine has it, or it is one that the machine reaches by itself. */
+/* Whether the address is the machine's own, or one that the machine reaches by itself. */
 static bool ifaddrs_covers(const struct ifaddrs *ifa, uint32_t ipv4)
 {
     struct sockaddr_in addr, mask;
@@ -252,7 +252,7 @@ bool ifaddrs_is_machines(uint32_t ipv4)
 /* -- by name and number ------------------------------------------------------------------------
  */
 
-/* Whether there is an HCA's of this number. */
+/* Whether there is an HCA with this number. */
 PRELOAD_SLOW static bool ifaddrs_has(unsigned i)
 {
     struct hv_facts facts;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ioctl() about an interface (netdevice(7)) for the HCA's: addresses, MTU, number, and what ethtool
- * asks: driver, speed. Nothing can be set: to the kernel there is no such interface.
+ * ioctl() about an interface (netdevice(7)), for the HCA's interfaces: addresses, MTU, number, and
+ * what ethtool queries: driver, speed. Nothing can be set, because the kernel does not have such an
+ * interface.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -50,13 +51,13 @@ static void ioctl_fill_settings(const struct ioctl_interface *netdev, struct eth
     ethtool_cmd_speed_set(settings, netdev->facts.mbps);
 }
 
-/* The mode of a copper cable at the port's speed, one bit of a mask
+/* The link mode of a copper cable at the port's speed: a bit number in a mask
  * (mlx5e_build_ptys2ethtool_map()). */
 static unsigned ioctl_link_mode(const struct hv_device_facts *facts)
 {
     static const struct {
         uint32_t mbps;
-        uint8_t ib_width; /* lanes, as ibv_port_attr.active_width has them */
+        uint8_t ib_width; /* lanes, as in ibv_port_attr.active_width */
         unsigned mode;
     } modes[] = {
         {25000, 1, ETHTOOL_LINK_MODE_25000baseCR_Full_BIT},
@@ -72,7 +73,8 @@ static unsigned ioctl_link_mode(const struct hv_device_facts *facts)
     return ETHTOOL_LINK_MODE_100000baseCR4_Full_BIT;
 }
 
-/* A program first learns how long the masks are, and then has room for three of them. */
+/* In its first call a program learns the length of the masks; in the next one it has room for three
+ * of them. */
 static void ioctl_fill_link_settings(const struct ioctl_interface *netdev,
                                      struct ethtool_link_settings *settings)
 {
@@ -91,12 +93,12 @@ static void ioctl_fill_link_settings(const struct ioctl_interface *netdev,
     settings->port = PORT_FIBRE;
     settings->autoneg = AUTONEG_ENABLE;
     memset(masks, 0, 3 * MODE_WORDS * sizeof(*masks));
-    for (int i = 0; i < 3; i++) { /* supported, advertised, of the link partner */
+    for (int i = 0; i < 3; i++) { /* supported, advertised, the link partner's */
         masks[(unsigned)i * MODE_WORDS + mode / 32] = 1u << mode % 32;
     }
 }
 
-/* An errno, or 0. */
+/* Returns 0 or an errno. */
 static int ioctl_ethtool(const struct ioctl_interface *netdev, void *data)
 {
     struct ethtool_value *value = data;
@@ -140,7 +142,7 @@ static void ioctl_fill_ipv4(struct sockaddr *addr, uint32_t ipv4)
     memcpy(addr, &in, sizeof(in));
 }
 
-/* An errno, or 0; -1: it is the kernel's to answer. */
+/* Returns 0 or an errno; -1: the kernel must answer. */
 static int ioctl_about(const struct ioctl_interface *netdev, unsigned long request,
                        struct ifreq *ifr)
 {
@@ -183,7 +185,7 @@ static int ioctl_about(const struct ioctl_interface *netdev, unsigned long reque
     }
 }
 
-/* Whether the name, or the number, is of one of ours. */
+/* Whether the name or the number belongs to an interface of the HCA. */
 static bool ioctl_find(const struct ifreq *ifr, bool by_number, struct ioctl_interface *netdev)
 {
     struct hv_facts facts;
@@ -208,7 +210,8 @@ static bool ioctl_find(const struct ifreq *ifr, bool by_number, struct ioctl_int
 /* -- the list ----------------------------------------------------------------------------------
  */
 
-/* Ours behind the machine's, as far as there is room; or how much that would take. */
+/* Adds the HCA's interfaces behind the machine's, as far as there is room; if there is no buffer,
+ * computes the room that they need. */
 static void ioctl_append(struct ifconf *list, size_t room)
 {
     struct hv_facts facts;
@@ -277,8 +280,8 @@ PRELOAD_SLOW static int ioctl_interface(int fd, unsigned long request, void *arg
     return REAL(ioctl)(fd, request, arg);
 }
 
-/* Requests about interfaces are numbered in a row; of those with a name, most are not about ours.
- */
+/* A quick check. Requests about interfaces have consecutive numbers; most requests with a name are
+ * not about the HCA's interfaces. */
 static bool ioctl_may_be_ours(unsigned long request, const struct ifreq *ifr)
 {
     return request >= SIOCGIFNAME && request <= SIOCETHTOOL && ifr &&

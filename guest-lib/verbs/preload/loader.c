@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dlopen() of libibverbs or libmlx5 by any path, under any name that copies of them have: a program
- * gets the one that `hcasim run` has preloaded (front.c), whose SONAME the loader knows.
+ * dlopen() of libibverbs or libmlx5 by any path, under any name that copies of them have: the
+ * program gets the one that `hcasim run` has preloaded (front.c), whose SONAME the loader knows.
  *
- * The loader sees by the return address for whom it looks, so the functions here end in a jump to
- * its own.
+ * The loader uses the return address to find out which object calls. So the functions here end in a
+ * jump to the loader's own function.
  */
 #define _GNU_SOURCE
 #include <stddef.h>
@@ -15,13 +15,14 @@
 #define FUNCTIONS(X) X(dlopen)
 REAL_TABLE(FUNCTIONS)
 
-/* ".so", and a version or none. */
+/* Whether the text is ".so", with a version or without. */
 static bool loader_is_suffix(const char *text)
 {
     return !strncmp(text, ".so", 3) && text[3 + strspn(text + 3, ".0123456789")] == '\0';
 }
 
-/* Tools that put copies of libraries into a package (auditwheel) add eight digits of a checksum. */
+/* Skips the checksum of eight digits that tools add which put copies of libraries into a package
+ * (auditwheel). */
 static const char *loader_skip_checksum(const char *text)
 {
     return text[0] == '-' && strspn(text + 1, "0123456789abcdef") == 8 ? text + 9 : text;
@@ -34,7 +35,7 @@ static bool loader_is_copy(const char *file, const char *base)
     return !strncmp(file, base, len) && loader_is_suffix(loader_skip_checksum(file + len));
 }
 
-/* The libraries themselves, as their fronts load them. */
+/* Whether the path is that of the library itself, which its front loads. */
 static bool loader_is_beside(const char *path, const char *name)
 {
     char ours[PATH_MAX];
@@ -60,7 +61,7 @@ PRELOAD_SLOW static const char *loader_find(const char *path, const char *file)
     return path;
 }
 
-/* What is asked for in place of the path: most often itself. */
+/* The path to open in place of the given one: in most cases the same. */
 static const char *loader_path(const char *path)
 {
     const char *slash = path ? strrchr(path, '/') : NULL, *file = slash ? slash + 1 : path;

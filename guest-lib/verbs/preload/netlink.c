@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Netlink as a program speaks it. A socket of family ROUTE is the kernel's: what we have to say to
- * a request is worked out when that is sent, and told when the kernel's answer is received, in
- * front of its end or in its place; so the descriptor is readable when it should be. A socket of
- * family RDMA, which many machines have not, is one between users, to which our answers are sent.
+ * The netlink sockets of a program. A socket of family ROUTE is the kernel's. When a request is
+ * sent, this library computes its own answer; when the kernel's answer is received, the own
+ * messages are given in front of its end or instead of it. So the descriptor is readable when it
+ * should be. A socket of family RDMA, which many machines do not support, is replaced by a socket
+ * between users, to which the answers are sent.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,12 +16,12 @@
 #include "guest-lib/verbs/preload/netlink.h"
 #include "guest-lib/verbs/preload/real.h"
 
-#define FILES    65536  /* descriptors that are looked at */
-#define PENDING  64     /* answers that wait: the oldest go */
-#define REQUESTS 65536u /* bytes of what is sent at a time that are looked at */
-#define DATAGRAM 65536  /* bytes of a kernel's answer */
+#define FILES    65536  /* descriptor numbers that are watched */
+#define PENDING  64     /* answers that may wait; beyond that, the oldest is dropped */
+#define REQUESTS 65536u /* bytes per send call that are examined */
+#define DATAGRAM 65536  /* bytes of a kernel's datagram */
 
-/* What recv() and recvfrom() are called in programs that were built with checks of buffers. */
+/* The names of recv() and recvfrom() in programs that were built with buffer checks. */
 ssize_t __recv_chk(int fd, void *buf, size_t len, size_t size, int flags);
 ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t size, int flags, struct sockaddr *from,
                        socklen_t *from_len);
@@ -42,18 +43,18 @@ enum {
     KIND_RDMA
 };
 
-/* What we have to say to a request that was sent. */
+/* This library's answer to a request that was sent. */
 struct netlink_answer {
     struct netlink_answer *next;
     int fd;
     struct nlmsghdr request;
     enum netlink_part part;
-    size_t at; /* what comes next */
-    bool acks; /* an acknowledgement is wanted and not built yet */
+    size_t at; /* offset of the next message */
+    bool acks; /* an acknowledgement is wanted but not built yet */
     struct netlink_buf buf;
 };
 
-static uint8_t netlink_kinds[FILES]; /* of descriptors; one may be another's by now */
+static uint8_t netlink_kinds[FILES]; /* by descriptor; another file may have the number by now */
 static pthread_mutex_t netlink_lock = PTHREAD_MUTEX_INITIALIZER; /* around answers */
 static struct netlink_answer *netlink_answers;
 static unsigned netlink_num_answers; /* read without the lock */
@@ -69,7 +70,7 @@ static int netlink_option(int fd, int option)
     return getsockopt(fd, SOL_SOCKET, option, &value, &len) ? -1 : value;
 }
 
-/* Of a marked one. Leaves errno as it was. */
+/* Checks a descriptor that is marked with a kind. Leaves errno unchanged. */
 PRELOAD_SLOW static int netlink_check_kind(int fd, int kind)
 {
     int err = errno, protocol = kind == KIND_RDMA ? NETLINK_USERSOCK : NETLINK_ROUTE;
@@ -102,7 +103,7 @@ static void netlink_free(struct netlink_answer *answer)
     free(answer);
 }
 
-/* With the lock. */
+/* To be called with the lock. */
 static void netlink_forget(struct netlink_answer **at)
 {
     struct netlink_answer *answer = *at;
@@ -112,7 +113,7 @@ static void netlink_forget(struct netlink_answer **at)
     netlink_free(answer);
 }
 
-/* All of a descriptor's, or those to a request. */
+/* Drops all answers for a descriptor, or those to a request. */
 static void netlink_forget_all(int fd, const struct nlmsghdr *request)
 {
     pthread_mutex_lock(&netlink_lock);
@@ -155,7 +156,7 @@ PRELOAD_EXPORT int socket(int domain, int type, int protocol)
 /* -- requests ----------------------------------------------------------------------------------
  */
 
-/* One behind the other. NULL: they are none, or too many. */
+/* Copies the parts of a message into one buffer. NULL: they are empty, or too long. */
 static uint8_t *netlink_gather(const struct msghdr *message, size_t *len)
 {
     uint8_t *bytes;
@@ -212,7 +213,7 @@ static void netlink_prepare(int fd, const struct nlmsghdr *request, const struct
     netlink_free(answer);
 }
 
-/* To the program's socket, each message a datagram. */
+/* Sends the messages to the program's socket, each as a datagram. */
 static void netlink_tell(int fd, const struct netlink_buf *buf)
 {
     struct sockaddr_nl to = {.nl_family = AF_NETLINK};
@@ -255,7 +256,7 @@ static void netlink_answer_rdma(int fd, const struct nlmsghdr *request,
     netlink_buf_free(&buf);
 }
 
-/* What is sent. Returns whether the kernel need not see it. */
+/* Examines what is sent. Returns whether the kernel need not get it. */
 PRELOAD_SLOW static bool netlink_look(int fd, int kind, const struct msghdr *message)
 {
     int err = errno, state = netlink_begin_work();
@@ -291,9 +292,9 @@ bool netlink_send(int fd, const struct msghdr *message)
 /* -- answers -----------------------------------------------------------------------------------
  */
 
-/* A datagram of the kernel's. */
+/* A datagram of the kernel. */
 struct netlink_datagram {
-    const struct nlmsghdr *first; /* NULL: there is no message in it */
+    const struct nlmsghdr *first; /* NULL: it has no message */
     bool ends;                    /* a dump or an answer ends in it, */
     bool failed;                  /* with an error */
 };
@@ -334,7 +335,7 @@ static size_t netlink_copy(const uint8_t *bytes, size_t len, const struct msghdr
     return copied;
 }
 
-/* As recvmsg(2) does with a datagram of the kernel's. */
+/* Gives a datagram to the program, as recvmsg(2) does with one of the kernel. */
 static ssize_t netlink_give(const uint8_t *bytes, size_t len, struct msghdr *to, int flags)
 {
     const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
@@ -355,12 +356,12 @@ static void netlink_drop(int fd)
     REAL(recv)(fd, NULL, 0, MSG_DONTWAIT | MSG_TRUNC);
 }
 
-/* What becomes of the kernel's next datagram when the program asks for the next one. */
+/* What happens with the kernel's next datagram when the program receives. */
 enum netlink_verdict {
-    PASS,    /* it is the next */
-    RETRACT, /* it is, and what we had to say beside it is not said */
-    SWALLOW, /* the program shall not see it, and the one behind it is looked at */
-    GIVE,    /* a message of ours is the next, and the kernel's waits */
+    PASS,    /* the program gets it */
+    RETRACT, /* the program gets it, and this library's answer is dropped */
+    SWALLOW, /* the program does not get it; the next one is examined */
+    GIVE,    /* the program gets a message of this library first */
 };
 
 static enum netlink_verdict netlink_decide(const struct netlink_answer *answer,
@@ -375,7 +376,7 @@ static enum netlink_verdict netlink_decide(const struct netlink_answer *answer,
     return kernel->failed && answer->part == NETLINK_BESIDE ? RETRACT : GIVE;
 }
 
-/* With the lock: our answer to what the kernel's datagram answers. */
+/* Finds this library's answer to the request that the kernel's datagram answers. With the lock. */
 static struct netlink_answer **netlink_find(int fd, const struct netlink_datagram *kernel)
 {
     struct netlink_answer **at = &netlink_answers;
@@ -387,8 +388,8 @@ static struct netlink_answer **netlink_find(int fd, const struct netlink_datagra
     return at;
 }
 
-/* Whether a message comes behind those that were given. A kernel that refuses the request does not
- * acknowledge it: in its place we do. */
+/* Whether a message follows those that were given. A kernel that refuses the request does not
+ * acknowledge it: then this library does. */
 static bool netlink_has_more(struct netlink_answer *answer, const struct netlink_datagram *kernel)
 {
     if (answer->at < answer->buf.len) {
@@ -403,7 +404,7 @@ static bool netlink_has_more(struct netlink_answer *answer, const struct netlink
     return !answer->buf.failed;
 }
 
-/* With the lock: the answer's next message, as if the kernel's socket had sent it. */
+/* Gives the answer's next message, as if the kernel's socket had sent it. With the lock. */
 static ssize_t netlink_give_next(struct netlink_answer **at, const struct netlink_datagram *kernel,
                                  struct msghdr *to, int flags)
 {
@@ -426,7 +427,7 @@ static ssize_t netlink_give_next(struct netlink_answer **at, const struct netlin
     return given;
 }
 
-/* recvmsg(2) where an answer of ours may wait. */
+/* recvmsg(2) for a descriptor for which an answer of this library may wait. */
 PRELOAD_SLOW static ssize_t netlink_receive(int fd, struct msghdr *to, int flags)
 {
     enum netlink_verdict verdict = PASS;
@@ -439,7 +440,7 @@ PRELOAD_SLOW static ssize_t netlink_receive(int fd, struct msghdr *to, int flags
             bytes ? REAL(recv)(fd, bytes, DATAGRAM, (flags & MSG_DONTWAIT) | MSG_PEEK) : 0;
         int state = netlink_begin_work();
 
-        verdict = GIVE; /* of an error */
+        verdict = GIVE; /* returns the error, if recv() fails */
         given = len;
         if (len >= 0) {
             struct netlink_datagram kernel = netlink_read(bytes, (size_t)len);
@@ -470,7 +471,7 @@ static bool netlink_may_wait(int fd)
            netlink_kind(fd) == KIND_ROUTE;
 }
 
-/* Who answers is the kernel. */
+/* Names the kernel as the sender. */
 static void netlink_name(int fd, struct sockaddr *from, size_t len)
 {
     struct sockaddr_nl *name = (struct sockaddr_nl *)(void *)from;

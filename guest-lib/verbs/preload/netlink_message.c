@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages of netlink: building ours, finding the way in a program's. */
+/* Netlink messages: builds them, and parses those of a program. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static struct nlmsghdr *netlink_last(struct netlink_buf *buf)
     return (struct nlmsghdr *)(void *)(buf->bytes + buf->last);
 }
 
-/* Room of so many bytes, aligned behind. NULL: there is none. */
+/* Takes len bytes of room, with padding behind. NULL: there is no room. */
 static uint8_t *netlink_take(struct netlink_buf *buf, size_t len)
 {
     size_t aligned = NLMSG_ALIGN(len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Netlink of family RDMA, as the kernel's nldev answers: devices, ports, the system's settings,
- * device files. It is what `rdma` of iproute2 and librdmacm ask.
+ * Netlink of family RDMA, as the kernel's nldev answers it: devices, ports, the system's settings,
+ * device files. `rdma` of iproute2 and librdmacm use it.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -62,7 +62,7 @@ static void rdma_put_port(struct netlink_buf *answer, unsigned index,
     netlink_put_string(answer, RDMA_NLDEV_ATTR_NDEV_NAME, netdev);
 }
 
-/* The attribute, or this value if there is none. */
+/* The attribute's value, or `otherwise` if it is absent. */
 static uint32_t rdma_get_u32(const struct nlmsghdr *request, uint16_t type, uint32_t otherwise)
 {
     uint32_t value = otherwise;
@@ -78,7 +78,7 @@ static uint32_t rdma_get_u32(const struct nlmsghdr *request, uint16_t type, uint
 typedef void rdma_put_fn(struct netlink_buf *answer, unsigned index,
                          const struct hv_device_facts *facts);
 
-/* Of all devices, or of the one that is named. */
+/* Answers about all devices, or about the device that the request names. */
 static int rdma_tell(const struct nlmsghdr *request, const struct hv_facts *facts,
                      struct netlink_buf *answer, rdma_put_fn *put)
 {
@@ -113,8 +113,8 @@ static int rdma_tell_ports(const struct nlmsghdr *request, const struct hv_facts
     return rdma_tell(request, facts, answer, rdma_put_port);
 }
 
-/* Devices are seen in all network namespaces; what is registered is copied when a process forks, as
- * far as programs can tell (user/process.c). */
+/* Devices are visible in all network namespaces. Registered memory is copied when a process forks,
+ * as far as programs can tell (user/process.c). */
 static int rdma_tell_system(const struct nlmsghdr *request, const struct hv_facts *facts,
                             struct netlink_buf *answer)
 {
@@ -125,7 +125,7 @@ static int rdma_tell_system(const struct nlmsghdr *request, const struct hv_fact
     return 0;
 }
 
-/* The device files are what they are in the tree. */
+/* The device files are those of the tree. */
 static int rdma_tell_file(const struct nlmsghdr *request, const struct hv_facts *facts,
                           struct netlink_buf *answer)
 {
@@ -169,7 +169,7 @@ static const struct {
     {NLDEV(RDMA_NLDEV_CMD_GET_CHARDEV), false, rdma_tell_file},
 };
 
-/* What there is none of is not there: resources, counters; nothing can be set. */
+/* Requests for other things (resources, counters) find nothing, and nothing can be set. */
 void netlink_rdma_answer(const struct nlmsghdr *request, const struct hv_facts *facts,
                          struct netlink_buf *answer)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Netlink of family ROUTE: the HCA's network devices among the links, their addresses among the
- * addresses, their subnets among the routes. What the kernel says of the machine's own stays.
+ * Netlink of family ROUTE: adds the HCA's network devices to the links, their addresses to the
+ * addresses, and their subnets to the routes. What the kernel says of the machine's own interfaces
+ * is unchanged.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -17,10 +18,10 @@
 #include "guest-lib/verbs/preload/tree.h"
 
 #define FLAGS         (IFF_UP | IFF_BROADCAST | IFF_RUNNING | IFF_MULTICAST | IFF_LOWER_UP)
-#define FOREVER       UINT32_MAX /* of an address' life, seconds */
+#define FOREVER       UINT32_MAX /* lifetime of an address, seconds */
 #define OPERATIONAL   6          /* IF_OPER_UP */
-#define LOOPBACK      1          /* the number of `lo` */
-#define METRIC_OF_SIX 256        /* of the kernel's own routes over IPv6 */
+#define LOOPBACK      1          /* interface index of `lo` */
+#define METRIC_OF_SIX 256        /* of the kernel's own IPv6 routes */
 #define PREFIX_OF_SIX 64
 
 static const uint8_t route_link_local[16] = {0xfe, 0x80};
@@ -72,7 +73,7 @@ static void route_put_link(const struct nlmsghdr *request, struct netlink_buf *a
     netlink_put_string(answer, IFLA_PARENT_DEV_BUS_NAME, "pci");
 }
 
-/* By a filter that we know nothing of, ours are not among what is wanted. */
+/* Whether the request has a filter. The HCA's devices do not match any filter. */
 static bool route_has_filter(const struct nlmsghdr *request)
 {
     static const uint16_t filters[] = {IFLA_MASTER, IFLA_LINKINFO, IFLA_TARGET_NETNSID};
@@ -86,7 +87,7 @@ static bool route_has_filter(const struct nlmsghdr *request)
     return false;
 }
 
-/* The number of the interface of this name; -1: it is not ours. */
+/* The number of the HCA's interface with this name. -1: the HCA has none. */
 static int route_index_of(const char *name, size_t len, const struct hv_facts *facts)
 {
     char ours[IFNAMSIZ];
@@ -183,8 +184,9 @@ static void route_put_ipv6(const struct nlmsghdr *request, struct netlink_buf *a
     route_put_lifetime(answer);
 }
 
-/* Under NETLINK_GET_STRICT_CHK the kernel refuses a number that it does not know, and otherwise
- * does not look at it, nor should we then; a program that gives ours wants ours. */
+/* Under NETLINK_GET_STRICT_CHK the kernel refuses an interface index that it does not know;
+ * otherwise it ignores the index, and so should this library. But a program that gives an index of
+ * the HCA wants the HCA's addresses. */
 static enum netlink_part route_tell_addresses(const struct nlmsghdr *request,
                                               const struct hv_facts *facts,
                                               struct netlink_buf *answer)
@@ -295,7 +297,8 @@ static enum netlink_part route_dump_routes(const struct nlmsghdr *request,
     return one ? NETLINK_INSTEAD : NETLINK_BESIDE;
 }
 
-/* The device in whose subnet the address is, or the first one: it is a host's. */
+/* The device in whose subnet the address is; if there is none, the first device, because the
+ * address belongs to a host. */
 static unsigned route_device_for(uint32_t ipv4, const struct hv_facts *facts)
 {
     for (unsigned i = 0; i < facts->count; i++) {
@@ -374,7 +377,7 @@ bool netlink_route_asks(const struct nlmsghdr *request)
 enum netlink_part netlink_route_answer(const struct nlmsghdr *request, const struct hv_facts *facts,
                                        struct netlink_buf *answer)
 {
-    /* Some programs dump with the smallest header of all, a family. */
+    /* Some programs dump with the smallest possible header, a family. */
     struct {
         struct nlmsghdr header;
         uint8_t rest[sizeof(struct ifinfomsg)];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The functions that take a path: one of the HCA's is looked up in the tree, another costs a
- * comparison of its first characters. Programs that were built long ago, or with checks of buffers'
- * sizes, call the C library by other names; those are here, too.
+ * The functions that take a path. If the path is one of the HCA's, it is looked up in the tree; for
+ * any other path, this costs a comparison of its first characters. Programs that were built long
+ * ago, or with checks of buffer sizes, call the C library by other names; those are here, too.
  */
-/* open() and open64() are two functions here, and so on. */
+/* open() and open64() must be two functions in this file, and so on. */
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
 #define _GNU_SOURCE
@@ -25,7 +25,7 @@
 
 #define RDMA_CM "/dev/infiniband/rdma_cm"
 
-/* Names without a declaration of their own. */
+/* Functions that no header declares. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int at, const char *path, int flags);
@@ -93,9 +93,9 @@ int __fxstatat64(int version, int at, const char *path, struct stat64 *buf, int 
 REAL_TABLE(FUNCTIONS)
 
 /*
- * A function whose parameter `path` is one: PATHS(type, name, (its parameters), (its arguments)).
- * For a path of the HCA's the same is called with the path in the tree. PATHS_OF() is for those
- * that take the folder, too, that a relative path is of.
+ * Defines a function that has a path as its parameter `path`: PATHS(type, name, (its parameters),
+ * (its arguments)). For a path of the HCA's, the C library's function is called with the path in
+ * the tree. PATHS_OF() is for functions that also take the folder to which a relative path belongs.
  */
 #define PATHS(type, name, parameters, arguments)                                                   \
     PATHS_OF(AT_FDCWD, type, name, parameters, arguments)
@@ -131,8 +131,8 @@ static bool paths_is_rdma_cm(const char *there)
     return len > name_len && !strcmp(there + len - name_len, RDMA_CM);
 }
 
-/* The device files may be written to. What stands for a kernel's is written once, though root may
- * write to any file: nothing can be set. */
+/* Whether an open must fail. Device files may be opened for writing. Files that stand for a
+ * kernel's may not, even by root, who may otherwise write to any file: nothing can be set. */
 static bool paths_is_refused(const char *there, bool writes)
 {
     bool refused = writes && !strncmp(tree_stands_for(there), "/sys/", 5);
@@ -141,7 +141,8 @@ static bool paths_is_refused(const char *there, bool writes)
     return refused;
 }
 
-/* The connection manager's file is one that commands are written to. */
+/* Opens a file in the tree. The connection manager's file is special: commands are written to
+ * it. */
 PRELOAD_SLOW static int paths_open(int at, const char *path, int flags, mode_t mode)
 {
     bool writes = (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
@@ -273,7 +274,7 @@ PATHS(ssize_t, __readlink_chk, (const char *path, char *buf, size_t len, size_t 
 PATHS_OF(at, ssize_t, __readlinkat_chk,
          (int at, const char *path, char *buf, size_t len, size_t size), (at, path, buf, len, size))
 
-/* What is in the tree is called as it would be on the machine. */
+/* Functions that resolve a path: a result in the tree is changed to the machine's path. */
 #define RESOLVES(name, parameters, arguments)                                                      \
     PRELOAD_SLOW static char *paths_##name parameters                                              \
     {                                                                                              \
@@ -308,9 +309,10 @@ PRELOAD_EXPORT char *getcwd(char *buf, size_t len)
 /* -- walking -----------------------------------------------------------------------------------
  */
 
-/* The C library walks by itself; who walks in the tree is told the paths that it stands for. */
+/* The C library walks a tree by itself. If it walks in the HCA's tree, the program's function gets
+ * the machine's paths. */
 static __thread struct {
-    size_t skip; /* characters of a path, the tree's own */
+    size_t skip; /* length of the tree's own prefix of a path */
     __ftw_func_t each;
     __ftw64_func_t each64;
     __nftw_func_t each_at;
@@ -334,7 +336,7 @@ WALK_EACH(each64, stat64)
 WALK_EACH_AT(each_at, stat)
 WALK_EACH_AT(each_at64, stat64)
 
-/* Of absolute paths: there is the tree's root, and the path. A walk may be within another. */
+/* For absolute paths: the tree's root, then the path. A walk may be nested in another one. */
 #define WALK(name, type, member, parameters, arguments)                                            \
     PRELOAD_SLOW static int paths_##name parameters                                                \
     {                                                                                              \
@@ -364,7 +366,7 @@ WALK(nftw, __nftw_func_t, each_at, (const char *path, __nftw_func_t each, int fd
 WALK(nftw64, __nftw64_func_t, each_at64,
      (const char *path, __nftw64_func_t each, int fds, int flags), (path, each, fds, flags))
 
-/* The C library takes functions of its caller's: ours are those. */
+/* glob() of the C library accepts the caller's own functions; it gets these. */
 #define GLOB(name, type, dirent, stat_fn, lstat_fn, readdir_fn)                                    \
     static struct dirent *paths_##readdir_fn(void *dir)                                            \
     {                                                                                              \

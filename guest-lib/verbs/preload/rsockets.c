@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * For programs of sockets under librspreload.so, which has them use rsockets.
+ * Support for socket programs under librspreload.so, which makes them use rsockets.
  *
- * There a program's descriptor is one of /dev/null, and the rsocket behind it is known by the
- * connection manager's descriptor. Before rdma-core 63 its select() tells the lowest descriptor
- * that leads to a ready rsocket, and takes the rsocket's own for one, too. An accepted one's is
- * opened first, by the thread that listens, so it is the lower one, and a program that selects
- * never hears of its connection. The connection manager's descriptors are therefore above those
- * that a program selects. Nor does it know accept4(), which so meets /dev/null; what it makes of
- * accept() is what the program asked for.
+ * There a program's descriptor belongs to /dev/null, and the rsocket behind it is known by the
+ * connection manager's descriptor. Before rdma-core 63, select() of librspreload.so reports the
+ * lowest descriptor that leads to a ready rsocket, and takes the rsocket's own descriptor for one,
+ * too. The rsocket of an accepted connection is opened first, by the thread that listens, so its
+ * own descriptor is the lower one, and a program that uses select() never learns of its connection.
+ * Therefore the connection manager's descriptors are above those that a program selects.
+ *
+ * librspreload.so also does not know accept4(), which therefore is called for /dev/null. Here it is
+ * replaced by accept() of librspreload.so, which is what the program asked for.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,7 +22,7 @@
 #include "guest-lib/verbs/preload/real.h"
 
 #define LIBRARY   "/librspreload.so"
-#define ABOVE_ALL 512 /* half of the descriptors that a process commonly may have */
+#define ABOVE_ALL 512 /* half of the descriptors that a process usually may have */
 
 #define FUNCTIONS(X)                                                                               \
     X(accept4)                                                                                     \
@@ -29,7 +31,7 @@ REAL_TABLE(FUNCTIONS)
 
 typedef int accept_function(int fd, struct sockaddr *addr, socklen_t *len);
 
-/* The library's accept() if the program gets that one. */
+/* accept() of librspreload.so, if that is the one that the program calls. NULL: it is not. */
 static accept_function *rsockets_accept(void)
 {
     accept_function *theirs = (accept_function *)dlsym(RTLD_DEFAULT, "accept");
@@ -55,10 +57,10 @@ PRELOAD_SLOW static int rsockets_accept4(int fd, struct sockaddr *addr, socklen_
     errno = ENOTSOCK;
     got = theirs ? theirs(fd, addr, len) : -1;
     if (got >= 0 && flags & SOCK_NONBLOCK) {
-        set(got, F_SETFL, O_NONBLOCK); /* the rsocket's */
+        set(got, F_SETFL, O_NONBLOCK); /* of the rsocket */
     }
     if (got >= 0 && flags & SOCK_CLOEXEC) {
-        REAL(fcntl)(got, F_SETFD, FD_CLOEXEC); /* the descriptor's */
+        REAL(fcntl)(got, F_SETFD, FD_CLOEXEC); /* of the descriptor */
     }
     return got;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where this library is, and the libraries beside it that belong to it. */
+/* The folder of this library, and the libraries in it that belong to it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include "guest-lib/verbs/preload/preload.h"
 
-/* Stored once, by whoever loads libibverbs.so.1. */
+/* Stored once, when libibverbs.so.1 is loaded. */
 static const struct hv_beside_ops *self_ops;
 
 PRELOAD_EXPORT hv_beside_fn hcasim_beside;
@@ -45,7 +45,7 @@ bool self_look(struct hv_facts *facts)
     char path[PATH_MAX];
 
     if (!ops && self_beside("libibverbs.so.1", path)) {
-        dlopen(path, RTLD_NOW | RTLD_LOCAL); /* and stays: a program may want it later */
+        dlopen(path, RTLD_NOW | RTLD_LOCAL); /* it stays loaded: a program may need it later */
         ops = self_known_ops();
     }
     return ops && ops->look(facts);
@@ -54,10 +54,10 @@ bool self_look(struct hv_facts *facts)
 /* -- who has to do with verbs -------------------------------------------------------------------
  */
 
-/* Whether the program, or a library in it, has asked for libibverbs.so.1; whose front is in every
- * process, and which is loaded when it is first called. */
+/* Whether the program, or a library in it, has asked for libibverbs.so.1. Its front is in every
+ * process; the library itself is loaded at the first call. */
 static bool self_asked;
-/* How many objects had been loaded when none of them needed it, and one more. */
+/* The number of loads, plus 1, when no object needed libibverbs.so.1. */
 static unsigned long long self_looked_at;
 
 void self_ask(void)
@@ -88,7 +88,7 @@ static bool self_is_needed_by(const struct dl_phdr_info *object)
     return false;
 }
 
-/* Returns 0 to be shown the next object. */
+/* A callback of dl_iterate_phdr(). Returns 0 to get the next object. */
 static int self_see(struct dl_phdr_info *object, size_t len, void *loaded)
 {
     if (__atomic_load_n(&self_looked_at, __ATOMIC_RELAXED) == object->dlpi_adds + 1) {

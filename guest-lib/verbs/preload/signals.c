@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sigaction() and its elders, for the two signals that tell of faults. The library takes these when
- * a program opens a device, for the device's own accesses to memory fault where the program has
- * unmapped it (docs/adr/0005-a-fault-is-an-access-that-nobody-answers.md). A program that sets a
- * handler of its own afterwards gets its own faults, and no others.
+ * sigaction() and its predecessors, for the two signals that report faults. The library takes over
+ * these signals when a program opens a device, because the device's own accesses fault where the
+ * program has unmapped memory (docs/adr/0005-a-fault-is-an-access-that-nobody-answers.md). If a
+ * program later sets a handler of its own, that handler gets the program's faults only.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -43,7 +43,7 @@ static sighandler_t signals_set(int number, sighandler_t handler, int flags)
     return sigaction(number, &action, &old) ? SIG_ERR : old.sa_handler;
 }
 
-/* They are a sigaction() within the C library, which nobody can stand before. */
+/* Inside the C library these call an internal sigaction(), which cannot be replaced. */
 #define SIGNAL(name, flags)                                                                        \
     PRELOAD_EXPORT sighandler_t name(int number, sighandler_t handler)                             \
     {                                                                                              \

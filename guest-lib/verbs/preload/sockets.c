@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * TCP and connected UDP over the HCA's addresses, which programs find among the interfaces and give
- * to each other: the hosts of a wire are processes of one machine, so what is bound or connected to
- * A.B.C.D meets at 127.B.C.D. Frames of it are not on the wire.
+ * TCP and connected UDP over the HCA's addresses. Programs find these addresses among the
+ * interfaces and give them to each other. The hosts of a wire are processes of one machine, so a
+ * socket that is bound or connected to A.B.C.D is bound or connected to 127.B.C.D. Its frames are
+ * not on the wire.
  *
- * Bound so are this process's own addresses; connected to, those of the device's subnet, for a peer
- * may listen before it is a host, and those that hosts have by their numbers. A datagram that is
- * sent to an address goes there, too, and is seen to come from 127.B.C.D. What is in a subnet of
- * the machine's own stays the machine's. Nothing is done in a process that has nothing to do with
- * verbs.
+ * bind() handles this process's own addresses. connect() handles all addresses of the device's
+ * subnet, because a peer may listen before it is a host, and the addresses that hosts have by their
+ * numbers. A datagram that is sent to an address goes there, too, and appears to come from
+ * 127.B.C.D. Addresses in a subnet of the machine's own interfaces stay the machine's. Nothing is
+ * done in a process that does not use verbs.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -30,7 +31,7 @@
     X(sendmsg)
 REAL_TABLE(FUNCTIONS)
 
-/* Whether the address is a device's of this process, or agrees with one in these bits. */
+/* Whether the address is one of this process's devices, or equals one in these bits. */
 static bool sockets_is_near(uint32_t ipv4, uint32_t mask)
 {
     struct hv_facts facts;
@@ -69,7 +70,8 @@ static bool sockets_is_ipv4(int fd)
     return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_INET;
 }
 
-/* Whether the address is one of a host; where that is, is stored. Leaves errno as it was. */
+/* Whether the address belongs to a host; stores the loopback address to use instead. Leaves errno
+ * unchanged. */
 PRELOAD_SLOW static bool sockets_find(int fd, const struct sockaddr *addr, bool of_peers,
                                       struct sockaddr_in *there)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tree's life: made when a program first asks for something in it, anew when the process has
- * become a host since (its addresses may be others than it would have had), removed at the end.
+ * Makes and removes the tree. It is made when a program first asks for something in it, made anew
+ * if the process has become a host since then (its addresses may differ from those that it would
+ * have had), and removed at the end.
  *
- * It is in $XDG_RUNTIME_DIR or /tmp. The process holds a lock on the folder, which the kernel
- * releases however the process ends: what nobody holds is removed by whoever makes the next one. A
- * child of fork() leaves its parent's alone and makes its own.
+ * The tree is in $XDG_RUNTIME_DIR or /tmp. The process holds a lock on the folder, which the kernel
+ * releases however the process ends. A process that makes a tree removes the folders that no
+ * process holds. A child of fork() leaves its parent's tree alone and makes its own.
  */
 #define _GNU_SOURCE
 #include "guest-lib/verbs/preload/tree.h"
@@ -23,23 +24,24 @@
 
 #define TREE_PREFIX   "hcasim-tree-"
 #define TREE_ATTEMPTS 4
-#define TREE_HIGH_FD  200 /* the lowest descriptors are the program's own */
+#define TREE_HIGH_FD  200 /* the lowest descriptors belong to the program */
 
-static pthread_mutex_t tree_lock = PTHREAD_MUTEX_INITIALIZER; /* around all of this */
-static char tree_root[PATH_MAX];                              /* "": there is none */
-static pid_t tree_process;    /* whose memory this is: a child of vfork() only borrows it */
-static pid_t tree_pid;        /* whose it is */
+static pthread_mutex_t tree_lock = PTHREAD_MUTEX_INITIALIZER; /* around the variables below */
+static char tree_root[PATH_MAX];                              /* "": there is no tree */
+static pid_t tree_process;    /* owner of this memory: a child of vfork() only borrows it */
+static pid_t tree_pid;        /* the process that made the tree */
 static pid_t tree_host;       /* hv_facts.host when it was made */
-static uint32_t tree_removed; /* likewise */
+static uint32_t tree_removed; /* hv_facts.removed at that time */
 static int tree_fd = -1;      /* holds the lock */
 static dev_t tree_dev;
 static ino_t tree_ino;
-static bool tree_over; /* the process ends: none is made any more */
+static bool tree_over; /* the process ends: no more trees are made */
 
 /* -- which paths -------------------------------------------------------------------------------
  */
 
-/* Whether the path begins with a prefix and ends there or goes on with one of these characters. */
+/* Whether the path begins with the prefix and then ends or continues with one of these
+ * characters. */
 static bool tree_begins(const char *path, const char *prefix, const char *next)
 {
     size_t len = strlen(prefix);
@@ -49,7 +51,7 @@ static bool tree_begins(const char *path, const char *prefix, const char *next)
 
 #define DIGITS "0123456789"
 
-/* strchr() finds the end, too. */
+/* tree_begins() uses strchr(), which also finds the end of the string. */
 static bool tree_is_path(const char *path)
 {
     return tree_begins(path, "/sys/class/infiniband", "/_") ||
@@ -78,8 +80,8 @@ static bool tree_is_at(int fd, const char *path)
            open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
 }
 
-/* A folder of this user that nobody holds goes. One that was just made and is not held yet, too:
- * its maker notices. */
+/* Removes a folder of this user that no process holds. That may be one that was just made and is
+ * not held yet: its maker notices. */
 static void tree_sweep_one(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -112,7 +114,7 @@ static void tree_sweep(const char *place)
     }
 }
 
-/* A new folder in path, locked. -1: none can be made. */
+/* Makes a new folder, stores its path and locks it. -1: none can be made. */
 static int tree_make_folder(const char *place, char path[PATH_MAX])
 {
     for (int i = 0; i < TREE_ATTEMPTS; i++) {
@@ -138,7 +140,7 @@ static int tree_make_folder(const char *place, char path[PATH_MAX])
     return -1;
 }
 
-/* The descriptor, if the program did not close it meanwhile. */
+/* Whether the descriptor is still the tree's: the program may have closed it. */
 static bool tree_fd_is_ours(void)
 {
     struct stat st;
@@ -190,7 +192,7 @@ static void tree_make(const struct hv_facts *facts)
     }
 }
 
-/* Whether there is one, and it tells these facts. */
+/* Whether there is a tree that shows these facts. */
 static bool tree_is_fresh(const struct hv_facts *facts)
 {
     return tree_root[0] && tree_pid == getpid() && tree_host == facts->host &&
@@ -200,7 +202,7 @@ static bool tree_is_fresh(const struct hv_facts *facts)
 /* -- asking ------------------------------------------------------------------------------------
  */
 
-/* The program may have closed our descriptor. */
+/* Opens the tree anew, because the program may have closed tree_fd. */
 static void tree_join_machine(const char *path)
 {
     int fd = open(tree_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -211,7 +213,7 @@ static void tree_join_machine(const char *path)
     }
 }
 
-/* Whoever makes the tree opens files as everybody does. */
+/* While this thread makes the tree, it opens files without a lookup in the tree. */
 static __thread bool tree_busy;
 
 PRELOAD_SLOW static bool tree_find_in(const struct hv_facts *facts, const char *path,
@@ -234,8 +236,8 @@ PRELOAD_SLOW static bool tree_find_in(const struct hv_facts *facts, const char *
     return found;
 }
 
-/* The absolute path without parts that lead nowhere ("//", "/./"); at the end one stays as a slash:
- * it says that there is a folder. False: it is too long. */
+/* Removes parts without effect ("//", "/./") from an absolute path. At the end, such a part stays
+ * as a slash, which says that the path is a folder. False: the path is too long. */
 static bool tree_tidy(const char *path, char tidy[PATH_MAX])
 {
     size_t len = 0;
@@ -287,7 +289,7 @@ bool tree_may_lead(const char *path)
            strstr(path, TREE_PCI_DOMAIN) || !strcmp(last, "net") || !strcmp(last, "devices");
 }
 
-/* The folder that paths start from. 0: it is not known. */
+/* The folder that relative paths start from. Returns the length of its path; 0: it is unknown. */
 static size_t tree_folder(int at, char folder[PATH_MAX])
 {
     char name[32];
@@ -309,8 +311,8 @@ static size_t tree_folder(int at, char folder[PATH_MAX])
     return 0;
 }
 
-/* The absolute path in full. Folders above are those of names, so one that is above what may be a
- * link is not gone to. False: it cannot be said, or is too long. */
+/* Makes a path absolute. Leading ".." are resolved by name. A ".." further behind, which may follow
+ * a link, is not resolved. False: the path cannot be resolved, or is too long. */
 static bool tree_absolute(int at, const char *path, char full[PATH_MAX])
 {
     size_t len = tree_folder(at, full);
@@ -327,7 +329,7 @@ static bool tree_absolute(int at, const char *path, char full[PATH_MAX])
     if ((!len && full[0] != '/') || strstr(path, "../")) {
         return false;
     }
-    if (len == 1) { /* the root */
+    if (len == 1) { /* the root folder */
         len = 0;
     }
     more = snprintf(full + len, PATH_MAX - len, "/%s", path);
@@ -384,7 +386,7 @@ static void tree_after_fork(void)
     pthread_mutex_unlock(&tree_lock);
 }
 
-/* Its descriptor would keep a killed parent's tree. */
+/* Closes the descriptor in the child, which would otherwise keep a killed parent's tree. */
 static void tree_in_child(void)
 {
     tree_process = getpid();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files say, as mlx5_ib, ib_core, ib_uverbs, mlx5_core and PCI have them (Linux'
- * Documentation/ABI, and what each prints). Counters are not there: their values would stand still.
+ * The contents of the tree's files, as mlx5_ib, ib_core, ib_uverbs, mlx5_core and PCI write them
+ * (Linux' Documentation/ABI, and what each driver prints). There are no counters, because their
+ * values would not change.
  */
 #define _GNU_SOURCE
 #include "guest-lib/verbs/preload/tree.h"
@@ -18,7 +19,7 @@
 #define ABI_UVERBS "6\n"
 #define ABI_UMAD   "5\n"
 
-/* The folder that is being written, and whether all went well so far. */
+/* The folder that is being written, and whether all writes have succeeded. */
 struct tree_writer {
     int root_fd;
     char folder[128];
@@ -88,7 +89,7 @@ __attribute__((format(printf, 3, 4))) static void tree_link(struct tree_writer *
     w->ok = w->ok && !symlinkat(target, w->root_fd, path);
 }
 
-/* As links in classes name it. */
+/* The path as links in class folders name it. */
 static const char *tree_below_sys(const char *function)
 {
     return function + strlen("sys/");
@@ -112,7 +113,7 @@ static void tree_put_gid(struct tree_writer *w, const char *name, const uint8_t 
              tree_pair(gid + 10), tree_pair(gid + 12), tree_pair(gid + 14));
 }
 
-/* A table's entries that nothing is in are one file. */
+/* All empty entries of a table are links to one file. */
 static void tree_write_gids(struct tree_writer *w, const struct hv_device_facts *facts)
 {
     static const uint8_t none[16];
@@ -132,7 +133,7 @@ static void tree_write_gids(struct tree_writer *w, const struct hv_device_facts 
     }
 }
 
-/* As the kernel's rate_show() has it: what the lanes carry together, width, speed. */
+/* As the kernel's rate_show() prints it: the rate of all lanes together, the width, the speed. */
 static void tree_put_rate(struct tree_writer *w, const struct hv_device_facts *facts)
 {
     static const struct {
@@ -260,11 +261,11 @@ static const char *tree_link_speed(unsigned generation)
     return names[generation < sizeof(names) / sizeof(names[0]) ? generation : 0];
 }
 
-#define PCI_HEADER  64   /* bytes: all that a user without rights reads of a configuration space */
+#define PCI_HEADER  64   /* bytes: the part of configuration space that any user may read */
 #define PCI_RANGES  13   /* lines of the file `resource` */
-#define PCI_PCIE    0x60 /* where the PCI Express capability is */
+#define PCI_PCIE    0x60 /* offset of the PCI Express capability */
 #define PCI_BAR0    0xca000000000ull
-#define PCI_BAR_MEM 0x14220cull /* Linux' IORESOURCE flags: memory, prefetchable, of 64 bits */
+#define PCI_BAR_MEM 0x14220cull /* Linux' IORESOURCE flags: memory, prefetchable, 64 bits */
 
 static void tree_write_config(struct tree_writer *w, const struct hv_device_facts *facts)
 {
@@ -272,7 +273,7 @@ static void tree_write_config(struct tree_writer *w, const struct hv_device_fact
         [0x00 / 2] = facts->vendor,
         [0x02 / 2] = facts->device,
         [0x04 / 2] = 0x0406, /* command: memory, master, no INTx */
-        [0x06 / 2] = 0x0010, /* status: there are capabilities */
+        [0x06 / 2] = 0x0010, /* status: has capabilities */
         [0x08 / 2] = facts->revision,
         [0x0a / 2] = 0x0200, /* an Ethernet controller */
         [0x0c / 2] = 0x0010, /* cache line */
@@ -298,7 +299,7 @@ static void tree_write_config(struct tree_writer *w, const struct hv_device_fact
     }
 }
 
-/* Begin, end and kind of each range. */
+/* Writes begin, end and flags of each range. */
 static void tree_write_resources(struct tree_writer *w, const struct hv_device_facts *facts)
 {
     static const char none[] = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
@@ -325,10 +326,10 @@ static void tree_write_function(struct tree_writer *w, const char *function, uns
     tree_put(w, "subsystem_device", "0x%04x\n", facts->subsys);
     tree_put(w, "revision", "0x%02x\n", facts->revision);
     tree_put(w, "class", "0x020000\n");
-    tree_put(w, "irq", "0\n"); /* it has MSI-X */
+    tree_put(w, "irq", "0\n"); /* it uses MSI-X */
     tree_write_config(w, facts);
     tree_write_resources(w, facts);
-    tree_put(w, "numa_node", "-1\n"); /* as near to one processor as to another */
+    tree_put(w, "numa_node", "-1\n"); /* equally near to all processors */
     for (unsigned i = 0; i < 2; i++) {
         tree_put(w, i ? "max_link_speed" : "current_link_speed", "%s\n",
                  tree_link_speed(facts->link_speed));
@@ -393,7 +394,7 @@ static DIR *tree_open(int at, const char *path)
     return dir;
 }
 
-/* Links to the machine's that lead nowhere any more. */
+/* Removes links to entries of the machine that do not exist any more. */
 static void tree_part(DIR *ours)
 {
     char target[128];
@@ -420,7 +421,7 @@ void tree_join(int root_fd, const char *path)
     while (theirs && (entry = readdir(theirs))) {
         snprintf(target, sizeof(target), "%s/%s", path, entry->d_name);
         if (entry->d_name[0] != '.') {
-            (void)!symlinkat(target, dirfd(ours), entry->d_name); /* it may be there */
+            (void)!symlinkat(target, dirfd(ours), entry->d_name); /* it may exist already */
         }
     }
     if (theirs) {
