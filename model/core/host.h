@@ -38,7 +38,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Length in bytes from which on dma_read_far pays off (docs/adr/0017-long-payloads-pass-the-caches-by.md). */
+/* Length in bytes from which on dma_read_far pays off (docs/adr/0017). */
 #define HOST_FAR_BYTES 2048
 
 enum hca_log_level {
