@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Address handles: what a kernel does for one, which is to find the destination. */
+/* Address handles: the kernel's part, which is to find the destination. */
 #include "guest-lib/verbs/kernel/uverbs.h"
 
 int uverbs_create_ah(struct hv_ah *ah, const struct ibv_ah_attr *attr, uint8_t mac[6])

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Channels: the descriptors beside a context's own from which a program reads events (completion
- * channels, those of DevX), as ib_uverbs has objects that are files. The HCA knows them, so that
- * they are closed with the file that made them, or when the device is removed: who reads one is
- * told so then. The descriptor itself stays the program's.
+ * Channels: descriptors, other than a context's own, from which a program reads events (completion
+ * channels, DevX channels). In ib_uverbs they are objects that are files. The HCA lists them, so
+ * that they are closed with the file that made them, or when the device is removed; threads that
+ * read them then get an error. The descriptor itself stays with the program.
  */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/hca.h"
@@ -36,7 +36,7 @@ void hv_event_file_close(struct hv_event_file *file)
 
     if (hca && hv_is_ours(hca)) {
         pthread_mutex_lock(&hca->reg_lock);
-        if (file->hca) { /* its file was not closed meanwhile */
+        if (file->hca) { /* its file is not closed yet */
             g_ptr_array_remove_fast(hca->event_files, file);
         }
         pthread_mutex_unlock(&hca->reg_lock);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is left in a file that closes, and how each kind of it ends: as a program would end it, and
- * what refers to something else refers to it no more (uverbs_destroy_ufile_hw()).
+ * How each kind of object ends that is left in a closing file: as if the program destroyed it. Its
+ * references to other objects end, too (uverbs_destroy_ufile_hw()).
  *
- * It ends in the device and in the kernel half. Its structure, rings and doorbell records stay, as
- * they do beside a kernel: the program has pointers to them, and another thread may still poll.
+ * The object ends in the device and in the kernel half. Its structure, rings and doorbell records
+ * stay, as with a kernel: the program has pointers to them, and another thread may still poll.
  */
 #include "guest-lib/verbs/kernel/cleanup.h"
 #include "guest-lib/verbs/kernel/devx.h"
@@ -47,7 +47,7 @@ static int cleanup_srq(void *obj)
     return err;
 }
 
-/* Groups are no objects of their own: nothing else ends them (uverbs_free_qp()). */
+/* Multicast groups are not objects of their own, so they are left here (uverbs_free_qp()). */
 static int cleanup_qp(void *obj)
 {
     struct hv_qp *qp = obj;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From the status of a command to the errno that a program sees. */
+/* Derives the errno that a program sees from the status of a command. */
 #include "guest-lib/verbs/kernel/kernel.h"
 
 int hv_status_errno(int status)

@@ -11,8 +11,8 @@
 #define MAX_HOST    WIRE_NUMBER_MAX
 #define DEFAULT_MTU 4200 /* RoCE packets of 4096 bytes and their headers */
 
-static __thread GKeyFile *key_file;               /* while the thread reads the configuration */
-static struct wire_number *hosts[HV_MAX_DEVICES]; /* the hosts' numbers on their wires */
+static __thread GKeyFile *key_file;               /* set while the thread reads the configuration */
+static struct wire_number *hosts[HV_MAX_DEVICES]; /* the host numbers on their wires */
 static unsigned num_hosts;
 
 static bool config_complain(GError **err, const char *fmt, const char *name, const char *value)
@@ -21,8 +21,8 @@ static bool config_complain(GError **err, const char *fmt, const char *name, con
     return false;
 }
 
-/* The variable HCASIM_NAME, else the key of the file, else NULL; what has no characters is not
- * there. The caller frees it. */
+/* The variable HCASIM_NAME; else the key in the file; else NULL. An empty value counts as absent.
+ * The caller frees the result. */
 static char *config_get(const char *key)
 {
     g_autofree char *upper = g_ascii_strup(key, -1);
@@ -37,7 +37,8 @@ static char *config_get(const char *key)
     return value && *value ? g_strdup(value) : NULL;
 }
 
-/* The value of a setting. False with *err; *given (which may be NULL): there is one. */
+/* Reads the value of a setting. False with *err. *given (given may be NULL): the setting has a
+ * value. */
 static bool config_get_value(const char *key, struct hv_value *value, bool *given, GError **err)
 {
     g_autofree char *text = config_get(key);
@@ -49,7 +50,8 @@ static bool config_get_value(const char *key, struct hv_value *value, bool *give
     return !text || hv_setting_parse(hv_setting_find(key), text, value, err);
 }
 
-/* A number, or what is counted as one; it stays as it is if the setting has no value. */
+/* Reads a number, or a setting that is counted as one. If the setting has no value, *number is
+ * unchanged. */
 static bool config_get_number(const char *key, uint64_t *number, GError **err)
 {
     struct hv_value value;
@@ -115,7 +117,7 @@ unsigned hv_config_host_of_ipv4(uint32_t ipv4)
     return host && host <= MAX_HOST && config_ipv4_of_host(host) == ipv4 ? host : 0;
 }
 
-/* The host's number on its wire, which it keeps: the one that is asked for, else the first free
+/* Takes and keeps the host's number on its wire: the one that is asked for, else the first free
  * one. 0 with *err. */
 static unsigned config_number_port(const struct hv_port_config *port, unsigned index, uint64_t host,
                                    GError **err)
@@ -130,8 +132,8 @@ static unsigned config_number_port(const struct hv_port_config *port, unsigned i
     return wire_number_get(number);
 }
 
-/* At the process's end the kernel would do the same, but leave the wire's file, if this is the
- * last. */
+/* When a process ends, the kernel releases its numbers, too, but would leave the wire's file in
+ * place if this is the last user. */
 __attribute__((destructor)) static void config_release_hosts(void)
 {
     while (num_hosts) {
@@ -148,7 +150,7 @@ static void config_free_port(struct hv_port_config *port)
     memset(port, 0, sizeof(*port));
 }
 
-/* The addresses that are set; without them they follow from the host's number. */
+/* Reads the addresses that are set. Other addresses follow from the host's number. */
 static bool config_read_addresses(struct hv_port_config *port, unsigned index, GError **err)
 {
     struct hv_value ip, mac;
@@ -164,7 +166,7 @@ static bool config_read_addresses(struct hv_port_config *port, unsigned index, G
     return true;
 }
 
-/* The first device alone is captured, and removed. */
+/* Reads the settings of the first device only: capture and removal. */
 static bool config_read_first(struct hv_port_config *port, GError **err)
 {
     struct hv_value after;
@@ -190,7 +192,8 @@ static bool config_read_wire(struct hv_port_config *port, GError **err)
     return true;
 }
 
-/* All of a port but its host's number, and what that makes of its addresses. */
+/* Reads the configuration of a port, except its host number and the addresses that follow from
+ * that. */
 static bool config_read_port(struct hv_port_config *port, unsigned index, GError **err)
 {
     uint64_t responders = FW_RESPONDERS_DEFAULT, mtu = DEFAULT_MTU, memlock = 0;
@@ -232,7 +235,7 @@ static void config_make_addresses(struct hv_port_config *port, unsigned number)
     config_make_gids(port);
 }
 
-/* The number comes last: a configuration that is refused takes none. */
+/* The number is taken last, so that a refused configuration takes none. */
 static bool config_load_port(struct hv_port_config *port, unsigned index, uint64_t host,
                              GError **err)
 {
@@ -245,7 +248,7 @@ static bool config_load_port(struct hv_port_config *port, unsigned index, uint64
     return number > 0;
 }
 
-/* A port with the number that it would have; beyond is that of the one before it. */
+/* Reads a port with the number that it would get; *beyond is the number of the port before it. */
 static bool config_look_port(struct hv_port_config *port, unsigned index, uint64_t host,
                              unsigned *beyond, GError **err)
 {
@@ -260,7 +263,7 @@ static bool config_look_port(struct hv_port_config *port, unsigned index, uint64
     return true;
 }
 
-/* Gives back what was loaded of the first *count ports, and their hosts' numbers. */
+/* Frees the first *count ports and releases their host numbers. */
 static void config_unload(struct hv_port_config *ports, unsigned *count)
 {
     while (*count) {
@@ -269,7 +272,7 @@ static void config_unload(struct hv_port_config *ports, unsigned *count)
     config_release_hosts();
 }
 
-/* How many devices there are to be, and the first one's number (0: any). */
+/* Reads how many devices there will be, and the first one's number (0: any). */
 static bool config_begin(uint64_t *devices, uint64_t *host, GError **err)
 {
     *devices = 1;
@@ -308,7 +311,7 @@ unsigned hv_config_load(struct hv_port_config **ports, GError **err)
     static pid_t pid;
 
     if (num_loaded && pid != getpid()) {
-        config_unload(loaded, &num_loaded); /* a child of fork() is a host of its own */
+        config_unload(loaded, &num_loaded); /* a child of fork() is a different host */
     }
     if (!num_loaded) {
         if (!config_load_ports(loaded, &num_loaded, err)) {

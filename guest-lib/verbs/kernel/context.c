@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Contexts: the user, transport domain and doorbell page of each (mlx5_ib_alloc_ucontext()). */
+/* Contexts: the user, the transport domain and the doorbell page of each
+ * (mlx5_ib_alloc_ucontext()). */
 #include <sys/stat.h>
 #include "guest-lib/verbs/kernel/cleanup.h"
 #include "guest-lib/verbs/kernel/hca.h"
@@ -43,7 +44,7 @@ static void context_free_td(struct hv_context *ctx)
     hv_cmd_simple(ctx->hca, in, sizeof(in));
 }
 
-/* With whatever of the user's is left. */
+/* Destroys the user with everything that is left of it. */
 static void context_free_user(struct hv_context *ctx)
 {
     struct prm_destroy_uctx_in in[1] = {0};
@@ -87,8 +88,8 @@ static void context_end(struct hv_context *ctx)
     }
 }
 
-/* Objects of it were left: a program that still polls one of them, or posts to it, finds what that
- * looks at, as beside a kernel. */
+/* Keeps a context in memory because objects of it were left. A program that still polls or posts to
+ * one of them finds the memory that these calls read, as with a kernel. */
 static void context_keep(struct hv_context *ctx)
 {
     struct hv_hca *hca = ctx->hca;
@@ -100,8 +101,8 @@ static void context_keep(struct hv_context *ctx)
     pthread_mutex_unlock(&hca->reg_lock);
 }
 
-/* In a child of fork() the file is the parent's, and stays: a lock of it may be another thread's,
- * which is not there. */
+/* In a child of fork() the file belongs to the parent, and stays: one of its locks may be held by a
+ * thread that does not exist in the child. */
 void uverbs_put_context(struct hv_context *ctx)
 {
     struct hv_file *file = ctx->file;

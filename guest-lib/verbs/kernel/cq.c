@@ -7,7 +7,7 @@
 
 #define MAX_CQ_PERIOD 0xfff /* microseconds (mlx5_ib: MLX5_MAX_CQ_PERIOD) */
 
-/* A command with a page list for a ring, as CREATE_CQ and MODIFY_CQ both end with. */
+/* Allocates a command with a page list for a ring; CREATE_CQ and MODIFY_CQ both end with one. */
 static void *cq_ring_cmd(const uint8_t *ring, size_t size, size_t *len)
 {
     struct prm_create_cq_in *in;
@@ -27,7 +27,7 @@ int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
     const struct ibv_comp_channel *channel = cq->ibv.channel;
     int err;
 
-    /* a descriptor of another file is none (lookup_get_fd_uobject()) */
+    /* a descriptor of another file is invalid (lookup_get_fd_uobject()) */
     if (channel &&
         ((const struct hv_channel *)channel)->file.file != hv_context(cq->ibv.context)->file) {
         return EBADF;
@@ -78,7 +78,7 @@ int uverbs_destroy_cq(struct hv_cq *cq)
     return err;
 }
 
-/* Moderation. */
+/* Changes the moderation of a CQ. */
 int uverbs_modify_cq(struct hv_cq *cq, const struct ibv_modify_cq_attr *attr)
 {
     struct prm_modify_cq_in in[1] = {0};
@@ -146,7 +146,7 @@ int uverbs_resize_cq(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigne
     PRM_SET(cqc, cqc, cqe_sz, cq->cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
     PRM_SET(cqc, cqc, log_cq_size, log_size);
     err = hv_cmd_simple(cq->hca, in, len);
-    hv_unpin(err ? &pinned : &cq->pinned); /* the ring that is not the CQ's, or not any more */
+    hv_unpin(err ? &pinned : &cq->pinned); /* the ring that the CQ does not use (any more) */
     cq->pinned = err ? cq->pinned : pinned;
     return err;
 }

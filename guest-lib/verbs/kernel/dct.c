@@ -2,10 +2,11 @@
 /*
  * DC targets, which are QPs of type IBV_QPT_DRIVER (mlx5_ib_create_dct(), _modify_dct()).
  *
- *   RESET -> INIT    the kernel notes what is said of it
- *   INIT -> RTR      CREATE_DCT: now it has a number, takes messages, and changes no more
+ *   RESET -> INIT    the kernel stores the attributes
+ *   INIT -> RTR      CREATE_DCT: now it has a number and takes messages; it cannot change any more
  *
- * It goes by DRAIN_DCT, which ends its connections, the event that says so, and DESTROY_DCT.
+ * To destroy it: DRAIN_DCT, which ends its connections; the event that reports their end;
+ * DESTROY_DCT.
  */
 #include <string.h>
 #include "guest-lib/verbs/kernel/qp.h"
@@ -38,12 +39,12 @@ int hv_dct_create(struct hv_qp *qp)
     PRM_SET(dctc, dctc, dc_access_key, qp->dct_access_key);
     PRM_SET(dctc, dctc, user_index, (uint32_t)qp->uidx);
     if (qp->scatter_to_cqe && qp->recv_cq->cqe_size == 128) {
-        PRM_SET(dctc, dctc, cs_res, PRM_CS_RES_UP_TO_64B); /* there is no 32 */
+        PRM_SET(dctc, dctc, cs_res, PRM_CS_RES_UP_TO_64B); /* a DCT has no setting for 32 */
     }
     return 0;
 }
 
-/* Exactly these attributes. */
+/* Whether mask has exactly these attributes. */
 static bool dct_mask_is(int mask, int wanted)
 {
     return mask == (wanted | IBV_QP_STATE);
@@ -118,7 +119,7 @@ int hv_dct_query(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask)
     const int possible = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_MIN_RNR_TIMER |
                          IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_PKEY_INDEX;
     struct prm_query_dct_in in[1] = {0};
-    struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* what all inputs begin with */
+    struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* all inputs begin with it */
     struct prm_query_dct_out out[1] = {0};
     const struct prm_dctc *dctc = PRM_PTR(query_dct_out, out, dct_context_entry);
     int err;

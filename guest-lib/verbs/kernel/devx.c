@@ -3,8 +3,8 @@
  * DevX: objects that a program makes with commands of its own (mlx5dv_devx_obj_*), commands on
  * objects of verbs, and general commands.
  *
- * Every command goes to the firmware with the context's user number, so what it may touch is
- * checked there; what it may be is checked here, as the kernel's driver does (devx_cmd.h).
+ * Every command is sent with the context's user number, so the firmware checks which objects it may
+ * use. Which commands are allowed is checked here, as the kernel's driver does (devx_cmd.h).
  */
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/devx_cmd.h"
@@ -44,8 +44,8 @@ static bool devx_is_tunnelled(const struct prm_general_obj_in_cmd_hdr *in)
 /* -- objects -----------------------------------------------------------------------------------
  */
 
-/* Doorbell page and record of a queue that was just made, so that its doorbells are noticed: 0 or
- * errno. */
+/* Registers the doorbell page and record of a queue that was just made, so that its doorbells are
+ * noticed. Returns 0 or errno. */
 static int devx_watch_queue(const struct mlx5dv_devx_obj *obj, const void *in)
 {
     const void *queue;
@@ -135,7 +135,7 @@ int uverbs_destroy_devx_obj(struct mlx5dv_devx_obj *obj)
 
 int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
 {
-    /* of a removed device's driver no method is left */
+    /* a removed device has no methods left */
     int err = hv_check_there(hv_hca_of(obj->context));
 
     err = hv_kernel(err ? err : uverbs_destroy_devx_obj(obj));
@@ -145,7 +145,7 @@ int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
     return err;
 }
 
-/* A command about the object of that kind and number: 0 or errno. */
+/* Runs a command about the object with this kind and number: 0 or errno. */
 static int devx_try_use(struct ibv_context *ctx, enum prm_act act, const struct prm_object *object,
                         uint32_t id, uint32_t obj_type, const void *in, size_t inlen, void *out,
                         size_t outlen)
@@ -161,8 +161,8 @@ static int devx_try_use(struct ibv_context *ctx, enum prm_act act, const struct 
     return hv_dv_command(ctx, in, inlen, out, outlen, act == PRM_MODIFIES);
 }
 
-/* The same from a program, which names the object by handle: checked is what that was found to be
- * (hv_handle_check()). */
+/* The same for a program, which names the object by its handle. checked: the result of
+ * hv_handle_check() for that handle. */
 static int devx_use(int checked, struct ibv_context *ctx, enum prm_act act,
                     const struct prm_object *object, uint32_t id, uint32_t obj_type, const void *in,
                     size_t inlen, void *out, size_t outlen)
@@ -209,7 +209,7 @@ int hv_dv_devx_cq_modify(struct ibv_cq *cq, const void *in, size_t inlen, void *
                     in, inlen, out, outlen);
 }
 
-/* A raw packet QP is four objects; a command may be about any of them. */
+/* A raw packet QP consists of four objects; a command may be about any of them. */
 static int devx_use_qp(struct ibv_qp *ibqp, enum prm_act act, const void *in, size_t inlen,
                        void *out, size_t outlen)
 {
@@ -242,7 +242,7 @@ int hv_dv_devx_qp_query(struct ibv_qp *qp, const void *in, size_t inlen, void *o
     return devx_use_qp(qp, PRM_QUERIES, in, inlen, out, outlen);
 }
 
-/* The state that a transition command leads to; -1: no such command. */
+/* The state that a transition command leads to. -1: it is not such a command. */
 static int devx_state_after(uint16_t op)
 {
     switch (op) {
@@ -306,7 +306,7 @@ int hv_dv_devx_wq_modify(struct ibv_wq *wq, const void *in, size_t inlen, void *
                     ((struct hv_rwq *)wq)->rqn, 0, in, inlen, out, outlen);
 }
 
-/* ind_tbl_num of a table is the RQT's number, as mlx5_ib gives it. */
+/* The ind_tbl_num of a table is the RQT's number, as in mlx5_ib. */
 int hv_dv_devx_ind_tbl_query(struct ibv_rwq_ind_table *table, const void *in, size_t inlen,
                              void *out, size_t outlen)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* DevX: which commands there are, as a table. */
+/* The tables of DevX commands. */
 #include <string.h>
 #include "guest-lib/verbs/kernel/devx_cmd.h"
 
-/* Commands on objects; what each is about, prm tells. */
+/* Commands on objects; prm/cmd_op.prm says which object each is about. */
 static const struct prm_command *const objects[] = {
 #define CREATE_AND_QUERY(kind) PRM_COMMAND(CREATE_##kind), PRM_COMMAND(QUERY_##kind)
     CREATE_AND_QUERY(MKEY),
@@ -76,7 +76,7 @@ static const uint16_t generals[] = {
     PRM_CMD_OP_QUERY_CONG_STATISTICS,   PRM_CMD_OP_QUERY_LAG,
     PRM_CMD_OP_QUERY_ESW_FUNCTIONS,
 };
-/* Opcodes for which nobody needs to ask (MLX5_CMD_OP_GENERAL_START, _END). */
+/* A range of opcodes that are always allowed (MLX5_CMD_OP_GENERAL_START, _END). */
 #define GENERAL_START 0xb00
 #define GENERAL_END   0xd00
 
@@ -96,7 +96,7 @@ bool devx_cmd_does(const void *in, enum prm_act act)
 {
     const struct prm_command *command = devx_find(in);
 
-    if (command == PRM_COMMAND(SET_FLOW_TABLE_ENTRY)) { /* makes a rule, or changes one */
+    if (command == PRM_COMMAND(SET_FLOW_TABLE_ENTRY)) { /* creates a rule, or changes one */
         switch (PRM_GET(cmd_in, in, op_mod)) {
         case PRM_SET_FTE_OP_NEW:
             return act == PRM_CREATES;
@@ -121,8 +121,8 @@ bool devx_cmd_is_general(const void *in)
     return op >= GENERAL_START && op < GENERAL_END;
 }
 
-/* The number of the command's object, in len bytes of input or output; false: they end before it.
- */
+/* Reads the number of the command's object from len bytes of input or output. False: they end
+ * before it. */
 static bool devx_number(const struct prm_command *command, const void *image, size_t len,
                         uint32_t *num)
 {
@@ -141,7 +141,7 @@ bool devx_cmd_object(const void *in, size_t inlen, const struct prm_object **obj
     if (!command || !devx_number(command, in, inlen, id)) {
         return false;
     }
-    /* an SRQ's number in ARM_RQ counts as an RQ's, as with mlx5_ib */
+    /* as in mlx5_ib, the SRQ number in ARM_RQ counts as an RQ's number */
     *object = command == PRM_COMMAND(ARM_RQ) ? PRM_OBJECT(RQ) : command->object;
     *obj_type = *object == PRM_OBJECT(GENERAL_OBJECT)
                     ? (uint32_t)PRM_GET(general_obj_in_cmd_hdr, in, obj_type)
@@ -149,7 +149,8 @@ bool devx_cmd_object(const void *in, size_t inlen, const struct prm_object **obj
     return true;
 }
 
-/* A key of other keys has them in the command, and no pages (devx_handle_mkey_create()). */
+/* Whether the key refers to other keys. Such a command has these keys, and no pages
+ * (devx_handle_mkey_create()). */
 static bool devx_cmd_is_of_keys(const struct prm_create_mkey_in *in)
 {
     const struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
@@ -184,7 +185,7 @@ void devx_cmd_created(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen,
     } else {
         devx_number(create, in, inlen, &obj->id);
     }
-    /* what else the object is named by */
+    /* the other fields that identify the object */
     prm_copy_common(destroy->in, obj->destroy, create->in, in, inlen);
     if (obj->object == PRM_OBJECT(GENERAL_OBJECT)) {
         obj->obj_type = (uint32_t)PRM_GET(general_obj_in_cmd_hdr, in, obj_type);

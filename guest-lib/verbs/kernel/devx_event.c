@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DevX: channels. A command channel carries the outputs of queries that were asked for without
- * waiting; an event channel carries the HCA's events about objects that it subscribed to.
+ * DevX: channels. A command channel carries the outputs of asynchronous queries. An event channel
+ * carries the HCA's events about objects that it is subscribed to.
  *
  * Both are a queue of messages with a file descriptor (event_queue.h). Rules and errnos are those
- * of the kernel's driver (mlx5_ib's devx.c). A query runs at once; its output is there when
+ * of the kernel's driver (mlx5_ib's devx.c). A query runs at once: its output is available when
  * mlx5dv_devx_obj_query_async() returns.
  */
 #define _GNU_SOURCE
@@ -23,14 +23,14 @@
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-/* Where a message goes. */
+/* The buffer for a message. */
 struct reader {
     void *buf;
     size_t len;
-    int too_long; /* errno if the message does not fit into it */
+    int too_long; /* the errno if the message does not fit */
 };
 
-/* Copies the message if it fits, and else leaves it there. */
+/* Copies the message if it fits; otherwise leaves it in the queue. */
 static bool devx_fits(void *message, void *opaque)
 {
     struct reader *reader = opaque;
@@ -45,8 +45,8 @@ static bool devx_fits(void *message, void *opaque)
     return true;
 }
 
-/* Waits for a message, or not, as the descriptor says. Returns its bytes; -1 with errno set: there
- * is none, or too_long. */
+/* Takes a message; waits for one unless the descriptor is O_NONBLOCK. Returns its length; -1 with
+ * errno: there is none, or too_long. */
 static ssize_t devx_queue_get(struct hv_event_queue *queue, void *buf, size_t len, int too_long)
 {
     struct reader reader = {buf, len, too_long};
@@ -120,7 +120,7 @@ int hv_dv_devx_get_async_cmd_comp(struct mlx5dv_devx_cmd_comp *dv,
 
 /* -- events ------------------------------------------------------------------------------------ */
 
-/* A program's eventfd that is told, ours from then on. */
+/* A duplicate of a program's eventfd, which is signalled. It belongs to this library. */
 struct listener {
     gint refs;
     int fd;
@@ -128,12 +128,12 @@ struct listener {
 
 struct subscription {
     struct hv_dv_event_channel *channel;
-    const struct mlx5dv_devx_obj *obj; /* NULL: events of no object */
+    const struct mlx5dv_devx_obj *obj; /* NULL: events that are about no object */
     uint16_t event;
-    uint8_t queue_type; /* of the EQEs that are meant */
+    uint8_t queue_type; /* the type in matching EQEs */
     uint64_t cookie;
-    struct listener *listener; /* is told instead of the channel; or NULL */
-    bool waits;                /* an event without data is in the channel already */
+    struct listener *listener; /* gets the events instead of the channel; or NULL */
+    bool waits;                /* the channel already has an event without data */
 };
 
 static void devx_listener_unref(struct listener *listener)
@@ -150,8 +150,8 @@ static void devx_event_subscription_free(struct subscription *sub)
     g_free(sub);
 }
 
-/* eventfd_ctx_fdget(): 0 or errno. Where there is no /proc, whatever is no file of the usual kinds
- * may be one. */
+/* As eventfd_ctx_fdget(): 0 or errno. Without /proc, any descriptor that is not a file of the usual
+ * kinds is accepted. */
 static int devx_check_eventfd(int fd)
 {
     char path[32], name[32] = "";
@@ -184,7 +184,7 @@ static struct listener *devx_listener_new(int fd, int *err)
     return listener;
 }
 
-/* eventfd_signal() never waits: who is told already as often as an eventfd can count is told. */
+/* eventfd_signal() never waits: if the counter of the eventfd is full, nothing is added. */
 static void devx_listener_tell(struct listener *listener)
 {
     struct pollfd room = {.fd = listener->fd, .events = POLLOUT};
@@ -220,7 +220,7 @@ hv_dv_devx_create_event_channel(struct ibv_context *ctx,
     return &channel->dv;
 }
 
-/* Takes back the subscriptions of a channel, of an object, or of a file's channels. */
+/* Removes the subscriptions of a channel, to an object, or of all channels of a file. */
 static void devx_unsubscribe(struct hv_hca *hca, const struct hv_dv_event_channel *channel,
                              const struct mlx5dv_devx_obj *obj, const struct hv_file *file)
 {
@@ -237,7 +237,7 @@ static void devx_unsubscribe(struct hv_hca *hca, const struct hv_dv_event_channe
     pthread_mutex_unlock(&hca->devx_lock);
 }
 
-/* Its subscriptions have gone with its file, if that is closed. */
+/* If the channel's file is closed, its subscriptions were removed with the file. */
 void hv_dv_devx_destroy_event_channel(struct mlx5dv_devx_event_channel *dv)
 {
     struct hv_dv_event_channel *channel = DV_CONTAINER(dv, struct hv_dv_event_channel);
@@ -261,7 +261,7 @@ void hv_dv_unsubscribe_file(struct hv_hca *hca, const struct hv_file *file)
     devx_unsubscribe(hca, NULL, NULL, file);
 }
 
-/* Whether the device offers the event to users, about an object or about none. */
+/* Whether the device offers the event to users, about an object (affiliated) or about none. */
 static bool devx_is_offered(struct ibv_context *ctx, uint16_t event, bool affiliated)
 {
     const struct prm_device_event_cap *cap = hv_drv(hv_hca_of(ctx))->event_cap;
@@ -278,7 +278,7 @@ static bool devx_is_offered(struct ibv_context *ctx, uint16_t event, bool affili
            1;
 }
 
-/* type in the EQEs about such an object (enum of struct qp_events). */
+/* The type in EQEs about such an object (enum of struct qp_events). */
 static uint8_t devx_queue_type_of(const struct prm_object *object)
 {
     return object == PRM_OBJECT(RQ) || object == PRM_OBJECT(RMP) ? 1
@@ -349,7 +349,7 @@ int hv_dv_devx_subscribe_devx_event_fd(struct mlx5dv_devx_event_channel *channel
     return hv_kernel(devx_subscribe(channel, obj, &event_num, 1, 0, true, fd));
 }
 
-/* An event is about a queue of a kind, and its EQE says of which. */
+/* Whether the event is about a queue whose kind is in its EQE. */
 static bool devx_names_queue_type(uint8_t event)
 {
     switch (event) {
@@ -367,7 +367,8 @@ static bool devx_names_queue_type(uint8_t event)
     }
 }
 
-/* Listeners are told when no lock is held: they are added to the list. */
+/* Delivers an event to a subscription. Listeners are only added to *told, because they are
+ * signalled when no lock is held. */
 static void devx_deliver(struct subscription *sub, const struct drv_event *event, GPtrArray **told)
 {
     struct mlx5dv_devx_async_event_hdr *message;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DevX: what a program's own queues stand on: user memory (umem), doorbell pages (UAR), EQ numbers.
+ * DevX: the resources of a program's own queues: user memory (umem), doorbell pages (UAR), EQ
+ * numbers.
  */
 #include <sys/mman.h>
 #include "guest-lib/verbs/kernel/devx.h"
@@ -12,7 +13,8 @@
 
 #define MAX_LOG_PAGE 31 /* of CREATE_UMEM */
 
-/* The largest page such that the memory is whole pages; else 4 KiB, and an offset in the first. */
+/* The largest page size for which the memory is a whole number of pages; else 4 KiB, with an offset
+ * in the first page. */
 static unsigned devx_mem_log_page_of(uintptr_t addr, size_t size, uint64_t allowed)
 {
     for (unsigned log = MAX_LOG_PAGE; log > 12; log--) {
@@ -102,7 +104,7 @@ struct mlx5dv_devx_umem *hv_dv_devx_umem_reg(struct ibv_context *ctx, void *addr
 struct mlx5dv_devx_umem *hv_dv_devx_umem_reg_ex(struct ibv_context *ctx,
                                                 struct mlx5dv_devx_umem_in *in)
 {
-    /* no memory of another device can be shared with a process */
+    /* memory of another device cannot be shared with a process */
     if (in->comp_mask) {
         errno = EOPNOTSUPP;
         return NULL;
@@ -160,7 +162,7 @@ static bool umem_has(void *obj, void *arg)
     return true;
 }
 
-/* A user's memory is its file's, for the device has one user for each. */
+/* All contexts of a file share its umems, because the device has one user for each file. */
 void *hv_dv_umem_at(struct ibv_context *ctx, uint32_t umem_id, uint64_t offset, size_t size)
 {
     struct place place = {umem_id, offset, size, NULL};
@@ -177,7 +179,7 @@ struct mlx5dv_devx_uar *hv_dv_devx_alloc_uar(struct ibv_context *ctx, uint32_t f
     void *page;
     int err;
 
-    /* beside the kernel's types there is the library's, for a page that nobody shares */
+    /* besides the kernel's types there is one of the library, for a page that is not shared */
     if (flags & ~(MLX5DV_UAR_ALLOC_TYPE_NC | 1u << 31)) {
         errno = EOPNOTSUPP;
         return NULL;
@@ -206,7 +208,7 @@ struct mlx5dv_devx_uar *hv_dv_devx_alloc_uar(struct ibv_context *ctx, uint32_t f
     return &uar->dv;
 }
 
-/* The page that the program writes to stays. */
+/* The page that the program writes to stays mapped. */
 int uverbs_free_uar(struct hv_dv_uar *uar)
 {
     hv_uar_free(hv_context(uar->context), &uar->uar);

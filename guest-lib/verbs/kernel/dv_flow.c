@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Flows in the device's own terms: a matcher has the mask, a flow of it the values (both
- * fte_match_param, of which a program may leave out the end) and the actions.
+ * Flows in the device's own layout: a matcher has the mask; a flow of it has the values and the
+ * actions. Mask and values are a fte_match_param, whose end a program may leave out.
  *
- * As with mlx5_ib, whose MLX5_IB_METHOD_FLOW_MATCHER_CREATE and MLX5_IB_METHOD_CREATE_FLOW these
- * stand for. The table is that of what is received; there is none for what is sent.
+ * These calls work like MLX5_IB_METHOD_FLOW_MATCHER_CREATE and MLX5_IB_METHOD_CREATE_FLOW of
+ * mlx5_ib. Only the table of received packets is supported, not one of sent packets.
  */
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/flow.h"
 
-/* Match parameters of a program: 0; EINVAL: longer than the device's. */
+/* Reads a program's match parameters: 0; EINVAL: they are longer than the device's. */
 static int dv_flow_read_match(struct prm_fte_match_param *to,
                               const struct mlx5dv_flow_match_parameters *match)
 {
@@ -83,7 +83,7 @@ int hv_dv_destroy_flow_matcher(struct mlx5dv_flow_matcher *matcher)
     return err;
 }
 
-/* What the actions come to. */
+/* The result of all actions. */
 struct outcome {
     struct hv_flow_rule *rule;
     struct hv_qp *qp;
@@ -153,7 +153,7 @@ struct ibv_flow *hv_dv_create_flow(struct mlx5dv_flow_matcher *matcher,
     for (size_t i = 0; !err && i < num_actions; i++) {
         err = dv_flow_read_action(&out, &actions[i]);
     }
-    /* one place to go to, and no more (mlx5_ib: get_dests()) */
+    /* exactly one destination (mlx5_ib: get_dests()) */
     if (!err && out.destinations != 1) {
         err = EINVAL;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keys that a program fills by UMR (mlx5dv_create_mkey()), which are objects of DevX, and device
- * memory, of which there is none.
+ * Keys that a program fills by UMR (mlx5dv_create_mkey()), which are DevX objects; and device
+ * memory, which is unsupported.
  */
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/kernel.h"
@@ -16,7 +16,7 @@ struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
     struct ibv_context *ctx = attr->pd->context;
     struct hv_dv_mkey *mkey;
 
-    /* neither signatures nor encryption, which the other flags are about */
+    /* the other flags are for signatures and encryption, which are unsupported */
     if (!attr->create_flags || (attr->create_flags & ~known)) {
         errno = EOPNOTSUPP;
         return NULL;
@@ -61,7 +61,7 @@ int hv_dv_destroy_mkey(struct mlx5dv_mkey *dv)
     return err;
 }
 
-/* The errnos of a device that has no memory to give (max_dm_size 0). */
+/* Returns the errnos of a device without memory (max_dm_size 0). */
 struct ibv_dm *hv_dv_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr,
                               struct mlx5dv_alloc_dm_attr *dv)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Events: from the EQ to the queues that programs read. */
+/* Takes events from the EQ to the queues that programs read. */
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/gsi.h"
 #include "guest-lib/verbs/kernel/hca.h"
 
-/* To a context that is open. Objects of one that is closed stay while another one shares its file:
- * nobody is told of them. */
+/* Reports an event to a context, if it is open. Objects of a closed context stay while another
+ * context shares its file, but their events are not reported. */
 static void async_put(struct hv_hca *hca, struct hv_context *ctx,
                       const struct ibv_async_event *event)
 {
@@ -15,8 +15,8 @@ static void async_put(struct hv_hca *hca, struct hv_context *ctx,
     }
 }
 
-/* What an EQE says of each kind of object. The device numbers queues of all kinds in one space: a
- * number is a QP's, its SQ's or RQ's, or a WQ's. */
+/* How an EQE names each kind of object. The device numbers queues of all kinds in one space: a
+ * number belongs to a QP, to its SQ or RQ, or to a WQ. */
 static const struct object_event {
     uint8_t eqe;
     enum hv_about about;
@@ -46,7 +46,7 @@ enum hv_about hv_event_about(enum ibv_event_type type)
     return HV_ABOUT_PORT;
 }
 
-/* Each kind of object begins with its context, and is what the event's element points to. */
+/* Each kind of object begins with its context, and the event's element points to the object. */
 static void event_put_object(struct hv_hca *hca, enum ibv_event_type type, void *obj)
 {
     struct ibv_async_event event = {.event_type = type, .element.cq = obj};
@@ -54,7 +54,7 @@ static void event_put_object(struct hv_hca *hca, enum ibv_event_type type, void 
     async_put(hca, hv_context(*(struct ibv_context **)obj), &event);
 }
 
-/* To all its handles (xrc_tgt.c). mlx5_ib lets none of a DCT's through
+/* Reports to all handles of a QP (xrc_tgt.c). mlx5_ib reports no events of a DCT
  * (dct_allowed_event_types()). */
 static void event_put_qp(struct hv_hca *hca, enum ibv_event_type type, struct hv_qp *qp)
 {
@@ -67,7 +67,7 @@ static void event_put_qp(struct hv_hca *hca, enum ibv_event_type type, struct hv
     event_put_object(hca, type, qp);
 }
 
-/* With the registry's lock: the objects cannot go meanwhile. */
+/* To be called with the registry's lock, so that the objects cannot be destroyed meanwhile. */
 static void events_put_objects(struct hv_hca *hca, const struct drv_event *event)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(object_events); i++) {

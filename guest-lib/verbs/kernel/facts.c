@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the process's HCAs are, for who looks at them and opens none (guest-lib/verbs/facts.h).
+ * The facts about the process's HCAs, for readers that open no device (guest-lib/verbs/facts.h).
  *
- * Once the process is a host, the facts are its own, and so they are in a child that it forks,
- * until that becomes a host itself. Before that they are worked out again for each look. The lock
- * is a leaf: nothing else is done while it is held.
+ * Once the process is a host, the facts are its own. A child that it forks has the same facts until
+ * the child becomes a host itself. Before the process is a host, the facts are derived anew for
+ * each reader. The lock is a leaf: no other lock is taken while it is held.
  */
 #define _GNU_SOURCE
 #include "guest-lib/verbs/kernel/facts.h"
@@ -23,7 +23,7 @@ _Static_assert(HV_FACTS_GIDS == HV_GIDS, "a GID is a fact");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around published */
 static struct hv_facts published;
-static bool facts_are_shown; /* libhcasim.so is there */
+static bool facts_are_shown; /* libhcasim.so is loaded */
 
 static void facts_of_port(const struct hv_port_config *port, struct hv_device_facts *facts)
 {

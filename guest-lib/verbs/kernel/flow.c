@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which received packets a raw packet QP gets, in verbs' terms: ibv_create_flow(). */
+/* Flows in verbs' terms: which received packets a raw packet QP gets (ibv_create_flow()). */
 #include <netinet/in.h>
 #include <string.h>
 #include "guest-lib/verbs/kernel/flow.h"
@@ -55,8 +55,7 @@ static int flow_add_eth(struct hv_flow_rule *rule, const void *spec)
     return 0;
 }
 
-/* The protocol may have been given already, by another specification: 0, or EINVAL if it differs.
- */
+/* Adds a protocol, which another specification may have set already: 0, or EINVAL if it differs. */
 static int flow_add_proto(struct hv_flow_rule *rule, uint8_t mask, uint8_t value)
 {
     uint8_t old_mask = (uint8_t)PRM_GET(fte_match_set_lyr_2_4, OUTER(rule->mask), ip_protocol);
@@ -175,7 +174,7 @@ static const struct {
     {IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop), flow_add_drop},
 };
 
-/* What every specification begins with; they follow each other at any multiple of 4. */
+/* The beginning of every specification. Specifications follow each other at multiples of 4. */
 struct spec_header {
     uint32_t type;
     uint16_t size;
@@ -208,7 +207,7 @@ static int flow_read_rule(struct hv_flow_rule *rule, const struct ibv_flow_attr 
         return EINVAL;
     }
     rule->sniffs = attr->type == IBV_FLOW_ATTR_SNIFFER;
-    if (attr->type == IBV_FLOW_ATTR_MC_DEFAULT) { /* a group address: IEEE 802 */
+    if (attr->type == IBV_FLOW_ATTR_MC_DEFAULT) { /* matches a group address: IEEE 802 */
         MATCH(rule, dmac_47_16, 1u << 24, 1u << 24);
     }
     for (unsigned i = 0; !err && i < attr->num_of_specs; i++) {

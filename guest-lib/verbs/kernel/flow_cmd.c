@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands about flow tables, groups and entries. */
+/* Commands for flow tables, groups and entries. */
 #include <string.h>
 #include "guest-lib/verbs/kernel/flow_cmd.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sniffers: a table of what is received and one of what is sent, with one entry each, which matches
- * everything, and a list of those that get a copy (mlx5_ib create_sniffer_rule()). The tables are
- * there while anybody sniffs: they keep the HCA from ways on which frames are not seen.
+ * Sniffers: a table of received frames and one of sent frames. Each has one entry, which matches
+ * all frames and has a list of the TIRs that get a copy (mlx5_ib create_sniffer_rule()). The tables
+ * exist only while a TIR sniffs, because they keep the HCA from using paths on which frames are not
+ * seen.
  */
 #include "guest-lib/verbs/kernel/flow_sniffer.h"
 #include "guest-lib/verbs/kernel/flow_cmd.h"
@@ -16,7 +17,7 @@ static const uint8_t types[] = {PRM_FLOW_TABLE_TYPE_SNIFFER_RX, PRM_FLOW_TABLE_T
 struct hv_sniffers {
     struct hv_flow_place place[DIRECTIONS];
     uint32_t tirns[MOST];
-    unsigned times[MOST]; /* that it was added */
+    unsigned times[MOST]; /* how often it was added */
     unsigned num;
 };
 
@@ -52,7 +53,7 @@ static void sniffer_end(struct hv_hca *hca, const struct hv_flow_place *place)
     hv_flow_destroy_table(hca, place->type, place->table_id);
 }
 
-/* Both directions, or none. */
+/* Begins in both directions; if one fails, in neither. */
 static int sniffer_begin_both(struct hv_hca *hca, uint32_t tirn)
 {
     struct hv_sniffers *sniffers = g_new0(struct hv_sniffers, 1);

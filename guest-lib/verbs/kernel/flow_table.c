@@ -2,19 +2,19 @@
 /*
  * The table of an HCA's flows.
  *
- * All flows of an HCA but sniffers are in one flow table, the root of what is received. It is made
- * with the first flow and goes with the last one. A flow is an entry in a group of its own, as each
- * has its own mask; the first entry that matches takes the packet, so that entries are in the order
- * of their priority. mlx5_ib has a table for each priority, and gives a packet that two flows match
- * with equal values to both; here the older one gets it.
+ * All flows of an HCA except sniffers are in one flow table, the root of received packets. The
+ * table is made with the first flow and destroyed with the last one. Each flow has its own mask, so
+ * it is an entry in a group of its own. The first entry that matches gets the packet, so entries
+ * are in the order of their priority. mlx5_ib has a table for each priority; if two flows with
+ * equal values match a packet, both get it. Here the older flow gets it.
  */
 #include "guest-lib/verbs/kernel/flow_cmd.h"
 #include "guest-lib/verbs/kernel/flow_sniffer.h"
 #include "guest-lib/verbs/kernel/hca.h"
 
-#define OF_PRIORITY 256 /* flows of one */
+#define OF_PRIORITY 256 /* flows of one priority */
 #define ENTRIES     ((HV_FLOW_PRIORITIES + 1) * OF_PRIORITY)
-#define LOG_SIZE    13 /* of the table: not below ENTRIES */
+#define LOG_SIZE    13 /* of the table: at least ENTRIES */
 
 struct hv_flow {
     struct ibv_flow ibv;
@@ -23,7 +23,7 @@ struct hv_flow {
     gint *users;
     bool sniffs;
     uint32_t tirn;
-    struct hv_flow_place place; /* unless it sniffs */
+    struct hv_flow_place place; /* not used by sniffers */
 };
 
 struct hv_flow_table {
@@ -32,7 +32,7 @@ struct hv_flow_table {
     bool taken[ENTRIES];
 };
 
-/* The HCA's table, made if there is none: 0 or errno. Under the lock. */
+/* Gets the HCA's table, and makes it if there is none: 0 or errno. Under the lock. */
 static int flow_get_table(struct hv_hca *hca, struct hv_flow_table **table)
 {
     uint32_t id;
@@ -63,7 +63,7 @@ static void flow_put_table(struct hv_hca *hca, struct hv_flow_table *table)
 /* -- entries ------------------------------------------------------------------------------------
  */
 
-/* A place among those of its priority: 0 or ENOSPC. */
+/* Takes a free index for this priority: 0 or ENOSPC. */
 static int flow_take_index(struct hv_flow *flow, struct hv_flow_table *table, unsigned priority)
 {
     for (uint32_t i = priority * OF_PRIORITY; i < (priority + 1) * OF_PRIORITY; i++) {
@@ -166,7 +166,7 @@ static int flow_remove_flow(struct hv_flow *flow)
     return err;
 }
 
-/* ib_uverbs_ex_destroy_flow(). */
+/* As ib_uverbs_ex_destroy_flow(). */
 int uverbs_destroy_flow(struct hv_flow *flow)
 {
     struct ibv_context *context = flow->ibv.context;

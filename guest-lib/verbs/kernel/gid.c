@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tables of a port, GIDs and P_Keys, and the MAC addresses that belong to GIDs. */
+/* The GID and P_Key tables of a port, and the MAC addresses of GIDs. */
 #include <string.h>
 #include "guest-lib/verbs/kernel/facts.h"
 #include "guest-lib/verbs/kernel/hca.h"
@@ -52,7 +52,7 @@ HV_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, 
     union ibv_gid gid;
     int err = gid_at(context, port_num, (int)index, &gid);
 
-    *type = err == ENODATA ? 0 : 1; /* RoCE v2; of an empty entry the first type */
+    *type = err == ENODATA ? 0 : 1; /* RoCE v2; an empty entry has the first type */
     if (err && err != ENODATA) {
         errno = err;
         return -1;
@@ -110,7 +110,7 @@ HV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_g
 HV_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
     if (hv_is_removed(hv_hca_of(context))) {
-        errno = ENOENT; /* it is a file in sysfs */
+        errno = ENOENT; /* as for a missing file in sysfs */
         return -1;
     }
     if (port_num != 1 || index != 0) {
@@ -133,7 +133,8 @@ HV_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, 
 /* -- addresses ----------------------------------------------------------------------------------
  */
 
-/* Link-local addresses have their host's in them, unless the host was told to choose another. */
+/* Whether a link-local address contains its host's MAC address. It does unless the host was
+ * configured otherwise. */
 static bool gid_has_mac(const uint8_t *gid)
 {
     return gid[11] == 0xff && gid[12] == 0xfe;
@@ -144,7 +145,8 @@ static bool gid_is_link_local(const uint8_t *gid)
     return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
-/* Where hosts of the verbs library are that were not told to be elsewhere. False: nowhere. */
+/* The MAC address of a host of the verbs library with default addresses. False: there is no such
+ * host. */
 static bool gid_derive_mac(const uint8_t *gid, bool ipv4, uint8_t mac[6])
 {
     if (ipv4) {

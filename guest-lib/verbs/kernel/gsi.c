@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pair 1: the kernel's own, on the driver. */
+/* Queue pair 1, which belongs to the kernel half and uses the driver. */
 #include "guest-lib/verbs/kernel/gsi.h"
 #include <string.h>
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/kernel.h"
 
-#define QPN_GSI     1
-#define GSI_QKEY    0x80010000
-#define LOG_RECVS   9
-#define RECVS       (1u << LOG_RECVS)
-#define SENDS       128 /* at a time */
-#define LOG_SQ      10  /* WQEBBs: a datagram is in its WQE, and takes 6 */
-#define LOG_CQ      10
-#define WAITING     4096 /* datagrams that wait for one of those */
-#define UNRESOLVED  256  /* that wait for a neighbour's answer; the oldest one makes room */
+#define QPN_GSI   1
+#define GSI_QKEY  0x80010000
+#define LOG_RECVS 9
+#define RECVS     (1u << LOG_RECVS)
+#define SENDS     128 /* outstanding sends */
+#define LOG_SQ    10  /* WQEBBs: a datagram is in its WQE, which takes 6 */
+#define LOG_CQ    10
+#define WAITING   4096 /* datagrams that may wait to be sent */
+/* datagrams that may wait for a neighbour's answer; the oldest makes room */
+#define UNRESOLVED  256
 #define GRH         40
-#define IPV4_IN_GRH 20 /* where the header is that takes its place over IPv4 */
+#define IPV4_IN_GRH 20 /* offset of the IPv4 header in the place of a GRH */
 #define RECV_STRIDE 512
 #define RECV_LEN    (GRH + HV_MAD_LEN)
 #define IPV4_SRC    12
 #define IPV4_DST    16
 #define IPV6_SRC    8
 #define IPV6_DST    24
-#define IPV4_AT     12 /* in a GID */
+#define IPV4_AT     12 /* offset in a GID */
 
 /* A datagram that waits to be sent. */
 struct gsi_send {
     struct drv_path path;
-    uint64_t until_ns; /* it waits for its MAC address */
+    uint64_t until_ns; /* how long it waits for its MAC address */
     uint8_t mad[HV_MAD_LEN];
 };
 
-/* Who has not looked yet. */
+/* Readers of `answered` that have not looked yet. */
 enum {
     GSI_ANSWERED_HERE = 1,
     GSI_ANSWERED_CALLER = 2
@@ -48,10 +49,10 @@ struct hv_gsi {
     struct drv_mr mr;
     unsigned sending;
     GQueue waiting;    /* struct gsi_send */
-    GQueue unresolved; /* likewise, in the order in which they were to be sent */
-    gint event;        /* it was armed, and has completed */
-    guint answered;    /* a neighbour has, since it was looked at: GSI_ANSWERED_ */
-    gint ended;        /* a host of the wire may have, since it was looked at */
+    GQueue unresolved; /* struct gsi_send, in the order in which they are to be sent */
+    gint event;        /* the CQ was armed and has a completion */
+    guint answered;    /* GSI_ANSWERED_: a neighbour has answered since these readers looked */
+    gint ended;        /* a host of the wire may have ended since the last look */
     bool armed;
     bool tells_ends; /* gsi_on_host_end() will be called */
 };
@@ -64,7 +65,7 @@ static void gsi_post_recv(struct hv_gsi *gsi, unsigned slot)
     drv_post_recv(&gsi->qp, &sge, 1);
 }
 
-/* How far it came is in *made: CQ, key, QP. */
+/* Makes the CQ, the key and the QP. *made says which of them were made. */
 static int gsi_make(struct hv_gsi *gsi, unsigned *made)
 {
     struct drv *drv = gsi->hca->drv;
@@ -235,7 +236,7 @@ void hv_gsi_event(struct hv_hca *hca, uint32_t cqn)
     }
 }
 
-/* The network header, as the HCA put it before the datagram. */
+/* Reads the GIDs from the network header, which the HCA writes before the datagram. */
 static void gsi_take_gids(const uint8_t *grh, bool ipv4, struct hv_datagram *datagram)
 {
     static const uint8_t mapped[IPV4_AT] = {[10] = 0xff, [11] = 0xff};
@@ -288,7 +289,7 @@ static void gsi_sent(struct hv_gsi *gsi)
     }
 }
 
-/* Sends that are done make room; the next receive. */
+/* Polls the CQ: completed sends make room; a receive is the next datagram. */
 static bool gsi_poll_cq(struct hv_gsi *gsi, struct hv_datagram *datagram)
 {
     struct drv_wc wc;
@@ -320,7 +321,7 @@ static uint64_t gsi_now_ns(const struct hv_gsi *gsi)
     return dev->ops->now(dev->pci);
 }
 
-/* As hv_find_mac() says. */
+/* Returns as hv_find_mac(). */
 static int gsi_find_mac(struct hv_gsi *gsi, struct gsi_send *send)
 {
     union ibv_gid dgid;
@@ -329,7 +330,8 @@ static int gsi_find_mac(struct hv_gsi *gsi, struct gsi_send *send)
     return hv_find_mac(gsi->ctx, 1, send->path.sgid_index, &dgid, send->path.mac);
 }
 
-/* What waited for a neighbour, and need not, or has waited long enough. */
+/* Sends the datagrams whose neighbour has answered. Drops those that have no neighbour or have
+ * waited long enough. */
 static void gsi_send_resolved(struct hv_gsi *gsi)
 {
     uint64_t now = gsi_now_ns(gsi);
