@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Large send offload: one WQE with headers and a long payload becomes frames of mss payload bytes.
+ * Implements large send offload: one WQE with headers and a long payload becomes frames with mss
+ * bytes of payload.
  *
- * The headers are inline in the WQE, through the TCP or UDP header. Every segment gets them with
- * its own lengths; for TCP the sequence number goes on, CWR stays on the first segment, FIN and
- * PSH on the last; the IPv4 identification counts up. A UDP message (segmentation of datagrams)
- * becomes datagrams of mss bytes. How far a message has got is kept in the SQ, for when the wire is
- * full or it is others' turn.
+ * The headers are inline in the WQE, up to and including the TCP or UDP header. Every segment gets
+ * them with its own lengths. In TCP the sequence number is advanced, CWR stays only on the first
+ * segment, FIN and PSH only on the last. The IPv4 identification counts up. A UDP message
+ * (segmentation of datagrams) becomes datagrams of mss bytes. The SQ keeps the number of sent
+ * bytes, because the message may have to wait for credit or for the next turn.
  */
 #include <string.h>
 #include "model/eth/eth_priv.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The objects of the Ethernet half as its files share them. */
+/* Defines the objects of the Ethernet half, for the files of model/eth only. */
 #ifndef HCASIM_MODEL_ETH_PRIV_H
 #define HCASIM_MODEL_ETH_PRIV_H
 
@@ -12,7 +12,7 @@
 
 #define RQT_MAX_SIZE 2048
 
-/* Transport interface send: which domain and priority an SQ sends in. */
+/* Transport interface send: the transport domain and priority that an SQ sends with. */
 struct eth_tis {
     struct obj obj; /* refs: SQs */
     struct prm_tisc tisc[1];
@@ -23,13 +23,13 @@ struct eth_sq {
     struct obj obj; /* num is the SQN, in the QPN space */
     struct prm_sqc sqc[1];
     uint8_t state;       /* PRM_SQC_STATE_ */
-    uint32_t user_index; /* goes into each CQE, as a QP's does */
+    uint32_t user_index; /* goes into each CQE, like a QP's user index */
     struct wq wq;        /* slots are 64-byte basic blocks */
     uint32_t pdn;
     struct cq *cq;
     struct eth_tis *tis; /* may be NULL */
-    uint32_t tdn;        /* of the TIS; PORT_NO_TD without one */
-    uint64_t lso_sent;   /* payload bytes of the LSO message at ci that have gone out */
+    uint32_t tdn;        /* transport domain of the TIS; PORT_NO_TD without a TIS */
+    uint64_t lso_sent;   /* payload bytes of the LSO message at ci that were sent */
     struct work work;    /* RDY: sends; ERR: flushes */
 };
 
@@ -38,26 +38,26 @@ struct eth_rq {
     struct obj obj; /* refs: TIRs and RQTs */
     struct prm_rqc rqc[1];
     uint8_t state; /* PRM_RQC_STATE_ */
-    bool vsd;      /* VLAN tags stay in the frame */
+    bool vsd;      /* VLAN tags are left in the frame */
     uint32_t user_index, counter_set_id, pdn;
     struct wq wq;
     struct cq *cq;
-    struct work flush_work; /* ERR */
+    struct work flush_work; /* runs in ERR */
 };
 
-/* Receive queue table: the indirection of RSS. */
+/* Receive queue table: the indirection table of RSS. */
 struct eth_rqt {
     struct obj obj; /* refs: TIRs */
     uint32_t max_size, size;
     uint32_t rqn[];
 };
 
-/* Transport interface receive: how a steered frame finds its RQ (model/eth/tir.c). */
+/* Transport interface receive: leads a steered frame to an RQ (model/eth/tir.c). */
 struct eth_tir {
     struct obj obj; /* refs: flow table entries */
     struct prm_tirc tirc[1];
     bool indirect;
-    uint32_t rqn, rqtn; /* by disp_type */
+    uint32_t rqn, rqtn; /* which one is used depends on disp_type */
     uint8_t hash_fn;    /* PRM_RX_HASH_FN_ */
     bool symmetric;
     uint32_t tdn;
@@ -77,31 +77,33 @@ static inline struct eth_sq *eth_sq_find(struct hca *hca, uint32_t sqn)
     return obj_find_kind(&hca->qpns, sqn, OBJ_SQ);
 }
 
-/* Hash over the fields that a TIR selects, and what it covers (model/eth/tir.c). */
+/* The hash over the fields that a TIR selects, and which fields it covers (model/eth/tir.c). */
 struct rss {
     uint32_t hash;
     uint8_t ip, l4; /* PRM_RSS_HASH_IP_, PRM_RSS_HASH_L4_ */
 };
 
-/* A frame for this RQ: takes a receive WQE, scatters, completes (model/eth/eth_rx.c). */
+/* Receives a frame on this RQ: takes a receive WQE, scatters the frame, completes the WQE
+ * (model/eth/eth_rx.c). */
 void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
                     const struct eth_info *info, const struct rss *rss, uint32_t flow_tag);
 
-/* ERR: everything posted completes with WR_FLUSH_ERR (flush_in_error_en), from a work of its own.
- * Who moves the RQ to RST before that is done drops the rest. */
+/* ERR: a work of the RQ completes everything posted with WR_FLUSH_ERR (flush_in_error_en). If
+ * software moves the RQ to RST before that is done, the rest gets no completions. */
 void eth_rq_flush(struct hca *hca, struct eth_rq *rq);
 void eth_rq_flush_run(struct hca *hca, struct work *work);
 
-/* A failure that no completion can report: ERR, and the event WQ_CATAS_ERROR. */
+/* Handles a failure that no completion can report: the queue goes to ERR and raises
+ * WQ_CATAS_ERROR. */
 void eth_sq_fatal(struct hca *hca, struct eth_sq *sq);
 void eth_rq_fatal(struct hca *hca, struct eth_rq *rq);
 
-/* A send WQE taken apart (model/eth/eth_tx.c). */
+/* A parsed send WQE (model/eth/eth_tx.c). */
 struct eth_wqe {
     uint16_t index;
     uint8_t opcode, ds;
     bool signaled;
-    uint8_t cs_flags; /* ETH_CS_ */
+    uint8_t cs_flags; /* bits ETH_CS_ */
     uint16_t mss;
     bool insert_vlan;
     uint16_t vlan_tpid, vlan_tci;
@@ -121,23 +123,23 @@ enum eth_sent {
     ETH_NO_CREDIT, /* try again when the wire has credit */
     ETH_MORE,      /* the turn's share is used up, there is more to send */
     ETH_NO_DATA,   /* memory that the WQE names does not answer */
-    ETH_BAD_WQE,   /* lengths or headers that make no sense */
+    ETH_BAD_WQE,   /* lengths or headers are invalid */
 };
 
-/* Gathers bytes of inline headers + data. */
+/* Gathers bytes of the inline headers and the data. */
 enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
                            uint64_t offset, uint8_t *buf, size_t len);
-/* Fills in the checksums that cs_flags ask for. */
+/* Fills in the checksums that cs_flags asks for. */
 void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags);
-/* An LSO message, from where it stopped last time on (model/eth/eth_lso.c). */
+/* Sends an LSO message, from where it stopped last time (model/eth/eth_lso.c). */
 enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe);
 
-/* Sends the frame in the place last reserved, and a copy of a group frame to who wants those of
- * this SQ. */
+/* Sends the frame in the last reserved place. If it is a group frame, copies it to the TIRs that
+ * take group frames of this SQ's transport domain. */
 void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, size_t len);
 
 void eth_sq_run(struct hca *hca, struct work *work);
-/* As eth_rq_flush(). A doorbell has what was posted since flushed too. */
+/* As eth_rq_flush(). A doorbell makes it flush also WQEs posted since. */
 void eth_sq_flush(struct hca *hca, struct eth_sq *sq);
 
 #endif

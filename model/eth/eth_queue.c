@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ethernet send and receive queues: their contexts and states. */
+/* Implements the contexts and states of Ethernet send and receive queues. */
 #include <string.h>
 #include "model/core/pd.h"
 #include "model/eth/eth_priv.h"
@@ -10,7 +10,7 @@
 #define DBR_RECV 0
 #define DBR_SEND 4
 
-/* SQs and RQs count states alike: RST 0, RDY 1, ERR 3. */
+/* SQs and RQs use the same numbers for their states: RST 0, RDY 1, ERR 3. */
 #define RST (1 << PRM_SQC_STATE_RST)
 #define RDY (1 << PRM_SQC_STATE_RDY)
 #define ERR (1 << PRM_SQC_STATE_ERR)
@@ -42,7 +42,7 @@ uint64_t eth_wq_size(const struct prm_wq *wq)
     return 1ull << (log_size + log_stride);
 }
 
-/* Of obj, which was just made. */
+/* Sets up the work queue of obj, which was just made. */
 static void eth_wq_init(struct obj *obj, struct wq *out, const struct prm_wq *wq,
                         const struct mem_buf *buf, uint64_t dbr)
 {
@@ -52,15 +52,15 @@ static void eth_wq_init(struct obj *obj, struct wq *out, const struct prm_wq *wq
     out->dbr = dbr;
 }
 
-/* The context as software gave it, with what the device counts. */
+/* Fills in the context as software gave it, with the device's counters. */
 static void eth_wq_query(const struct wq *wq, struct prm_wq *out)
 {
     PRM_SET(wq, out, hw_counter, wq->ci);
     PRM_SET(wq, out, sw_counter, wq->pi);
 }
 
-/* PD and CQ of a new queue. PD 0 names none: mlx5e makes its drop RQ so; such a queue has access to
- * no memory key. */
+/* Finds the PD and CQ of a new queue. PD 0 means none: mlx5e makes its drop RQ so. Such a queue has
+ * access to no memory key. */
 static enum syn eth_find_pd_cq(struct hca *hca, uint16_t uid, uint32_t pdn, uint32_t cqn,
                                struct obj **pd, struct cq **cq)
 {
@@ -75,8 +75,8 @@ static enum syn eth_find_pd_cq(struct hca *hca, uint16_t uid, uint32_t pdn, uint
     return (!*pd || uid_may_use(*pd, uid)) && uid_may_use(cq_obj(*cq), uid) ? SYN_OK : SYN_BAD_UID;
 }
 
-/* What a queue's CQEs carry as their srqn: the number that its owner chose; for CQEs of version 0,
- * which have none, 0, because these queues have no SRQ. */
+/* The srqn in a queue's CQEs: the number that its owner chose. CQEs of version 0 have no such
+ * number; their srqn is 0, because these queues have no SRQ. */
 static uint32_t eth_user_index(uint32_t user_index)
 {
     return user_index == USER_INDEX_CQE_V0 ? 0 : user_index;
@@ -155,7 +155,7 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
         return SYN_ETH_STATE;
     }
     if (bitmask) {
-        return SYN_ETH_MODIFY; /* packet pacing is not reported */
+        return SYN_ETH_MODIFY; /* packet pacing is not advertised */
     }
     if (next != sq->state) {
         sq->state = next;

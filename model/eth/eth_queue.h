@@ -2,9 +2,10 @@
 /*
  * Ethernet send and receive queues (SQ, RQ): creation, states, query.
  *
- * States: RST after creation; RDY: works; ERR: flushed. Legal moves: RST->RDY, RDY->ERR, RDY->RST,
- * ERR->RST and any state to itself (to change other fields in RDY); of an SQ RST->ERR, too, which
- * is what mlx5_ib makes of a raw packet QP's way to ERR before RTS (modify_raw_packet_qp()).
+ * States: RST after creation; RDY: works; ERR: flushed. Legal transitions: RST->RDY, RDY->ERR,
+ * RDY->RST, ERR->RST, and any state to itself (to change other fields in RDY). An SQ may also go
+ * RST->ERR, because mlx5_ib does that when a raw packet QP goes to ERR before RTS
+ * (modify_raw_packet_qp()).
  */
 #ifndef HCASIM_MODEL_ETH_QUEUE_H
 #define HCASIM_MODEL_ETH_QUEUE_H
@@ -13,14 +14,14 @@
 #include "model/memory/mem.h"
 #include "prm/prm.h"
 
-/* Payload of one large send, log2 of bytes (max_lso_cap). */
+/* log2 of the payload bytes of one large send (max_lso_cap). */
 #define ETH_LOG_MAX_LSO 18
 
-/* Bytes of the ring that a wq context describes; 0: a size or type that is not there. */
+/* Bytes of the ring that a wq context describes. 0: the size or type is not supported. */
 uint64_t eth_wq_size(const struct prm_wq *wq);
 
-/* sqc and rqc as in the commands; buf comes with one reference that is taken over on success. dbr
- * is the doorbell record's bus address: receive counter at 0, send counter at 4. */
+/* sqc and rqc are as in the commands. buf holds one reference, which is taken over on success. dbr
+ * is the bus address of the doorbell record: receive counter at 0, send counter at 4. */
 enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
                        struct mem_buf *buf, uint64_t dbr, uint32_t *sqn);
 enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_state,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Received Ethernet frames: steering decides where they go, an RQ takes a receive WQE, scatters the
- * frame and completes it with what the NIC found out: checksums, headers, RSS hash, VLAN tag, flow
- * tag.
+ * Receives Ethernet frames. Steering decides where a frame goes. The RQ takes a receive WQE,
+ * scatters the frame, and completes the WQE with the results of the NIC's checks: checksums,
+ * headers, RSS hash, VLAN tag, flow tag.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "model/queue/q_counter.h"
 
 #define VLAN_TAG_LEN 4
-#define VLAN_TAG_AT  12 /* behind the two MACs */
+#define VLAN_TAG_AT  12 /* after the two MACs */
 
 bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td, bool passed_filter)
 {
@@ -37,7 +37,7 @@ bool eth_steer_roce(struct hca *hca, const uint8_t *frame, size_t len)
     struct eth_info info;
 
     if (!eth_parse(frame, len, &info)) {
-        return true; /* for the RoCE parser to count */
+        return true; /* the RoCE parser counts it */
     }
     steering_sniff(hca, frame, len, &info);
     return steering_rx_rdma(hca, frame, len, &info);
@@ -69,10 +69,10 @@ static uint8_t eth_rx_l4_hdr_type(const struct eth_info *info)
 }
 
 /*
- * What the NIC says about checksums. check_sum covers what follows the Ethernet header and its
- * tags, to the IP packet's end: Ethernet padding is not in it (cqe_checksum_full is 0). The driver
- * takes it for every frame with IP's ethertype (mlx5e_handle_csum()), whatever the headers behind
- * it say.
+ * Fills in the results of the checksum checks. check_sum covers everything from after the Ethernet
+ * header and its tags to the end of the IP packet; Ethernet padding is not included
+ * (cqe_checksum_full is 0). The driver uses it for every frame with an IP ethertype
+ * (mlx5e_handle_csum()), whatever the following headers say.
  */
 static void eth_rx_fill_checksums(struct prm_cqe64 *cqe, const uint8_t *frame, size_t len,
                                   const struct eth_info *info)
@@ -128,10 +128,10 @@ void eth_rq_flush_run(struct hca *hca, struct work *work)
             return;
         }
     }
-    hca_wait_late(hca, work); /* no doorbell will tell of what is posted from now on */
+    hca_wait_late(hca, work); /* no doorbell announces WQEs posted from now on */
 }
 
-/* The WQE at ci cannot take a frame: its completion says why, the RQ goes to ERR. */
+/* The WQE at ci cannot take a frame: its completion says why, and the RQ goes to ERR. */
 static void eth_rx_fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
 {
     bool intact = wq_update_pi(hca, &rq->wq);
@@ -144,7 +144,7 @@ static void eth_rx_fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
     }
 }
 
-/* Scatters the frame, without its outer VLAN tag if strip. */
+/* Scatters the frame. strip: leaves out its outer VLAN tag. */
 static enum mem_result eth_rx_scatter(struct hca *hca, struct eth_rq *rq,
                                       const struct recv_wqe *wqe, const uint8_t *frame, size_t len,
                                       bool strip)
@@ -176,7 +176,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
         hca->vport->counters.rx_no_steering++;
         return;
     }
-    wqe.num_sge = 0; /* what is said of a WQE that cannot be read */
+    wqe.num_sge = 0; /* values for the log if the WQE cannot be read */
     wqe.len = 0;
     taken = rq_peek(hca, &rq->wq, false, &wqe);
     recv_wqe_deny(&wqe, mkey_denied(hca, PRM_GET(rqc, rq->rqc, rlky)));
@@ -187,7 +187,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     if (taken == RECV_ERROR && wq_posted(&rq->wq) == 0) {
         hca_log(hca, HCA_LOG_GUEST_ERROR, "RQ 0x%x: doorbell record is unreadable or impossible",
                 rq->obj.num);
-        hca->vport->counters.rx_no_steering++; /* as what comes later */
+        hca->vport->counters.rx_no_steering++; /* later frames are counted there, too */
         eth_rq_fatal(hca, rq);
         return;
     }
@@ -214,7 +214,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     PRM_SET(cqe64, cqe, rx_hash_result, rss->hash);
     PRM_SET(cqe64, cqe, rx_hash_type_ip, rss->ip);
     PRM_SET(cqe64, cqe, rx_hash_type_l4, rss->l4);
-    /* sop_drop_qpn carries the flow tag on receive */
+    /* on receive, sop_drop_qpn carries the flow tag */
     cqe_received(
         cqe,
         (struct cqe_about){.qpn = flow_tag, .srqn = rq->user_index, .index = (uint16_t)wqe.index},

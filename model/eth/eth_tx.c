@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ethernet send queues: WQE to frame.
+ * Implements Ethernet send queues: makes frames from WQEs.
  *
  * A send WQE is a control segment, an Ethernet segment with the first headers inline, and data
- * segments. The frame is gathered straight into the place that the wire gave, VLAN tag and
- * checksums are put in there. Large send (LSO) is in model/eth/eth_lso.c.
+ * segments. The frame is gathered directly into the place that the wire gave; VLAN tag and
+ * checksums are inserted there. Large send (LSO) is in model/eth/eth_lso.c.
  */
 #include <string.h>
 #include "model/eth/eth_priv.h"
@@ -12,7 +12,7 @@
 #include "wire/port.h"
 
 #define WQEBB            64
-#define INLINE_AT        14 /* of inline_hdr_start in the Ethernet segment */
+#define INLINE_AT        14 /* offset of inline_hdr_start in the Ethernet segment */
 #define INSERT_VLAN      0x8000
 #define ETH_MIN_HEADER   14 /* addresses and type */
 #define MIN_FRAME        60 /* IEEE 802.3 minimum without FCS: shorter frames are padded */
@@ -40,8 +40,8 @@ static void eth_sq_complete_error(struct hca *hca, struct eth_sq *sq, uint16_t i
     cq_post(hca, sq->cq, cqe, true);
 }
 
-/* Past the WQE at ci; one whose length cannot be leaves no way to tell where the next one begins.
- */
+/* Advances past the WQE at ci. If the WQE's length is invalid, the start of the next WQE is
+ * unknown, so everything posted is skipped. */
 static void eth_tx_skip_wqe(struct eth_sq *sq, unsigned ds)
 {
     unsigned blocks = (ds + 3) / 4, posted = wq_posted(&sq->wq);
@@ -51,12 +51,12 @@ static void eth_tx_skip_wqe(struct eth_sq *sq, unsigned ds)
 
 void eth_sq_flush(struct hca *hca, struct eth_sq *sq)
 {
-    hca_unschedule(&sq->work); /* it may wait for the wire */
+    hca_unschedule(&sq->work); /* it may be waiting for credit */
     hca_schedule(hca, &sq->work);
 }
 
-/* A WQE that cannot be executed: its completion says why, the SQ goes to ERR, and what is posted
- * behind it is flushed. ds: the WQE's, 0 if it could not be read. */
+/* The WQE at ci cannot be executed: its completion says why, the SQ goes to ERR, and the WQEs
+ * behind it are flushed. ds is that of the WQE, 0 if it could not be read. */
 static void eth_tx_fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsigned ds,
                         uint8_t syndrome)
 {
@@ -71,7 +71,7 @@ static void eth_tx_fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsi
     eth_sq_flush(hca, sq);
 }
 
-/* Walks what is posted by its control segments; a malformed length ends the walk. */
+/* Flushes the posted WQEs, by walking their control segments. An invalid length ends the walk. */
 static void eth_sq_flush_run(struct hca *hca, struct eth_sq *sq)
 {
     struct prm_wqe_ctrl_seg ctrl[1];
@@ -96,7 +96,7 @@ static void eth_sq_flush_run(struct hca *hca, struct eth_sq *sq)
     }
 }
 
-/* Data segments from seg on; inline data segments do not occur in Ethernet WQEs. */
+/* Parses the data segments from seg on. Inline data segments do not occur in Ethernet WQEs. */
 static bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg *seg,
                               const void *end, uint32_t denied)
 {
@@ -120,7 +120,7 @@ static bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg
     return true;
 }
 
-/* The Ethernet segment with its inline headers, and what follows. */
+/* Parses the Ethernet segment with its inline headers, and the segments after it. */
 static bool parse_eth(struct eth_wqe *wqe, const void *raw, size_t len, uint32_t denied)
 {
     const struct prm_wqe_eth_seg *eth = raw + PRM_SIZE(wqe_ctrl_seg);
@@ -150,7 +150,7 @@ static bool parse_eth(struct eth_wqe *wqe, const void *raw, size_t len, uint32_t
     return eth_tx_parse_data(wqe, data, end, denied);
 }
 
-/* Gathers bytes of headers + data: the inline part first, then the list. */
+/* Gathers bytes of headers and data: first the inline part, then the list. */
 enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
                            uint64_t offset, uint8_t *buf, size_t len)
 {
@@ -200,7 +200,8 @@ void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, 
     port_tx_commit(hca, len, sq->tdn);
 }
 
-/* Whether the WQE itself has the layer 2 header, VLAN tags included, of a packet of len bytes. */
+/* Whether the whole layer 2 header, including VLAN tags, of a packet of len bytes is inline in the
+ * WQE. */
 static bool eth_l2_is_inline(const struct eth_wqe *wqe, uint64_t len)
 {
     size_t l2 = ETH_MIN_HEADER;
@@ -216,7 +217,7 @@ static bool eth_l2_is_inline(const struct eth_wqe *wqe, uint64_t len)
     return wqe->inline_len == len;
 }
 
-/* An ordinary packet. */
+/* Sends an ordinary packet. */
 static enum eth_sent eth_tx_send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
 {
     uint64_t len = wqe->inline_len + wqe->data_len;
@@ -239,7 +240,8 @@ static enum eth_sent eth_tx_send_one(struct hca *hca, struct eth_sq *sq, const s
         port_tx_commit(hca, 0, sq->tdn);
         return ETH_NO_DATA;
     }
-    memcpy(frame, dmac, sizeof(dmac)); /* that the way was found by, whatever is in memory now */
+    /* the address that chose the way, even if memory has changed since */
+    memcpy(frame, dmac, sizeof(dmac));
     if (wqe->insert_vlan) {
         total = len;
         eth_tx_insert_vlan(frame, &total, wqe->vlan_tpid, wqe->vlan_tci);
@@ -253,7 +255,7 @@ static enum eth_sent eth_tx_send_one(struct hca *hca, struct eth_sq *sq, const s
     return ETH_SENT;
 }
 
-/* Decodes the WQE at ci and sends what it says. */
+/* Decodes the WQE at ci and executes it. */
 static enum eth_sent eth_tx_execute(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe)
 {
     union {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Flow tables, groups and entries: their life and their rules.
+ * Creates, changes and destroys flow tables, groups and entries.
  *
- * What an entry names (tables, TIRs, counters) is held by a reference, so that nothing can be
- * destroyed under it; groups and entries live inside their table.
+ * An entry references the objects that it names (tables, TIRs, counters), so that they cannot be
+ * destroyed while it exists. Groups and entries belong to their table.
  */
 #include <string.h>
 #include "model/core/pd.h"
@@ -12,7 +12,8 @@
 #define DEST_LEN    PRM_STRIDE(flow_context, destination)
 #define COUNTER_LEN PRM_SIZE(flow_counter_list)
 
-/* The part of the outer headers that frames are matched on (steering_key_from_frame()). */
+/* Bits of the outer headers that cannot be matched; steering_key_from_frame() fills in all
+ * others. */
 static const struct {
     unsigned word;
     uint32_t unsupported;
@@ -20,8 +21,8 @@ static const struct {
     {0x18 / 4, 0xffffff00}, /* l4_type, ipv4_ihl */
 };
 
-/* A guest chooses the keys, but does not know the factors: it cannot have them all meet in one
- * place of a group's hash table. */
+/* Random factors of the hash. A guest chooses the keys, but does not know the factors. So it cannot
+ * make all its keys collide in a group's hash table. */
 static uint64_t key_factors[KEY_WORDS];
 
 static void steering_key_factors_init(void)
@@ -59,7 +60,7 @@ static const uint8_t domain_types[STEERING_DOMAINS] = {
     [STEERING_SNIFFER_TX] = PRM_FLOW_TABLE_TYPE_SNIFFER_TX,
 };
 
-/* The root of the tables of a type; NULL: there are no such tables. */
+/* The root of the tables of a type. NULL: there are no such tables. */
 static struct flow_table **steering_root_of(struct hca *hca, uint8_t type)
 {
     for (unsigned i = 0; i < STEERING_DOMAINS; i++) {
@@ -80,7 +81,7 @@ static struct flow_table *steering_find_table(struct hca *hca, uint8_t type, uin
     return table && table->type == type ? table : NULL;
 }
 
-/* As steering_find_table(), to change what is in it: only its owner may. */
+/* As steering_find_table(), for a command that changes the table: only the table's owner may. */
 static enum syn steering_find_own_table(struct hca *hca, uint16_t uid, uint8_t type, uint32_t id,
                                         struct flow_table **table)
 {
@@ -91,8 +92,8 @@ static enum syn steering_find_own_table(struct hca *hca, uint16_t uid, uint8_t t
     return uid_owns(&(*table)->obj, uid) ? SYN_OK : SYN_BAD_UID;
 }
 
-/* A table that one of its type leads to, which is on a higher level unless any will do. none: there
- * is no such table. */
+/* Finds a table of the same type that this table may lead to. It must have a higher level, unless
+ * any_level. none: the syndrome if there is no such table. */
 static enum syn steering_find_next_table(struct hca *hca, const struct flow_table *table,
                                          uint32_t id, bool any_level, enum syn none,
                                          struct flow_table **next)
@@ -104,7 +105,8 @@ static enum syn steering_find_next_table(struct hca *hca, const struct flow_tabl
     return syn == SYN_OK && !any_level && (*next)->level <= table->level ? SYN_FT_LEVEL : syn;
 }
 
-/* The table's miss action: to another table of a higher level, which is then held. */
+/* Sets the table's miss action. If it leads to another table, that table must have a higher level,
+ * and is then referenced. */
 static enum syn steering_set_miss(struct hca *hca, struct flow_table *table, uint8_t action,
                                   uint32_t id)
 {
@@ -135,7 +137,7 @@ static void steering_entry_release(struct hca *hca, struct flow_entry *entry)
     hca_free(hca, OBJ_FLOW_ENTRY, entry, sizeof(*entry));
 }
 
-/* A group and its entries, whatever these name. */
+/* Frees a group and its entries, without giving their references back. */
 static void steering_group_free(struct hca *hca, struct flow_group *group)
 {
     GHashTableIter iter;
@@ -157,8 +159,8 @@ static void steering_groups_free(struct hca *hca, struct flow_table *table)
     g_ptr_array_set_size(table->groups, 0);
 }
 
-/* What QUERY_HCA_CAP does not report: tables that software lays out, or whose entries take packets
- * apart or put them together. */
+/* Whether the table needs features that QUERY_HCA_CAP does not report: tables that software lays
+ * out, or entries that decapsulate or reformat packets. */
 static bool steering_asks_for_more(const struct prm_flow_table_context *ctx)
 {
     return PRM_GET(flow_table_context, ctx, sw_owner) ||
@@ -262,8 +264,8 @@ enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
     if (syn != SYN_OK) {
         return syn;
     }
-    /* Being the root does not keep a table: the driver destroys its last table as it stands
-     * (update_root_ft_destroy()), and then there is no root. */
+    /* A table may be destroyed although it is the root: the driver destroys its last table in that
+     * state (update_root_ft_destroy()). Then there is no root. */
     is_root = *steering_root_of(hca, type) == table;
     if (table->obj.refs || table->groups->len) {
         return SYN_IN_USE;
@@ -315,7 +317,7 @@ static bool steering_all_zero(const uint8_t *p, size_t len)
     return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
 }
 
-/* Only outer headers, and of them only what frames are matched on. */
+/* Reads a group's mask. Only outer headers can be matched, and only the fields of a frame's key. */
 static enum syn steering_read_mask(const struct prm_create_flow_group_in *in, struct flow_key *mask)
 {
     const struct prm_fte_match_param *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
@@ -343,7 +345,8 @@ static enum syn steering_read_mask(const struct prm_create_flow_group_in *in, st
     return SYN_OK;
 }
 
-/* Where a group of that range belongs in the order; false if it overlaps another one. */
+/* The position of a group with that range in the order of groups. False: the range overlaps another
+ * group. */
 static bool steering_group_place(const struct flow_table *table, uint32_t start, uint32_t end,
                                  int *place)
 {
@@ -446,7 +449,7 @@ enum syn flow_group_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
 /* -- entries ------------------------------------------------------------------------------------
  */
 
-/* Counts an entry's destinations and counters in (+1) or out (-1). */
+/* References an entry's destinations and counters (by is +1), or gives the references back (-1). */
 static void steering_hold(struct hca *hca, struct flow_table *table, const struct flow_entry *entry,
                           int by)
 {
@@ -462,8 +465,9 @@ static void steering_hold(struct hca *hca, struct flow_table *table, const struc
     }
 }
 
-/* The objects that an entry names must be there for who owns its table. any_level: destination
- * tables need not be on higher levels; a loop that this makes is for the walk to end. */
+/* Reads an entry's destinations. The owner of the table must be allowed to use them. any_level:
+ * destination tables need not have higher levels; if that makes a loop, the walk of a frame is cut
+ * off. */
 static enum syn steering_read_dests(struct hca *hca, const struct flow_table *table,
                                     const struct prm_dest_format_struct *list, bool any_level,
                                     struct flow_entry *entry)
@@ -504,7 +508,7 @@ static enum syn steering_read_counters(struct hca *hca, const struct flow_table 
     return SYN_OK;
 }
 
-/* Actions that have a meaning here, and agree with the lists that come with them. */
+/* Whether all actions are supported, and fit the lists that come with them. */
 static bool steering_action_ok(const struct flow_entry *entry)
 {
     uint16_t known = PRM_FLOW_ACTION_ALLOW | PRM_FLOW_ACTION_DROP | PRM_FLOW_ACTION_FWD_DEST |
@@ -516,7 +520,7 @@ static bool steering_action_ok(const struct flow_entry *entry)
            (entry->num_counters == 0 || entry->action & PRM_FLOW_ACTION_COUNT);
 }
 
-/* Reads action, tag and lists of a set_fte_in into entry, whose key, index and group stay. */
+/* Reads action, tag and lists of a set_fte_in into entry. Key, index and group do not change. */
 static enum syn steering_read_entry(struct hca *hca, const struct flow_table *table,
                                     const struct prm_set_fte_in *in, size_t in_len,
                                     struct flow_entry *entry)
@@ -677,7 +681,7 @@ enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
     return SYN_OK;
 }
 
-/* An entry that its table knows no more. */
+/* Frees an entry that is no longer in its table. */
 static void steering_entry_free(struct hca *hca, struct flow_table *table, struct flow_entry *entry)
 {
     steering_hold(hca, table, entry, -1);
@@ -704,10 +708,9 @@ enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
     return SYN_OK;
 }
 
-/* -- a user context goes ------------------------------------------------------------------------
- */
+/* -- a user context is destroyed --------------------------------------------------------------- */
 
-/* A step of emptying a table is over; whether there may be another one in this turn. */
+/* Ends a step of emptying a table. Returns whether there may be another step in this turn. */
 static bool steering_next_step(struct hca *hca)
 {
     hca_spend(hca, 1);
@@ -721,7 +724,7 @@ static bool steering_entries_empty(struct hca *hca, struct flow_table *table)
     gpointer value;
 
     if (!g_hash_table_size(table->entries)) {
-        return true; /* which the walk would find out at the end of its places */
+        return true; /* otherwise the walk would go through all slots of the hash table */
     }
     g_hash_table_iter_init(&iter, table->entries);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
@@ -746,7 +749,7 @@ static bool steering_groups_empty(struct hca *hca, struct flow_table *table)
     return true;
 }
 
-/* False: something is left. */
+/* Empties a table. False: something is left. */
 static bool steering_table_empty(struct hca *hca, struct flow_table *table)
 {
     steering_set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
@@ -842,7 +845,7 @@ void steering_init(struct hca *hca)
     obj_table_init(&hca->steering->tables, &hca->memory, 1, 1u << STEERING_LOG_FT_NUM);
 }
 
-/* Whatever refers to what: everything goes. */
+/* Frees all tables, whatever references them. */
 void steering_clear(struct hca *hca)
 {
     uint32_t num = 0;

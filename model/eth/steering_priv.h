@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tables, groups and entries as the steering files share them (steering.c, steering_rx.c). */
+/* Defines tables, groups and entries, for steering.c and steering_rx.c. */
 #ifndef HCASIM_MODEL_STEERING_PRIV_H
 #define HCASIM_MODEL_STEERING_PRIV_H
 
@@ -7,7 +7,8 @@
 
 #define KEY_WORDS (PRM_SIZE(fte_match_set_lyr_2_4) / 4)
 
-/* Outer headers of a frame, or a mask, or a masked value: fte_match_set_lyr_2_4 as memory words. */
+/* The outer headers of a frame, or a mask, or a masked value: fte_match_set_lyr_2_4 as memory
+ * words. */
 struct flow_key {
     uint32_t word[KEY_WORDS];
 };
@@ -20,7 +21,7 @@ struct flow_dest {
 struct flow_group;
 
 struct flow_entry {
-    struct flow_key key; /* first: it is the entry's key in group->by_key */
+    struct flow_key key; /* first: it is the key in group->by_key */
     uint32_t index;
     struct flow_group *group;
     uint16_t action; /* PRM_FLOW_ACTION_ */
@@ -38,7 +39,7 @@ struct flow_group {
 };
 
 struct flow_table {
-    struct obj obj; /* refs: entries and tables that lead here */
+    struct obj obj; /* refs: entries and tables that lead to it */
     uint8_t type, level, log_size, miss_action;
     uint32_t miss_id;
     GPtrArray *groups;   /* by start index */
@@ -46,7 +47,7 @@ struct flow_table {
     uint32_t next_group_id;
 };
 
-/* Where a walk begins: each kind of table has a root of its own. */
+/* The domains; each has a root table of its own. */
 enum steering_domain {
     STEERING_NIC_RX,
     STEERING_RDMA_RX,

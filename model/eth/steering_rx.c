@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The walk of a received frame through the flow tables. Allocates nothing. */
+/* Walks a received frame through the flow tables. Allocates nothing. */
 #include <string.h>
 #include "model/eth/eth.h"
 #include "model/eth/steering_priv.h"
 #include "model/port/port.h"
 
-/* Tables and groups looked into that cost what one call of the host does. */
+/* Tables and groups whose visits together cost the same as one call of the host. */
 #define STEPS_A_PIECE 8
 
 struct walk {
@@ -15,13 +15,13 @@ struct walk {
     const struct eth_info *info;
     uint32_t from_td;
     struct flow_key key;
-    unsigned offered, delivered; /* copies to a TIR, and those it took */
+    unsigned offered, delivered; /* copies offered to TIRs; copies that they took */
     unsigned steps;
-    bool dropped;  /* by a rule that says so */
-    bool switched; /* to the other domain, by a table that has no rule for it */
+    bool dropped;  /* by the action of an entry */
+    bool switched; /* to the other domain, by the miss action of a table */
 };
 
-/* The frame's outer headers in the layout in which entries describe them. */
+/* Fills the frame's outer headers into the layout that entries use. */
 static void steering_key_from_frame(struct flow_key *out, const uint8_t *frame,
                                     const struct eth_info *info)
 {
@@ -87,7 +87,7 @@ static const struct flow_entry *steering_lookup(struct walk *walk, const struct 
     return NULL;
 }
 
-/* Whether one more TIR gets a copy; what none gets is counted. */
+/* Whether one more TIR gets a copy. If not, the lost copy is counted. */
 static bool steering_may_deliver(struct walk *walk)
 {
     if (walk->offered == STEERING_MAX_DELIVERIES) {
@@ -133,7 +133,7 @@ static void steering_walk_table(struct walk *walk, struct flow_table *table)
     }
 }
 
-/* Walks a domain, if it has a root. */
+/* Walks a domain, unless it has no root. */
 static void steering_walk_domain(struct walk *walk, enum steering_domain domain)
 {
     struct flow_table *root = walk->hca->steering->roots[domain];
@@ -177,7 +177,7 @@ static void steering_copy(struct hca *hca, enum steering_domain domain, const ui
 {
     struct walk walk = steering_walk_of(hca, frame, len, info, PORT_NO_TD);
 
-    walk.offered = 1; /* who the frame is for */
+    walk.offered = 1; /* the frame's own receiver counts as the first */
     steering_walk_domain(&walk, domain);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * TIS, RQT and TIR: their contexts, and a frame's way through a TIR: hash, table, RQ.
+ * Implements TIS, RQT and TIR: their contexts, and the way of a frame through a TIR: hash, table,
+ * RQ.
  *
- * The hash input is the selected ones of source address, destination address, source port,
- * destination port (or SPI), in this order and network byte order (Microsoft RSS). With
- * rx_hash_symmetric, a pair of which both are selected is replaced by source | destination and
- * source ^ destination, so that both directions of a flow hash alike (Linux, ethtool: "Symmetric
- * OR-XOR", which is what mlx5e's TIRs do).
+ * The input of the hash is source address, destination address, source port, and destination port
+ * (or SPI), as far as they are selected, in this order and in network byte order (Microsoft RSS).
+ * With rx_hash_symmetric, if both fields of a pair are selected, the pair is replaced by source |
+ * destination and source ^ destination. So both directions of a flow have the same hash (Linux,
+ * ethtool: "Symmetric OR-XOR", which mlx5e's TIRs use).
  */
 #include <string.h>
 #include "model/core/pd.h"
@@ -121,7 +122,8 @@ static void rqt_hold(struct hca *hca, struct eth_rqt *rqt, int by)
     }
 }
 
-/* Reads the list behind rqtc into rqn[]; its size must be a power of two (the hash is masked). */
+/* Reads the list after rqtc into rqn[]. Its size must be a power of two, because the hash is
+ * masked. */
 static enum syn read_rqt_list(struct hca *hca, uint16_t uid, const struct prm_rqtc *rqtc,
                               size_t list_len, uint32_t max_size, uint32_t *rqn, uint32_t *size)
 {
@@ -268,7 +270,7 @@ static enum syn tir_read_hash(struct eth_tir *tir, const struct prm_tirc *tirc)
     return SYN_OK;
 }
 
-/* Whether it takes multicasts of its own transport domain. */
+/* Whether the TIR takes multicasts of its own transport domain. */
 static bool tir_listens(const struct eth_tir *tir)
 {
     return tir->self_lb & 1u << PRM_SELF_LB_MULTICAST;
@@ -417,15 +419,15 @@ void tir_free(struct hca *hca, struct obj *obj)
     obj_end(hca, obj);
 }
 
-/* -- a frame's way ------------------------------------------------------------------------------
- */
+/* -- the way of a frame
+ * ------------------------------------------------------------------------- */
 
 static bool tir_selected(const struct eth_tir *tir, unsigned field)
 {
     return tir->fields & 1u << field;
 }
 
-/* Appends what the TIR selects of source and destination, len bytes each. */
+/* Appends the fields of source and destination, of len bytes each, that the TIR selects. */
 static size_t tir_put_pair(uint8_t *data, const struct eth_tir *tir, unsigned src_field,
                            const uint8_t *src, const uint8_t *dst, size_t len)
 {
@@ -463,7 +465,7 @@ static uint32_t tir_hash_bytes(const struct eth_tir *tir, const uint8_t *data, s
     return (uint8_t)~x;
 }
 
-/* Appends the SPI of ESP or AH (RFC 4303, 4302) if it is selected and there. */
+/* Appends the SPI of ESP or AH (RFC 4303, 4302), if it is selected and the frame has one. */
 static size_t tir_put_spi(uint8_t *data, const struct eth_tir *tir, const uint8_t *frame,
                           const struct eth_info *info)
 {
@@ -513,9 +515,9 @@ static struct rss tir_compute_rss(const struct eth_tir *tir, const uint8_t *fram
     return rss;
 }
 
-/* A TIR takes what its own transport domain sends only where it is told to: its self_lb_block bits
- * are set to allow that, whatever their name says (driver: MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC,
- * and the loopback self-test of mlx5e). */
+/* Whether the TIR takes a frame. It takes frames of its own transport domain only if its
+ * self_lb_block bits are set. In spite of their name, these bits allow such frames (driver:
+ * MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC, and the loopback self-test of mlx5e). */
 static bool tir_takes(const struct eth_tir *tir, const uint8_t dmac[6], uint32_t from_td)
 {
     unsigned kind = dmac[0] & 1 ? PRM_SELF_LB_MULTICAST : PRM_SELF_LB_UNICAST;
