@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ACCESS_REGISTER: reads and writes of port and device registers, by table; and the same for who
- * comes by another way than commands.
+ * Implements ACCESS_REGISTER: reads and writes port and device registers, by tables. Also serves
+ * accesses that do not come by a command.
  *
- * A register that is not in a table is refused with BAD_PARAM, as a device refuses one that its
- * capability masks (PCAM, MCAM) do not name.
+ * A register that is not in a table is refused with BAD_PARAM, as a device refuses a register that
+ * its capability masks (PCAM, MCAM) do not name.
  */
 #include <string.h>
 #include "fw/cmd.h"
 #include "fw/regs.h"
 
-#define LOCAL_PORT_AT 1 /* byte of local_port in a port register */
+#define LOCAL_PORT_AT 1 /* byte offset of local_port in a port register */
 
 static const struct fw_reg *const tables[] = {regs_port,   regs_link,   regs_module, regs_qos,
                                               regs_device, regs_update, regs_nv};
@@ -52,7 +52,7 @@ static enum fw_reg_status reg_status(enum syn syn)
     }
 }
 
-/* data is what is written, or selects what is read; *to gets the register's value. */
+/* data is what is written, or selects what is read. *to receives the register's value. */
 static enum syn reg_access(struct fw *fw, const struct fw_reg *reg, bool is_write, const void *data,
                            size_t len, void *to, size_t to_len)
 {

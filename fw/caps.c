@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the function says that it can do: the tables of capabilities put to use.
+ * Evaluates the tables of capabilities: what the function reports and supports.
  *
- * A field's maximum is what the model has and the profile allows. Its current value is the same,
- * but for the few fields that a driver may set, until a reset or the next ENABLE_HCA.
+ * The maximum of a field is what the model supports and the profile allows. The present value is
+ * the same, except for the few fields that a driver may set; these keep the set value until a reset
+ * or the next ENABLE_HCA.
  */
 #include <string.h>
 #include "fw/caps.h"
@@ -14,10 +15,12 @@
 
 static const struct cap_section {
     uint16_t section; /* enum prm_hca_cap_type */
-    uint32_t flag;    /* the field of the general section that says it is there, or ALWAYS */
+    /* the field of the general section that says that this section exists, or ALWAYS */
+    uint32_t flag;
     const struct cap *rows;
-    /* A driver sets the settable fields alone: of the others, 0 says nothing (the driver's
-     * handle_hca_cap_atomic()). False: it sends back the section as it has read it. */
+    /* True: a driver sets only the settable fields, and its zeros in other fields mean nothing (the
+     * driver's handle_hca_cap_atomic()). False: the driver sends the section back as it has read
+     * it. */
     bool sparse;
 } sections[] = {
     {PRM_HCA_CAP_TYPE_GENERAL, ALWAYS, caps_general, false},
@@ -43,10 +46,11 @@ static const struct cap_section *caps_section(uint16_t section)
 
 /* -- the rows of a section --------------------------------------------------------------------- */
 
-/* Those of its table; of the general section, also the numbers of each kind of object. */
+/* Walks the rows of a section's table. The general section also has rows for the number of objects
+ * of each kind. */
 struct cap_walk {
     const struct cap *next;
-    unsigned kind; /* that was last */
+    unsigned kind; /* the last kind */
     struct cap of_kind;
 };
 
@@ -169,7 +173,7 @@ bool caps_fill(const struct fw *fw, uint16_t section, bool max, void *cap)
     return true;
 }
 
-/* What was set, where the model looks at it. */
+/* Copies set values to where the model uses them. */
 static void caps_apply(struct fw *fw)
 {
     fw->hca.big_endian_replies = fw->caps.atomic_mode == PRM_ATOMIC_REQ_MODE_BIG_ENDIAN;
@@ -182,7 +186,7 @@ static bool caps_can_be(const struct cap *row, uint64_t value, uint64_t max)
     return value <= max && (!row->values || (value < 32 && row->values >> value & 1));
 }
 
-/* Takes a field of what a driver sends over into *now. */
+/* Takes one field of what a driver sends over into *now. */
 static enum syn caps_take(const struct fw *fw, const struct cap_section *s, const struct cap *row,
                           const void *cap, struct fw_caps *now)
 {
@@ -226,7 +230,7 @@ enum syn caps_set(struct fw *fw, uint16_t section, const void *cap)
         }
         prm_set(known, row->field, prm_get(cap, row->field), row->name);
     }
-    if (memcmp(known, cap, CAP_SECTION_BYTES) != 0) { /* a field without a row */
+    if (memcmp(known, cap, CAP_SECTION_BYTES) != 0) { /* a field without a row has changed */
         return SYN_CAP_FIXED;
     }
     fw->caps = now;
@@ -265,7 +269,7 @@ bool caps_have_general_type(const struct fw *fw, uint16_t type)
                             1;
 }
 
-/* -- what commands that makes ------------------------------------------------------------------ */
+/* -- which commands the capabilities allow ---------------------------------------------------- */
 
 static bool caps_names_command(const struct cap *row, uint16_t opcode)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Capabilities as a table: a row for each field of QUERY_HCA_CAP that is not 0.
+ * Describes capabilities as a table: a row for each field of QUERY_HCA_CAP that is not 0.
  *
- * A row says what the model has. The profile may allow less (fw/profile.h), nothing allows more.
- * What a field reports, what SET_HCA_CAP may make of it and which commands are refused on a
- * generation that lacks it all follow from its row (fw/caps.c).
+ * A row says what the model supports. The profile may allow less (fw/profile.h); nothing allows
+ * more. Three things follow from the row (fw/caps.c): the value that the field reports, the values
+ * that SET_HCA_CAP may set, and the commands that are refused on a generation without the
+ * capability.
  */
 #ifndef HCASIM_FW_CAPS_H
 #define HCASIM_FW_CAPS_H
@@ -14,20 +15,21 @@
 #define CAP_MAX_COMMANDS 5
 
 struct cap {
-    uint32_t field; /* its place in the section, as prm/access.h has it */
+    uint32_t field; /* the field's place in the section, as in prm/access.h */
     const char *name;
-    /* What the model has: of() if there is one, else what the limits say, else value. */
+    /* What the model supports: of() if there is one, else the value in limits, else value. */
     uint64_t value;
     bool is_limit;
-    size_t limit; /* offset in struct hca_limits of an unsigned */
+    size_t limit; /* offset in struct hca_limits, of an unsigned */
     uint64_t (*of)(const struct fw *fw);
-    bool is_set; /* a bit for each of several abilities, which a profile allows one by one */
-    /* What it consists of: it is there if all these are. 0: no further one. */
+    bool is_set; /* each bit is a separate ability; a profile allows them one by one */
+    /* The commands that the capability needs: it is present only if all are implemented. 0 ends the
+     * list. */
     uint16_t commands[CAP_MAX_COMMANDS];
-    /* Whether a driver may set it, and to what: one of these values (a bit for each), or with 0 any
-     * up to the maximum. */
+    /* Whether a driver may set the field, and to which values: a bit for each value, or 0 for any
+     * value up to the maximum. */
     bool settable;
-    size_t now; /* offset in struct fw_caps of a byte */
+    size_t now; /* offset in struct fw_caps, of a byte */
     uint32_t values;
 };
 
@@ -37,9 +39,9 @@ struct cap {
 #define CAP_SET(member)           .settable = true, .now = offsetof(struct fw_caps, member)
 #define CAP_NEEDS(...)            .commands = {__VA_ARGS__}
 
-#define CAP_LOG2(n)               ((unsigned)__builtin_ctz(n)) /* of a power of two */
+#define CAP_LOG2(n)               ((unsigned)__builtin_ctz(n)) /* log2 of a power of two */
 
-/* Tables end with a row whose field is 0. */
+/* Each table ends with a row whose field is 0. */
 extern const struct cap caps_general[], caps_general_2[], caps_qos[]; /* fw/caps_general.c */
 extern const struct cap caps_ethernet[], caps_flow_table[];           /* fw/caps_net.c */
 extern const struct cap caps_atomic[], caps_roce[], caps_event[];     /* fw/caps_rdma.c */

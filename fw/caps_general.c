@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The general capabilities (cmd_hca_cap), but for how many of each kind of object there can be:
- * that is in the kind's row of model/core/obj_classes.def.
+ * The general capabilities (cmd_hca_cap). The number of objects of each kind is not here, but in
+ * the kind's row of model/core/obj_classes.def.
  */
 #include "fw/caps.h"
 #include "model/core/obj_class.h"
@@ -22,12 +22,13 @@
     {                                                                                              \
         CAP_NAMED(cmd_hca_cap, name), CAP_LIMIT(m), ##__VA_ARGS__                                  \
     }
-#define NEEDS(op)     CAP_NEEDS(PRM_CMD_OP_##op)
+#define NEEDS(op) CAP_NEEDS(PRM_CMD_OP_##op)
 
-#define LOG_MIB       20
-#define FREQUENCY_KHZ 1000000 /* of the free-running timer and of time stamps: ticks of 1 ns */
+#define LOG_MIB   20
+/* frequency of the free-running timer and of time stamps: ticks of 1 ns */
+#define FREQUENCY_KHZ 1000000
 
-/* log2 of the doorbell pages in MiB; UARs are pages of 4 KiB. */
+/* log2 of the size of all doorbell pages in MiB; UARs are pages of 4 KiB. */
 static uint64_t caps_uar_sz(const struct fw *fw)
 {
     return fw->hca.limits.log_max_uar + 12 - LOG_MIB;
@@ -46,7 +47,7 @@ static uint64_t caps_general_obj_types(const struct fw *fw)
     return types;
 }
 
-/* Of the second section of them. */
+/* The second section of general capabilities. */
 const struct cap caps_general_2[] = {
     {CAP_NAMED(cmd_hca_cap_2, log_reserved_qpn_granularity), .value = OBJ_LOG_RESERVED,
      NEEDS(CREATE_GENERAL_OBJECT)},
@@ -54,7 +55,7 @@ const struct cap caps_general_2[] = {
     {0},
 };
 
-/* Nothing is paced or scheduled. */
+/* QoS: no pacing and no scheduling. */
 const struct cap caps_qos[] = {
     {0},
 };
@@ -95,15 +96,15 @@ const struct cap caps_general[] = {
     VALUE(max_indirection, 4),
     FLAG(null_mkey),
     FLAG(imaicl),
-    /* WQEs run in order: a UMR is done before the next one starts */
+    /* WQEs are executed in order, so a UMR is done before the next WQE starts */
     VALUE(umr_fence, PRM_CAP_UMR_FENCE_NONE),
-    /* the order of a model's writes is always strong: asking for less changes nothing */
+    /* the model always writes in strong order, so a request for a weaker order changes nothing */
     FLAG(relaxed_ordering_write),
     FLAG(relaxed_ordering_read),
     FLAG(relaxed_ordering_write_umr),
     FLAG(relaxed_ordering_read_umr),
 
-    /* doorbells: UARs of 4 KiB, one in each of the host's pages, no larger ones */
+    /* doorbells: UARs of 4 KiB, one in each page of the host; no larger UARs */
     FLAG(uar_4k),
     {CAP_NAMED(cmd_hca_cap, uar_sz), .of = caps_uar_sz},
     VALUE(log_uar_page_sz, 0),
@@ -119,7 +120,7 @@ const struct cap caps_general[] = {
     FLAG(dct, CAP_SET(dct),
          CAP_NEEDS(PRM_CMD_OP_CREATE_DCT, PRM_CMD_OP_DRAIN_DCT, PRM_CMD_OP_DESTROY_DCT,
                    PRM_CMD_OP_QUERY_DCT, PRM_CMD_OP_ARM_DCT_FOR_KEY_VIOLATION)),
-    /* as QPs: rdma-core reads the two the other way round */
+    /* values as for QPs: rdma-core swaps the meaning of these two */
     LIMIT(log_max_ra_req_dc, log_max_ra_req_qp),
     LIMIT(log_max_ra_res_dc, log_max_ra_res_qp),
     LIMIT(max_wqe_sz_sq_dc, max_sq_wqe),
@@ -153,7 +154,7 @@ const struct cap caps_general[] = {
     FLAG(dp_ordering_ooo_all_dc),
     FLAG(rts2rts_qp_udp_sport, NEEDS(RTS2RTS_QP)),
     VALUE(pkey_table_size, PRM_CAP_PKEY_TABLE_128),
-    VALUE(gid_table_size, PRM_CAP_GID_TABLE_128), /* which an Ethernet port does not use */
+    VALUE(gid_table_size, PRM_CAP_GID_TABLE_128), /* an Ethernet port does not use this table */
     VALUE(local_ca_ack_delay, 16),
 
     /* counters */
@@ -178,9 +179,10 @@ const struct cap caps_general[] = {
     VALUE(port_type, PRM_CAP_PORT_TYPE_ETH),
     VALUE(num_ports, 1),
     VALUE(native_port_num, 1),
-    VALUE(max_tc, 1),             /* the port has one queue (fw/regs_qos.c) */
-    FLAG(vport_group_manager),    /* of a group of its own vport: whoever sets up the port is one */
-    FLAG(qos, NEEDS(ACCESS_REG)), /* flow control by priority: PFCC */
+    VALUE(max_tc, 1), /* the port has one traffic class (fw/regs_qos.c) */
+    /* its group is only its own vport; the driver that sets up the port needs this bit */
+    FLAG(vport_group_manager),
+    FLAG(qos, NEEDS(ACCESS_REG)), /* priority flow control: PFCC */
     FLAG(pcam_reg, NEEDS(ACCESS_REG)),
     FLAG(mcam_reg, NEEDS(ACCESS_REG)),
     FLAG(qcam_reg, NEEDS(ACCESS_REG)),

@@ -2,9 +2,9 @@
 /*
  * Capabilities of the Ethernet half: offloads of SQs and RQs, and flow tables.
  *
- * The driver's network part needs checksum, LSO, VLAN and RSS (mlx5_eth_supported) and a chain
- * of receive flow tables (fs_core.c FS_CHAINING_CAPS); tunnels, striding, LRO and transmit tables
- * but for the sniffer's are not offered.
+ * The driver's network part needs checksum, LSO, VLAN and RSS (mlx5_eth_supported) and a chain of
+ * receive flow tables (fs_core.c FS_CHAINING_CAPS). The device does not offer tunnels, striding,
+ * LRO, and transmit tables other than the sniffer's.
  */
 #include "fw/caps.h"
 #include "model/eth/eth_queue.h"
@@ -26,7 +26,7 @@ const struct cap caps_ethernet[] = {
     {0},
 };
 
-/* Properties of a kind of flow tables: what is at a member of flow_table_nic_cap. */
+/* Properties of a type of flow tables, at a member of flow_table_nic_cap. */
 #define FT_FIELD(at, layout, name)                                                                 \
     (PRM_##layout##_##name##_FIELD + ((uint32_t)PRM_flow_table_nic_cap_##at##_OFFSET * 8 << 8))
 #define FT(at, f, n, ...)                                                                          \
@@ -34,7 +34,7 @@ const struct cap caps_ethernet[] = {
         .field = FT_FIELD(at, flow_table_prop_layout, f), .name = #f, .value = (n), ##__VA_ARGS__  \
     }
 
-/* A header field that a rule can match on, whole and under a mask. */
+/* A header field that a rule can match completely and under a mask. */
 #define MATCH_AS(at, support, f)                                                                   \
     {                                                                                              \
         .field = FT_FIELD(at, flow_table_fields_supported, f) +                                    \
@@ -43,7 +43,7 @@ const struct cap caps_ethernet[] = {
     }
 #define MATCH(at, f) MATCH_AS(at, ft_field_support, f), MATCH_AS(at, ft_field_bitmask_support, f)
 
-/* Untunnelled layers 2 to 4. */
+/* Headers of layers 2 to 4, without tunnels. */
 #define MATCHES(at)                                                                                \
     MATCH(at, outer_dmac), MATCH(at, outer_smac), MATCH(at, outer_ether_type),                     \
         MATCH(at, outer_ip_version), MATCH(at, outer_first_prio), MATCH(at, outer_first_cfi),      \

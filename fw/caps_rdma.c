@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Capabilities of atomics, of RoCE and of the events that a user context may subscribe to. */
+/* Capabilities of atomics, RoCE, and the events that a user context may subscribe to. */
 #include "fw/caps.h"
 #include "model/core/obj_class.h"
 #include "model/memory/masked.h"
 #include "wire/encap/roce.h"
 
-/* Bytes, a bit for each size, that is the size itself: MASKED_MIN to MASKED_MAX. */
+/* Sizes in bytes, a bit for each size with the value of the size: MASKED_MIN to MASKED_MAX. */
 #define ATOMIC_SIZES (2 * MASKED_MAX - MASKED_MIN)
 
 #define ATOMIC(name, n, ...)                                                                       \
@@ -13,14 +13,14 @@
         CAP_NAMED(atomic_caps, name), .value = (n), ##__VA_ARGS__                                  \
     }
 
-/* Of those sizes an atomic is one for the host's CPUs, too. */
+/* Those of the sizes whose atomics are atomic to the host's CPUs, too. */
 #define PCI_ATOMIC(name)                                                                           \
     {                                                                                              \
         CAP_NAMED(atomic_caps, name), CAP_LIMIT(pci_atomics)                                       \
     }
 
 const struct cap caps_atomic[] = {
-    /* of what an atomic of 8 bytes brings; a driver asks for the host's */
+    /* byte order of the result of an 8-byte atomic; a driver may request the host's order */
     ATOMIC(atomic_req_8B_endianness_mode, PRM_ATOMIC_REQ_MODE_HOST_ENDIANNESS, CAP_SET(atomic_mode),
            .values =
                1u << PRM_ATOMIC_REQ_MODE_BIG_ENDIAN | 1u << PRM_ATOMIC_REQ_MODE_HOST_ENDIANNESS),
@@ -62,7 +62,7 @@ static uint64_t caps_affiliated_events(const struct fw *fw)
     return events;
 }
 
-/* Of the array for 256 types the element that has those below 64, which are all. */
+/* The element for event types below 64, of the array for 256 types. There are no other types. */
 #define EVENTS(member) .field = PRM_device_event_cap_##member##_ARRAY, .name = #member
 
 const struct cap caps_event[] = {

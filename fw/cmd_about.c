@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whom a command is about: the functions, vports and ports that commands name, and where each of
- * them has those fields.
+ * Finds the target of a command: a table lists the commands that name a function, vport or port,
+ * and the places of these fields.
  *
- * What is not listed here is about the function that it is given to, its vport and its port. A
- * function is 0 for oneself, and no flag says that it is another; a port is 0 or the number of
- * one's own. A vport is one's own, whatever its number, unless other_vport is set: then the number
- * is that of a vport in the group that the function manages. The group has one, 0, which is the
- * function's own.
+ * A command that is not listed here is about the function that it was given to, its vport and its
+ * port. In the listed commands, function 0 with no flag set means the function itself. Port 0 or
+ * the port's own number means the function's port. Whatever the vport number is, the vport is the
+ * function's own, unless other_vport is set. Then the number names a vport in the group that the
+ * function manages. That group has one vport, number 0, which is the function's own.
  */
 #include "fw/cmd_table.h"
 
@@ -15,9 +15,9 @@
 static const struct about {
     uint16_t opcode;
     enum syn refusal;
-    uint32_t other; /* names somebody else where it is not 0 */
+    uint32_t other; /* names another function or vport if it is not 0 */
     uint32_t port;
-    uint32_t number; /* of the vport that other_vport is about */
+    uint32_t number; /* number of the vport, if other_vport is set */
 } abouts[] = {
 #define ABOUT_FUNCTION(op, layout, field)                                                          \
     {                                                                                              \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QUERY_HCA_CAP and SET_HCA_CAP. op_mod is section << 1, with bit 0 set for "current" in a query.
+ * Implements QUERY_HCA_CAP and SET_HCA_CAP. op_mod is section << 1; in a query, bit 0 is set for
+ * the present values.
  */
 #include <string.h>
 #include "fw/cmd.h"
@@ -27,7 +28,8 @@ static enum syn cmd_set_hca_cap(struct fw *fw, struct fw_cmd *cmd)
 }
 
 const struct fw_cmd_row cmds_caps[] = {
-    /* a caller may want the head of a section only: the union of an older interface is shorter */
+    /* the caller may ask only for the beginning of a section, because the union of an older
+     * interface is shorter */
     {PRM_COMMAND(QUERY_HCA_CAP), CMD_ENABLED | CMD_READY, true, cmd_query_hca_cap},
     {PRM_COMMAND(SET_HCA_CAP), CMD_ENABLED, false, cmd_set_hca_cap},
     {0},

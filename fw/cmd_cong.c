@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCE congestion control of the port (model/port/cong.h): its two sides by priority, their
- * parameters, and what they have counted. The port is the card's: each of its functions reads, and
- * changes, the same.
+ * Commands on RoCE congestion control of the port (model/port/cong.h): the two sides by priority,
+ * their parameters, and their counters. The port belongs to the card, so all functions of a card
+ * read and change the same settings.
  */
 #include "fw/cmd.h"
 #include "model/port/eswitch.h"
@@ -55,7 +55,8 @@ static enum syn cmd_modify_cong_status(struct fw *fw, struct fw_cmd *cmd)
             cmd_cong_put(side->enabled, priority, PRM_GET(modify_cong_status_in, in, enable));
         side->tagged =
             cmd_cong_put(side->tagged, priority, PRM_GET(modify_cong_status_in, in, tag_enable));
-        eswitch_paths_changed(cmd->vport->sw); /* the ECN bits of what is sent */
+        /* the setting changes the ECN bits of sent packets */
+        eswitch_paths_changed(cmd->vport->sw);
     }
     return syn;
 }

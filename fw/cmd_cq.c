@@ -3,7 +3,7 @@
 #include "fw/cmd.h"
 #include "model/queue/cq.h"
 
-/* The ring that a command's cqc describes, which is a page list or lies in a umem. */
+/* Finds the ring that a command's cqc describes. It is in a page list or in a umem. */
 static enum syn cmd_cq_ring(struct fw *fw, struct fw_cmd *cmd, const struct prm_cqc *cqc,
                             bool umem_valid, uint32_t umem_id, uint64_t umem_offset, size_t pas_off,
                             struct mem_buf *ring)

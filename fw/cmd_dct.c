@@ -9,7 +9,7 @@ static enum syn cmd_create_dct(struct fw *fw, struct fw_cmd *cmd)
     enum syn syn;
 
     if (!fw->caps.dct) {
-        return SYN_QP_FEATURE; /* the driver has not asked for it */
+        return SYN_QP_FEATURE; /* the driver has not enabled DC */
     }
     syn = dct_create(&fw->hca, cmd->uid, PRM_PTR(create_dct_in, cmd->in, dct_context_entry), &dctn);
     if (syn == SYN_OK) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * User contexts and user memory (DevX): what lets a process create objects by commands of its own.
+ * Commands on user contexts and user memory (DevX), with which a process creates objects by
+ * commands of its own.
  *
- * A user context is a number, the uid, which its commands carry and its objects keep. Destroying
- * the context destroys what it still owns: the firmware runs the objects' own destroy commands in
- * its name, users before what they use, until nothing more goes away. That takes as many turns as
- * there are objects for.
+ * A user context is a number, the uid. Its commands carry the uid, and its objects keep it.
+ * Destroying the context destroys the objects that it still owns: the firmware runs the objects'
+ * own destroy commands in the context's name, users before the objects that they use, until nothing
+ * more can be destroyed. This takes as many turns as the number of objects requires.
  */
 #include <string.h>
 #include "fw/cmd.h"
@@ -62,8 +63,8 @@ static enum syn cmd_destroy_object(struct fw *fw, uint16_t uid, const struct obj
     return row->handler(fw, &cmd);
 }
 
-/* Goes on with the objects of a number space, each a piece to look at. False: the turn is over. How
- * far the destruction of a large object has come is known to the object alone. */
+/* Continues in a number space; looking at an object costs one piece. False: the turn is used up.
+ * The progress of destroying a large object is kept in the object. */
 static bool cmd_destroy_in(struct fw *fw, uint16_t uid, struct obj_table *table,
                            struct uctx_progress *at)
 {
@@ -89,8 +90,9 @@ static bool cmd_destroy_in(struct fw *fw, uint16_t uid, struct obj_table *table,
     return true;
 }
 
-/* Goes on with a pass over all number spaces, which counts how many objects went away and how many
- * stayed. Flow tables come first: their entries name others, and are no objects of their own. */
+/* Continues a pass over all number spaces, which counts the objects that were destroyed and those
+ * that were left. Flow tables come first, because their entries name other objects and are not
+ * objects with a number themselves. */
 static bool cmd_destroy_owned(struct fw *fw, uint16_t uid, struct uctx_progress *at)
 {
     if (!at->tables_gone) {
@@ -121,7 +123,8 @@ static enum syn cmd_destroy_uctx(struct fw *fw, struct fw_cmd *cmd)
         return SYN_AGAIN;
     }
     if (at->gone && at->left) {
-        *at = (struct uctx_progress){0}; /* another pass: what used them may have gone */
+        /* another pass, because users of the objects that were left may be destroyed now */
+        *at = (struct uctx_progress){0};
         return SYN_AGAIN;
     }
     if (at->left) {
@@ -133,7 +136,7 @@ static enum syn cmd_destroy_uctx(struct fw *fw, struct fw_cmd *cmd)
 
 /* -- user memory ------------------------------------------------------------------------------- */
 
-/* Before its pages are listed, nobody finds it. */
+/* Drops a umem whose pages are not all listed yet; no command can find it. */
 static void cmd_umem_drop(struct fw *fw, struct fw_cmd *cmd)
 {
     struct umem *umem = cmd->at.list.object;
@@ -176,7 +179,7 @@ static enum syn cmd_umem_begin(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-/* The list of its pages is taken over part by part. */
+/* Creates a umem. Its page list is taken over in parts. */
 static enum syn cmd_create_umem(struct fw *fw, struct fw_cmd *cmd)
 {
     const uint8_t *pas = PRM_PTR(umem, PRM_PTR(create_umem_in, cmd->in, umem), mtt)->bytes;

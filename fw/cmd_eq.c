@@ -12,7 +12,7 @@ static enum syn cmd_create_eq(struct fw *fw, struct fw_cmd *cmd)
     uint32_t eqn = 0;
     enum syn syn;
 
-    /* the ring is given as bus addresses: the kernel's to choose */
+    /* the ring is given as bus addresses, which only the kernel may choose */
     if (cmd->uid != 0 && cmd->uid != UID_SHARED) {
         return SYN_EQ_UID;
     }
@@ -43,7 +43,7 @@ static enum syn cmd_destroy_eq(struct fw *fw, struct fw_cmd *cmd)
     return eq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_eq_in, cmd->in, eq_number));
 }
 
-/* Puts an EQE of the kernel's own making on an EQ. */
+/* Puts an EQE that the kernel has made on an EQ. */
 static enum syn cmd_gen_eqe(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_gen_eqe_in *in = cmd->in;

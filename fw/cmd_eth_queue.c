@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands of Ethernet send and receive queues (model/eth/eth_queue.h). */
+/* Commands on Ethernet send and receive queues (model/eth/eth_queue.h). */
 #include "fw/cmd.h"
 #include "model/eth/eth_queue.h"
 
-/* SQ and RQ contexts end in the same wq; its page list follows at the end of the command. */
+/* Finds the ring of an SQ or RQ. Both contexts end with the same wq; its page list is at the end of
+ * the command. */
 static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, const struct prm_wq *wq,
                             struct mem_buf *buf, struct fw_dbr *dbr)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands of flow steering: tables, groups, entries, counters (model/eth/steering.h).
+ * Commands on flow steering: tables, groups, entries, counters (model/eth/steering.h).
  *
- * The kernel passes a process's commands on with its uid (driver: devx_is_obj_create_cmd()), but
- * for SET_FLOW_TABLE_ROOT, which is its own.
+ * The kernel passes a process's commands on with the process's uid (driver:
+ * devx_is_obj_create_cmd()), except SET_FLOW_TABLE_ROOT, which only the kernel uses.
  */
 #include "fw/cmd.h"
 #include "model/core/pd.h"
@@ -117,7 +117,7 @@ static enum syn cmd_delete_entry(struct fw *fw, struct fw_cmd *cmd)
                              PRM_GET(delete_fte_in, in, flow_index));
 }
 
-/* One counter at a time: flow_counter_bulk_alloc is not reported. */
+/* Allocates one counter: flow_counter_bulk_alloc is not advertised. */
 static enum syn cmd_alloc_counter(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_alloc_flow_counter_in *in = cmd->in;
@@ -139,8 +139,8 @@ static enum syn cmd_dealloc_counter(struct fw *fw, struct fw_cmd *cmd)
                                 PRM_GET(dealloc_flow_counter_in, cmd->in, flow_counter_id));
 }
 
-/* num_of_counters 0 asks for one; numbers in a bulk that name no counter of the
- * asker's read as zero. */
+/* num_of_counters 0 asks for one counter. In a bulk, a number that names no counter of this user
+ * reads as zero. */
 static enum syn cmd_query_counter(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_query_flow_counter_in *in = cmd->in;

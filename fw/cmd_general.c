@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands on general objects: four opcodes for objects of many types, of which the input's head
- * names one.
+ * Commands on general objects: four opcodes for objects of many types. The head of the input names
+ * the type.
  *
- * A type that is there is a kind of object (GENERAL in model/core/obj_classes.def) and a row here:
- * how many numbers one takes, what layout follows the head, what makes it. What QUERY_HCA_CAP does
- * not report is refused. Nothing about those there are can be modified.
+ * Each supported type is a kind of object (GENERAL in model/core/obj_classes.def) and has a row
+ * here: how many numbers an object takes, which layout follows the head, and which function makes
+ * it. Types that QUERY_HCA_CAP does not report are refused. None of the supported types can be
+ * modified.
  */
 #include <string.h>
 #include "fw/cmd.h"
@@ -16,9 +17,9 @@
 
 struct general_type {
     enum obj_kind kind;
-    unsigned log_range; /* log2 of the numbers that one takes */
-    size_t layout;      /* bytes of what follows the head of CREATE and QUERY */
-    size_t kept;        /* offset of that in the object */
+    unsigned log_range; /* log2 of the numbers that one object takes */
+    size_t layout;      /* bytes that follow the head of CREATE and QUERY */
+    size_t kept;        /* offset of these bytes in the object */
     enum syn (*create)(struct hca *hca, uint16_t uid, const void *layout, uint32_t *num);
 };
 
@@ -28,7 +29,7 @@ static const struct general_type general_types[] = {
     {OBJ_RESERVED_QPN, OBJ_LOG_RESERVED, 0, 0, reserved_qpn_create},
 };
 
-/* The row of the type that the input's head names; NULL: the device has no such objects. */
+/* The row of the type that the input's head names. NULL: the device has no such objects. */
 static const struct general_type *general_type(const struct fw *fw, const struct fw_cmd *cmd)
 {
     uint16_t type = (uint16_t)PRM_GET(general_obj_in_cmd_hdr, cmd->in, obj_type);
@@ -42,7 +43,8 @@ static const struct general_type *general_type(const struct fw *fw, const struct
     return NULL;
 }
 
-/* op_param must be as wanted: about an object of this function, and a whole one. */
+/* Checks that the op_param has the wanted values: the command is about a whole object of this
+ * function. */
 static enum syn general_check_head(const struct fw_cmd *cmd,
                                    const struct prm_general_obj_create_param *want)
 {
@@ -81,7 +83,7 @@ static enum syn cmd_create_general_object(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-/* The object that QUERY and DESTROY name, if this user may. */
+/* The object that QUERY and DESTROY name, if this user may access it. */
 static enum syn general_find(struct fw *fw, const struct fw_cmd *cmd,
                              const struct general_type *type, struct obj **obj)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands on the function as a whole: bring-up, tear-down, interface revision, identity.
+ * Commands on the whole function: bring-up, tear-down, interface revision, identity.
  *
- * The driver's order (mlx5_function_setup): ENABLE_HCA, QUERY/SET_ISSI, boot pages, capabilities,
- * init pages, INIT_HCA; and back: TEARDOWN_HCA, all pages, DISABLE_HCA.
+ * The driver's order (mlx5_function_setup) is ENABLE_HCA, QUERY/SET_ISSI, boot pages, capabilities,
+ * init pages, INIT_HCA. The way back is TEARDOWN_HCA, all pages, DISABLE_HCA.
  */
 #include <string.h>
 #include "fw/cmd.h"
 #include "model/card/card.h"
 
-/* Interface step sequence ids: bit n is revision n. The driver wants 1 and can live with 0. */
+/* Supported interface steps (ISSI): bit n is revision n. The driver wants 1 and can also use 0. */
 #define SUPPORTED_ISSI 3u
 
 #define IEEE_VENDOR_ID 0x2c9
@@ -17,7 +17,7 @@
 static enum syn cmd_enable_hca(struct fw *fw, struct fw_cmd *cmd)
 {
     if (fw->state != CMD_DISABLED) {
-        /* A driver that did not say goodbye (a crashed guest): start over. */
+        /* The driver has not torn the function down before (a crashed guest): start over. */
         if (!hca_reset_part(&fw->hca)) {
             return SYN_AGAIN;
         }
@@ -63,7 +63,8 @@ static enum syn cmd_teardown_hca(struct fw *fw, struct fw_cmd *cmd)
         fw_set_state(fw, CMD_ENABLED);
         return SYN_OK;
     case PRM_TEARDOWN_PROFILE_PREPARE_FAST_TEARDOWN:
-        /* Takes effect when the driver writes "disabled" to the initialization segment. */
+        /* The teardown takes effect when the driver writes "disabled" to the initialization
+         * segment. */
         return SYN_OK;
     default:
         return SYN_BAD_TEARDOWN;

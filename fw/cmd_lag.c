@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Link aggregation: a function whose port is bonded with no other's. It does not report lag_master,
- * so no driver makes a LAG; programs ask all the same (UCX does as it opens a device).
+ * Commands on link aggregation, for a function whose port is not bonded. The function does not
+ * report lag_master, so no driver makes a LAG. But programs query it (UCX does when it opens a
+ * device).
  */
 #include "fw/cmd.h"
 
-/* A LAG's context of zeros: not bonded, no port to choose. */
+/* Returns a LAG context of zeros: not bonded, no port to choose. */
 static enum syn cmd_query_lag(struct fw *fw, struct fw_cmd *cmd)
 {
     return SYN_OK;

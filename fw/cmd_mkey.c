@@ -2,28 +2,31 @@
 /*
  * Commands on memory keys.
  *
- * A user context (DevX) names pages by umem: the key's page list is then made here from the umem's,
- * in pages of the size that the mkc asks for.
+ * A user context (DevX) names pages by a umem. Then this file makes the key's page list from the
+ * umem's list, with pages of the size that the mkc asks for.
  */
 #include "fw/cmd.h"
 #include "model/memory/mkey.h"
 #include "model/core/pd.h"
 #include "model/memory/umem.h"
 
-/* Pages of a key made from a umem, 16 GiB in small ones; a list in a command ends sooner. */
+/* The most pages of a key made from a umem: 16 GiB in pages of 4 KiB. A list in a command is
+ * shorter. */
 #define XLT_MAX_PAGES (1ULL << 22)
 
 #define MTT_BYTES     PRM_SIZE(mtt)
 
-/* The entries of a key on a umem's pages: those that CREATE_MKEY would carry. */
+/* Describes the entries of a key on a umem's pages. They are the entries that CREATE_MKEY would
+ * carry. */
 struct cmd_umem_xlt {
     struct umem *umem;
-    uint8_t log_page; /* of the key */
-    uint64_t pos;     /* of the first page, from the start of the umem's first */
-    size_t len;       /* bytes of entries */
+    uint8_t log_page; /* log2 of the key's page size */
+    uint64_t pos; /* position of the key's first page, from the start of the umem's first page */
+    size_t len;   /* length of the entries in bytes */
 };
 
-/* Its pages must not be larger than the umem's, nor begin inside one of its own. */
+/* The key's pages must not be larger than the umem's pages, and the key must begin at one of its
+ * own page boundaries. */
 static enum syn cmd_umem_xlt(struct fw *fw, struct fw_cmd *cmd, struct cmd_umem_xlt *xlt)
 {
     const struct prm_create_mkey_in *in = cmd->in;
@@ -68,7 +71,7 @@ static enum syn cmd_umem_xlt(struct fw *fw, struct fw_cmd *cmd, struct cmd_umem_
     return SYN_OK;
 }
 
-/* The umem's entries from byte at on, len bytes of them. */
+/* Makes len bytes of entries from the umem's list, beginning with byte at of the key's entries. */
 static void cmd_umem_entries(const struct cmd_umem_xlt *xlt, size_t at, uint8_t *entries,
                              size_t len)
 {
@@ -87,7 +90,7 @@ static void cmd_drop_mkey(struct fw *fw, struct fw_cmd *cmd)
     mkey_drop(&fw->hca, cmd->at.list.object);
 }
 
-/* umem: whose pages it is to have, or NULL. */
+/* umem: the umem whose pages the key gets, or NULL. */
 static enum syn cmd_begin_mkey(struct fw *fw, struct fw_cmd *cmd, size_t len, struct umem *umem)
 {
     struct mkey *mkey = NULL;
@@ -103,7 +106,7 @@ static enum syn cmd_begin_mkey(struct fw *fw, struct fw_cmd *cmd, size_t len, st
     return syn;
 }
 
-/* The entries of the command, or of the umem that it names, are taken over part by part. */
+/* Takes over the entries of the command, or of the umem that it names, in parts. */
 static enum syn cmd_create_mkey(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_create_mkey_in *in = cmd->in;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands on the function's host pages (driver: pagealloc.c); the ledger is fw/pages.c. */
+/* Commands on the function's host pages (driver: pagealloc.c). The ledger is in fw/pages.c. */
 #include "fw/cmd.h"
 
 static enum syn cmd_query_pages(struct fw *fw, struct fw_cmd *cmd)
@@ -13,7 +13,7 @@ static enum syn cmd_query_pages(struct fw *fw, struct fw_cmd *cmd)
     case PRM_QUERY_PAGES_OP_INIT_PAGES:
         n = (int32_t)pages_wanted_init(fw);
         break;
-    default: /* PRM_QUERY_PAGES_OP_REGULAR_PAGES: that it is one of these the dispatcher has seen */
+    default: /* PRM_QUERY_PAGES_OP_REGULAR_PAGES; the dispatcher has checked the variant */
         n = pages_wanted_regular(fw);
     }
     PRM_SET(query_pages_out, cmd->out, num_pages, (uint32_t)n);

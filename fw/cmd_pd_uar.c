@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands that hand out numbers: PD, transport domain, XRC domain, UAR page. */
+/* Commands that give out numbers: PD, transport domain, XRC domain, UAR page. */
 #include "fw/cmd.h"
 #include "model/core/pd.h"
 #include "model/queue/uar.h"

@@ -2,9 +2,9 @@
 /*
  * Commands on queue pairs and multicast groups.
  *
- * The transition commands have one layout (but 2ERR_QP and 2RST_QP, which end before the mask) and
- * one handler; what each does stands in model/rdma/qp_modify.c. Enhanced connection establishment
- * is not advertised: its words are not looked at and answered with 0.
+ * The transition commands have one layout (except 2ERR_QP and 2RST_QP, which end before the mask)
+ * and one handler; model/rdma/qp_modify.c says what each does. Enhanced connection establishment is
+ * not advertised: its words are ignored, and the answer to them is 0.
  */
 #include <string.h>
 #include "fw/cmd.h"
@@ -92,8 +92,9 @@ static enum syn cmd_end_qp(struct fw *fw, struct fw_cmd *cmd)
                      0);
 }
 
-/* Of the extended context the error is all there is to tell: a stream is an argument of RTS2RTS_QP
- * alone. The command's row asks for no room for it, as most who query a QP leave none. */
+/* Of the extended context only the error is reported, because a stream is an argument of
+ * RTS2RTS_QP alone. The command's row does not require room for this context, because most
+ * callers leave none. */
 static enum syn cmd_query_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     if (PRM_GET(query_qp_in, cmd->in, qpc_ext)) {

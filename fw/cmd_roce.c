@@ -24,7 +24,7 @@ static void cmd_roce_put_mac(struct prm_roce_addr_layout *addr, const uint8_t ma
             (uint32_t)mac[2] << 24 | (uint32_t)mac[3] << 16 | (uint32_t)mac[4] << 8 | mac[5]);
 }
 
-/* An address of all zeros empties the entry, whatever else is in the layout. */
+/* An all-zero GID empties the entry, whatever the rest of the layout has. */
 static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_set_roce_address_in *in = cmd->in;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands on shared receive queues: SRQ (drivers with ISSI 0), XRC SRQ, RMP (what ISSI 1 drivers
- * make a basic SRQ from), XRQ (tag matching), and what arms them.
+ * Commands on shared receive queues: SRQ (drivers with ISSI 0), XRC SRQ, RMP (from which drivers
+ * with ISSI 1 make a basic SRQ), XRQ (tag matching), and the commands that arm them.
  *
- * The four contexts say the same in different words; each create handler turns its own into a
- * struct srq_attr, each query handler does the reverse.
+ * The four contexts have the same contents in different layouts. Each create handler converts its
+ * layout to a struct srq_attr, and each query handler converts it back.
  */
 #include "fw/cmd.h"
 #include "model/core/pd.h"
 #include "model/queue/srq.h"
 #include "model/rdma/xrq_dci.h"
 
-/* What srqc and xrc_srqc call by the same names, into a struct srq_attr and back. */
+/* Converts the fields that have the same names in srqc and xrc_srqc to a struct srq_attr, and
+ * back. */
 #define COMMON_ATTR(layout, ctx)                                                                   \
     .pdn = PRM_GET(layout, ctx, pd), .log_stride = PRM_GET(layout, ctx, log_rq_stride) + 4,        \
     .has_signature = PRM_GET(layout, ctx, wq_signature), .lwm = PRM_GET(layout, ctx, lwm),         \
@@ -37,14 +38,14 @@ static struct fw_ring_ref cmd_srq_ring(uint8_t log_page_size, uint8_t page_offse
 
     return (struct fw_ring_ref){
         .log_page = log_page,
-        /* fw_ring() refuses pages beyond 2 GiB */
+        /* fw_ring() refuses pages of more than 2 GiB */
         .page_offset = (uint32_t)(((uint64_t)page_offset << MIN(log_page, 31)) / 64),
         .pas_off = pas_off,
     };
 }
 
-/* Common end of the create commands: ring, object, number. On failure no reference is left.
- * dbr_umem: the umem that the doorbell record lies in, or NULL. */
+/* Common end of the create commands: ring, object, number. If it fails, no reference is left.
+ * dbr_umem: the umem that has the doorbell record, or NULL. */
 static enum syn cmd_srq_create(struct fw *fw, struct fw_cmd *cmd, struct srq_attr *attr,
                                const struct fw_ring_ref *ref, struct obj *dbr_umem, uint32_t *num)
 {
@@ -204,7 +205,7 @@ static enum syn cmd_arm_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
                        PRM_GET(arm_xrc_srq_in, in, lwm));
 }
 
-/* -- what RMP and XRQ say in a wq -------------------------------------------------------------- */
+/* -- the wq in the contexts of RMP and XRQ ---------------------------------------------------- */
 
 #define WQ_ATTR(wq_)                                                                               \
     .pdn = PRM_GET(wq, wq_, pd), .log_size = PRM_GET(wq, wq_, log_wq_sz),                          \
@@ -213,7 +214,7 @@ static enum syn cmd_arm_xrc_srq(struct fw *fw, struct fw_cmd *cmd)
     .log_page_size = PRM_GET(wq, wq_, log_wq_pg_sz), .page_offset = PRM_GET(wq, wq_, page_offset), \
     .form = PRM_GET(wq, wq_, wq_type) == PRM_WQ_TYPE_CYCLIC ? SRQ_RING : SRQ_LIST
 
-/* pas: where the wq's list of pages is in the command. */
+/* pas: the offset of the wq's page list in the command. */
 static enum syn cmd_wq_create(struct fw *fw, struct fw_cmd *cmd, const struct prm_wq *wq,
                               size_t pas, struct srq_attr *attr, uint32_t *num)
 {
@@ -279,7 +280,7 @@ static enum syn cmd_create_rmp(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-/* What can change is the limit; the state cannot be chosen. */
+/* Only the limit can change; the state cannot be set. */
 static enum syn cmd_modify_rmp(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_modify_rmp_in *in = cmd->in;

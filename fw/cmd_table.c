@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All commands, and the checks that each passes before its handler runs.
+ * Has the table of all commands, and checks each command before its handler runs.
  *
- * Order of the checks: opcode, state of the function, user context, lengths, op_mod, reserved bits,
- * and whom the command is about (fw/cmd_about.c).
- * The first that fails gives the status. Reserved is what no field of the command's layout covers
- * (prm), also behind the layout's end, unless a list is there: so an input that is longer than we
- * know it is taken as long as the rest is zero. What a real device also knows but a table here does
- * not list is refused as an unknown opcode, and logged as unhandled so that nothing goes missing
- * silently.
+ * The order of the checks is opcode, state of the function, user context, lengths, op_mod, reserved
+ * bits, and the target of the command (fw/cmd_about.c). The first check that fails gives the
+ * status. Reserved bits are those that no field of the command's layout covers (prm), also behind
+ * the end of the layout, unless a list is there. So an input that is longer than the known layout
+ * is accepted if the rest is zero. A command that a real device knows but that is not in a table
+ * here is refused as an unknown opcode. It is logged as unhandled, so that the refusal does not
+ * stay unnoticed.
  */
 #include <string.h>
 #include "fw/cmd_table.h"
 #include "model/core/pd.h"
 #include "model/core/trace.h"
 
-/* One line per file of commands. */
+/* One line for each file of commands. */
 static const struct fw_cmd_row *const tables[] = {
     cmds_hca,       cmds_pages,   cmds_caps,   cmds_vport, cmds_access_reg, cmds_roce,
     cmds_devx,      cmds_general, cmds_pd_uar, cmds_mkey,  cmds_eq,         cmds_cq,
@@ -23,7 +23,7 @@ static const struct fw_cmd_row *const tables[] = {
     cmds_flow,      cmds_lag,     cmds_cong,
 };
 
-/* The rows by opcode; those that there are have 12 bits. */
+/* The rows by opcode. Known opcodes have 12 bits. */
 static const struct fw_cmd_row *rows[0x1000];
 
 static void cmd_rows_init(void)
@@ -61,7 +61,7 @@ const struct fw_cmd_row *fw_cmd_at(size_t i)
     return NULL;
 }
 
-/* Whether a list without end is the last thing of a layout, or of what is nested there. */
+/* Whether a layout, or a layout nested at its end, ends with a list of unlimited length. */
 static bool cmd_has_list(const struct prm_struct *s)
 {
     for (size_t i = 0; i < s->n_fields; i++) {
@@ -75,12 +75,13 @@ static bool cmd_has_list(const struct prm_struct *s)
     return false;
 }
 
-/* uid is no field of the commands that no user context needs, but the driver puts it into all. */
+/* uid is not a field of commands that need no user context, but the driver puts it into all
+ * commands. */
 #define RESERVED_FROM PRM_OFFSET(general_obj_in_cmd_hdr, uid) + 2
 
-#define ZEROS         4096 /* bytes that are compared at a time: a piece */
+#define ZEROS         4096 /* bytes that are compared at a time, for one piece */
 
-/* Where the next byte is that is not 0, as far as that is quickly found. */
+/* Skips whole blocks of ZEROS zero bytes. The next byte that is not 0 is at or after the result. */
 static size_t cmd_skip_zeros(const uint8_t *p, size_t at, size_t end)
 {
     static const uint8_t zeros[ZEROS];
@@ -127,7 +128,7 @@ static enum syn cmd_check(struct fw *fw, const struct fw_cmd_row *row, const str
     if (!(row->states & fw->state)) {
         return SYN_SYS_STATE;
     }
-    /* UID_SHARED is what the kernel makes for everybody to use */
+    /* the kernel uses UID_SHARED for objects that everybody may use */
     if (cmd->uid && cmd->uid != UID_SHARED && (!row->any_uid || !devx_uid_exists(fw, cmd->uid))) {
         return SYN_BAD_UID;
     }
@@ -146,7 +147,7 @@ static enum syn cmd_check(struct fw *fw, const struct fw_cmd_row *row, const str
     return SYN_OK;
 }
 
-/* Says what command it is, and whether that may run. */
+/* Reads opcode, op_mod and uid of the command, and checks whether it may run. */
 static enum syn cmd_begin(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct fw_cmd_row *row;

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The command set as a whole: look-up and dispatch.
+ * The interface of the command set: lookup and dispatch.
  */
 #ifndef HCASIM_FW_CMD_TABLE_H
 #define HCASIM_FW_CMD_TABLE_H
 
 #include "fw/cmd.h"
 
-/* The row of an opcode, or NULL: what capabilities are derived from. */
+/* The row of an opcode, or NULL. Capabilities are derived from it. */
 const struct fw_cmd_row *fw_cmd_find(uint16_t opcode);
 
-/* The i-th row of all, NULL behind the last: to walk the command set. */
+/* The i-th of all rows, for a walk through the command set. NULL after the last. */
 const struct fw_cmd_row *fw_cmd_at(size_t i);
 
-/* Whom a checked command is about: what handlers find of that in *cmd. */
+/* Finds the target of a checked command, and stores it in *cmd for the handler. */
 enum syn fw_cmd_resolve(struct fw *fw, struct fw_cmd *cmd);
 
 /*
- * Executes a command, or goes on with it. Of *cmd, which is zeroed before, only in, in_len, out and
- * out_len are the caller's: in has at least 8 bytes; out has at least 8, is zeroed, and receives
- * status and syndrome (PRM cmd_out) and what the command answers. A command that fails answers
- * nothing else. False: it is not done and wants to be called again in another turn.
+ * Executes a command, or continues it. *cmd is zeroed before the first call; the caller sets only
+ * in, in_len, out and out_len. in has at least 8 bytes. out has at least 8 zeroed bytes; it
+ * receives status and syndrome (PRM cmd_out) and the command's output. A command that fails has no
+ * other output. False: the command is not done; call again in another turn.
  */
 bool fw_execute(struct fw *fw, struct fw_cmd *cmd);
 

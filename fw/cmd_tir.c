@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands of TIS, TIR and RQT (model/eth/tir.h). */
+/* Commands on TIS, TIR and RQT (model/eth/tir.h). */
 #include "fw/cmd.h"
 #include "model/eth/tir.h"
 
@@ -31,7 +31,7 @@ static enum syn cmd_destroy_tis(struct fw *fw, struct fw_cmd *cmd)
     return tis_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_tis_in, cmd->in, tisn));
 }
 
-/* Bytes of the RQ list behind an rqtc that lies at offset in the command. */
+/* Bytes of the RQ list after the rqtc at that offset of the command. */
 static size_t cmd_list_len(size_t len, size_t offset)
 {
     return len - offset - PRM_SIZE(rqtc);

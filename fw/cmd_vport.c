@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands on a virtual port: state, NIC context (addresses, filters, RoCE), counters. Which one it
- * is the dispatcher has found out (fw/cmd_about.c).
+ * Commands on a virtual port: state, NIC context (addresses, filters, RoCE), counters. The
+ * dispatcher has found the vport (fw/cmd_about.c).
  */
 #include <string.h>
 #include "fw/cmd.h"
@@ -39,7 +39,7 @@ static bool cmd_vlan_is_set(const struct vport *vport, unsigned vlan)
     return vport->vlans[vlan / 8] >> vlan % 8 & 1;
 }
 
-/* The vport's list of that type, or NULL: the VLANs. */
+/* The vport's list of that type. NULL: the list of VLANs, which is kept elsewhere. */
 static struct mac_list *cmd_list_of(struct vport *vport, uint32_t type)
 {
     if (type == PRM_ALLOWED_LIST_TYPE_VLAN_LIST) {
@@ -62,7 +62,7 @@ static unsigned cmd_list_size(struct vport *vport, uint32_t type)
     return MIN(n, MAX_LIST_SIZE);
 }
 
-/* Entries are 8 bytes each, after the context. */
+/* Fills in the entries, 8 bytes each, which follow the context. */
 static void cmd_fill_list(struct vport *vport, uint32_t type, unsigned n, void *list)
 {
     const struct mac_list *macs = cmd_list_of(vport, type);
@@ -111,7 +111,8 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     PRM_SET(nic_vport_context, ctx, allowed_list_type, type);
     PRM_SET(nic_vport_context, ctx, allowed_list_size, n);
     cmd_vport_put_mac(PRM_PTR(nic_vport_context, ctx, permanent_address), vport->mac);
-    /* A caller that asks for the context alone leaves no room for the list: it gets what fits. */
+    /* A caller that asks only for the context leaves no room for the list, and gets as much as
+     * fits. */
     cmd_fill_list(vport, type, (unsigned)MIN(n, room),
                   PRM_PTR(nic_vport_context, ctx, current_uc_mac_address));
     return SYN_OK;
@@ -148,7 +149,7 @@ static enum syn cmd_set_list(const struct fw *fw, struct vport *vport,
     for (uint32_t i = 0; i < n; i++) {
         cmd_vport_get_mac(list + i * PRM_SIZE(mac_address_layout), taken[i]);
         if (macs == &vport->uc && mac_is_group(taken[i])) {
-            return SYN_BAD_MAC; /* its frames would not leave the card */
+            return SYN_BAD_MAC; /* frames to a group address would not leave the card */
         }
     }
     vport_set_macs(vport, macs, (const uint8_t(*)[6])taken, n);
@@ -161,7 +162,7 @@ static enum syn cmd_check_select(const struct fw *fw,
 {
     uint8_t mac[6];
 
-    /* GUIDs, affiliation and change events belong to a function that manages virtual ports. */
+    /* GUIDs, affiliation and change events are for functions that manage virtual ports. */
     if (PRM_GET(modify_nic_vport_field_select, select, affiliation) ||
         PRM_GET(modify_nic_vport_field_select, select, node_guid) ||
         PRM_GET(modify_nic_vport_field_select, select, port_guid) ||
@@ -232,10 +233,10 @@ static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
 #define OF(field) offsetof(struct vport_counters, field)
 #define NOTHING   SIZE_MAX
 
-/* A counter of packets and octets: traffic of a class, less some part of it. What is RoCE's is not
- * Ethernet's. */
+/* A counter of packets and octets: traffic of a class, minus a part of it. RoCE traffic does not
+ * count as Ethernet traffic. */
 static const struct {
-    size_t at; /* in the command's output */
+    size_t at; /* offset in the command's output */
     size_t traffic, less;
     enum frame_class class;
 } traffic_counters[] = {
@@ -256,7 +257,7 @@ static const struct {
 #undef ROW
 };
 
-/* How far some traffic of a vport has come since its counters were last cleared. */
+/* Traffic of a vport since its counters were last cleared. */
 static void cmd_since_cleared(const struct vport *vport, size_t traffic, enum frame_class class,
                               uint64_t *packets, uint64_t *octets)
 {
@@ -313,9 +314,9 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-/* The view of the port that InfiniBand has, which is where packets with a wrong P_Key are counted
- * (driver: mlx5_query_hca_vport_context()). They raise no event: the trap of IBTA 14.2.5.1 is a
- * subnet manager's, and a RoCE port has none. */
+/* The InfiniBand view of the port, which has the counter of packets with a wrong P_Key (driver:
+ * mlx5_query_hca_vport_context()). Violations raise no event, because the trap of IBTA 14.2.5.1
+ * goes to a subnet manager, and a RoCE port has none. */
 static enum syn cmd_query_hca_vport_context(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct vport *vport = cmd->vport;
@@ -338,8 +339,8 @@ static enum syn cmd_query_hca_vport_context(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-/* A RoCE port has one P_Key, the default one, at index 0 (annex A16.4.3); the rest of the table
- * that pkey_table_size describes is empty. */
+/* A RoCE port has one P_Key, the default P_Key, at index 0 (annex A16.4.3). The rest of the table,
+ * whose size is pkey_table_size, is empty. */
 static enum syn cmd_query_hca_vport_pkey(struct fw *fw, struct fw_cmd *cmd)
 {
     uint32_t first = PRM_GET(query_hca_vport_pkey_in, cmd->in, pkey_index);

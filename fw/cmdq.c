@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The command queue: from the doorbell to the entry that software owns again.
+ * Implements the command queue: from the doorbell until software owns the entry again.
  *
- * An entry (PRM cmd_queue_entry, 64 bytes) carries 16 bytes of input and of output; longer ones go
- * on in chains of mailboxes (cmd_if_box: 512 bytes of data, then next pointer, block number,
- * token, signatures). One entry is under way at a time, in stages:
+ * An entry (PRM cmd_queue_entry, 64 bytes) carries 16 bytes of input and of output. Longer input
+ * and output continue in chains of mailboxes (cmd_if_box: 512 bytes of data, then next pointer,
+ * block number, token, signatures). One entry at a time is under way, in stages:
  *
  *   IDLE -> READ_INPUT -> WALK_OUTPUT -> EXECUTE -> WRITE_OUTPUT -> HAND_BACK -> RELEASE -> IDLE
  *
- * The chains are read and checked first, then the command runs, then output and ownership are
- * written, then the CMD event is raised. A chain that is broken in any way ends the entry with a
- * delivery status and no effect: it goes to HAND_BACK at once. A step of a stage is a mailbox, or a
- * call of the command's handler (fw/cmd.h); when a turn is over, the entry waits between two steps
- * for the next one. A command may take thousands of turns. What forgets the queue meanwhile (a
- * reset, a write that disables the function) forgets the command with all that it took; firmware
- * that has stopped (fw/health.c) leaves it where it is.
+ * First the chains are read and checked. Then the command runs. Then output and ownership are
+ * written, and the CMD event is raised. A chain that is broken in any way ends the entry with a
+ * delivery status and no effect: the entry goes to HAND_BACK at once. A step of a stage is one
+ * mailbox, or one call of the command's handler (fw/cmd.h). When a turn is over, the entry waits
+ * between two steps for the next turn. A command may take thousands of turns. If the queue is
+ * forgotten meanwhile (by a reset, or a write that disables the function), the command is forgotten
+ * with all memory that it took. Firmware that has stopped (fw/health.c) leaves the command where it
+ * is.
  *
- * Nothing here trusts a length or a pointer: a chain is walked block by block, each block must
- * carry the number it is expected to have (so a loop ends at its second visit), and memory is used
- * only as blocks really arrive.
+ * No length or pointer is trusted. A chain is walked block by block, and each block must carry the
+ * expected number, so a loop ends at its second visit. Memory is taken only for blocks that really
+ * arrive.
  *
- * Signatures: the XOR of all bytes of an entry, and of all bytes of a mailbox, is 0xff; that of a
- * mailbox's control part too (ctrl_signature). They are always written; they are checked as
- * SET_HCA_CAP's cmdif_checksum says: disabled, only where present (initial state), enabled.
+ * Signatures: the XOR of all bytes of an entry, and of all bytes of a mailbox, is 0xff; so is that
+ * of a mailbox's control part (ctrl_signature). Signatures are always written. Whether they are
+ * checked depends on SET_HCA_CAP's cmdif_checksum: disabled, only where present (initial state),
+ * enabled.
  */
 #include <string.h>
 #include "fw/cmd.h"
@@ -30,20 +32,22 @@
 #include "fw/fw_internal.h"
 #include "model/queue/eq.h"
 
-#define ENTRY_BYTES  PRM_SIZE(cmd_queue_entry)
-#define BOX_BYTES    PRM_SIZE(cmd_if_box)
-#define BOX_DATA     512
-#define BOX_CTRL     PRM_OFFSET(cmd_if_box, next_pointer_63_32) /* from here on: what links boxes */
+#define ENTRY_BYTES PRM_SIZE(cmd_queue_entry)
+#define BOX_BYTES   PRM_SIZE(cmd_if_box)
+#define BOX_DATA    512
+/* from here on: the fields that link mailboxes */
+#define BOX_CTRL     PRM_OFFSET(cmd_if_box, next_pointer_63_32)
 #define INLINE_BYTES 16
 #define CMDQ_ENTRIES (1u << CMDQ_LOG_ENTRIES)
 
-/* Beyond any command's layout: CREATE_MKEY of 8 GiB in 4 KiB pages, QUERY_FLOW_COUNTER in bulk. */
+/* More than any command's layout needs: CREATE_MKEY of 8 GiB in 4 KiB pages, QUERY_FLOW_COUNTER in
+ * bulk. */
 #define CMD_MAX_INPUT  (20u << 20)
 #define CMD_MAX_OUTPUT (4u << 20)
 
-/* Bytes of input or output for which the function has room at any time. Longer ones are paid for
- * (hca->memory) while the command is there: so what destroys objects, which is short, always runs.
- */
+/* Bytes of input or output for which the function always has room. Longer input and output are paid
+ * for by hca->memory while the command is under way. So commands that destroy objects, which are
+ * short, can always run. */
 #define CMD_FREE_BYTES (64u << 10)
 
 enum stage {
@@ -57,10 +61,10 @@ enum stage {
     STAGES
 };
 
-/* Mailboxes joined. */
+/* The joined data of mailboxes. */
 struct buffer {
-    uint8_t *data; /* own, or a block that hca->memory pays for */
-    uint64_t size; /* of that block; 0: own */
+    uint8_t *data; /* own[], or a block that hca->memory pays for */
+    uint64_t size; /* size of that block; 0: own[] */
     uint32_t have, len;
     uint8_t own[CMD_FREE_BYTES];
 };
@@ -68,14 +72,14 @@ struct buffer {
 /* The entry under way. */
 struct cmdq_entry {
     enum stage stage;
-    unsigned index; /* STAGE_IDLE: of the last one */
+    unsigned index; /* STAGE_IDLE: index of the last entry */
     uint64_t addr;
     struct prm_cmd_queue_entry image[1];
     uint32_t in_len, out_len;
     uint8_t token;
-    uint8_t status;    /* of the delivery: PRM_CMD_DELIVERY_STATUS_ */
-    uint64_t box;      /* bus address of the next mailbox of the chain that is read */
-    uint32_t block;    /* its number; WRITE_OUTPUT: of the one to write */
+    uint8_t status;    /* delivery status: PRM_CMD_DELIVERY_STATUS_ */
+    uint64_t box;      /* bus address of the next mailbox of the chain that is being read */
+    uint32_t block;    /* number of that mailbox; WRITE_OUTPUT: of the mailbox to be written */
     struct fw_cmd cmd; /* from EXECUTE on */
 
     struct buffer in, out;
@@ -124,7 +128,8 @@ static void cmdq_box_sign(struct prm_cmd_if_box *box)
     PRM_SET(cmd_if_box, box, signature, (uint8_t)~cmdq_xor8(box->bytes, BOX_BYTES));
 }
 
-/* Checks what links a box to its chain, from a whole image of which the control part is filled. */
+/* Checks the fields that link a mailbox to its chain. Of box, only the control part needs to be
+ * filled. */
 static uint8_t cmdq_box_check(const struct cmdq_entry *e, const struct prm_cmd_if_box *box,
                               uint32_t block)
 {
@@ -143,7 +148,7 @@ static uint64_t cmdq_box_next(const struct prm_cmd_if_box *box)
            (uint64_t)PRM_GET(cmd_if_box, box, next_pointer_31_10) << 10;
 }
 
-/* Low bits of a next pointer that are not part of the address. */
+/* Whether the low bits of a next pointer, which are not part of the address, are zero. */
 static bool cmdq_box_next_aligned(const struct prm_cmd_if_box *box)
 {
     return (box->bytes[BOX_CTRL + 7] | (box->bytes[BOX_CTRL + 6] & 3)) == 0;
@@ -183,7 +188,7 @@ static uint8_t cmdq_check_entry(struct fw *fw, struct cmdq_entry *e)
     return PRM_CMD_DELIVERY_STATUS_OK;
 }
 
-/* Room for len bytes. False: it cannot be paid for. */
+/* Makes room for len bytes. False: the ledger refuses them. */
 static bool cmdq_buffer_begin(struct fw *fw, struct buffer *b, uint32_t len)
 {
     b->len = len;
@@ -204,7 +209,7 @@ static void cmdq_buffer_end(struct fw *fw, struct buffer *b)
     }
 }
 
-/* A step of it. True: it has ended. */
+/* Frees a part of a buffer. True: all of it is freed. */
 static bool cmdq_buffer_trim(struct fw *fw, struct buffer *b)
 {
     if (!b->size || ledger_trim(&fw->hca.memory, b->data, &b->size)) {
@@ -223,7 +228,7 @@ static void cmdq_buffer_append(struct buffer *b, const void *data, uint32_t max)
     b->have += n;
 }
 
-/* The answer to a command for which there is no memory: it is not read. */
+/* Answers a command for which there is no memory, without reading it. */
 static void cmdq_refuse(struct fw *fw, struct cmdq_entry *e)
 {
     void *out = PRM_PTR(cmd_queue_entry, e->image, command_output_inline_data);
@@ -236,8 +241,9 @@ static void cmdq_refuse(struct fw *fw, struct cmdq_entry *e)
     PRM_SET(cmd_out, out, syndrome, syn_code(SYN_NO_MEMORY));
 }
 
-/* Of the entries whose doorbells rang, the first one behind the last one taken: no entry goes
- * before another one twice, however fast it is posted anew. */
+/* Of the entries whose doorbells rang, the first one after the last entry that was taken, going
+ * round. So no entry is taken twice before another waiting one, even if software posts it again at
+ * once. */
 static unsigned cmdq_next_index(const struct fw_cmdq *q)
 {
     uint32_t behind = q->pending & ~1u << q->entry->index;
@@ -245,7 +251,7 @@ static unsigned cmdq_next_index(const struct fw_cmdq *q)
     return (unsigned)__builtin_ctz(behind ? behind : q->pending);
 }
 
-/* Reads the entry whose turn it is. False: it is not there, or not the device's. */
+/* Reads the next entry. False: the queue is not there, or the device does not own the entry. */
 static bool cmdq_read_entry(struct fw *fw, struct cmdq_entry *e)
 {
     struct fw_cmdq *q = &fw->cmdq;
@@ -348,8 +354,8 @@ static enum stage cmdq_begin_command(struct cmdq_entry *e)
     return STAGE_EXECUTE;
 }
 
-/* The output chain is walked before, so that a broken one is known before the command has an
- * effect. */
+/* The output chain is checked before the command runs, so that a broken chain is known before the
+ * command has an effect. */
 static enum stage cmdq_walk_output(struct fw *fw, struct cmdq_entry *e)
 {
     struct prm_cmd_if_box box[1];
@@ -407,7 +413,7 @@ static enum stage cmdq_execute(struct fw *fw, struct cmdq_entry *e)
 {
     bool done;
 
-    /* A command stands for itself: it may free any object. */
+    /* No object is in use while a command runs, so it may free any object. */
     fw->hca.holding = false;
     done = fw_execute(fw, &e->cmd);
     fw->hca.holding = fw_is_entered(fw);
@@ -415,14 +421,14 @@ static enum stage cmdq_execute(struct fw *fw, struct cmdq_entry *e)
         hca_spend(&fw->hca, 1);
         return STAGE_EXECUTE;
     }
-    g_assert(!e->cmd.drop); /* what is done keeps nothing */
+    g_assert(!e->cmd.drop); /* a command that is done keeps nothing */
     memcpy(PRM_PTR(cmd_queue_entry, e->image, command_output_inline_data), e->out.data,
            MIN(e->out.len, INLINE_BYTES));
     e->block = 0;
     return STAGE_WRITE_OUTPUT;
 }
 
-/* Output first, then the word with status and ownership. */
+/* Writes the output first, then the word with status and ownership. */
 static enum stage cmdq_hand_back(struct fw *fw, struct cmdq_entry *e)
 {
     size_t out = PRM_OFFSET(cmd_queue_entry, command_output_inline_data);
@@ -448,7 +454,7 @@ static enum stage cmdq_hand_back(struct fw *fw, struct cmdq_entry *e)
     return STAGE_RELEASE;
 }
 
-/* What the entry took, it gives back. */
+/* Frees the buffers of the entry. */
 static enum stage cmdq_release(struct fw *fw, struct cmdq_entry *e)
 {
     return cmdq_buffer_trim(fw, &e->in) && cmdq_buffer_trim(fw, &e->out) ? STAGE_IDLE
@@ -457,7 +463,7 @@ static enum stage cmdq_release(struct fw *fw, struct cmdq_entry *e)
 
 /* -- work -------------------------------------------------------------------------------------- */
 
-/* A step of each stage: returns the stage that the next step is of. */
+/* One step for each stage. Returns the stage of the next step. */
 static enum stage (*const steps[STAGES])(struct fw *fw, struct cmdq_entry *e) = {
     [STAGE_IDLE] = cmdq_take,
     [STAGE_READ_INPUT] = cmdq_read_input,
@@ -523,7 +529,7 @@ void cmdq_forget(struct fw *fw)
     cmdq_buffer_end(fw, &e->in);
     cmdq_buffer_end(fw, &e->out);
     e->stage = STAGE_IDLE;
-    e->index = CMDQ_ENTRIES - 1; /* the first is the next */
+    e->index = CMDQ_ENTRIES - 1; /* so that entry 0 is the next */
     fw->cmdq.pending = 0;
     hca_unschedule(&fw->cmdq.work);
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One entry at a time. Host callbacks may come back into the function (model/core/host.h has the
- * rule): what they ask for while an entry is under way is noted here, and done when that entry
- * ends.
+ * Lets one call into the function run at a time. Host callbacks may come back into the function
+ * (model/core/host.h has the rule). What they ask for while an entry is under way is noted here,
+ * and done when that entry ends.
  *
- * A note done may provoke the next: an interrupt whose address is the own doorbell rings itself for
- * ever. So an entry does no more notes than fit the queue; what is left waits for the turn that it
- * asks for. Until then writes queue behind what is left, and a reset that is due keeps the function
- * off. A reset of many objects stays due for as many turns as it takes: the function says that it
- * is initializing, or goes on saying that it is not disabled yet, and takes no write meanwhile:
- * drivers wait for that (mlx5_cmd_fast_teardown_hca(), wait_fw_init()).
+ * Doing a noted request may provoke the next: an interrupt whose address is the function's own
+ * doorbell rings itself for ever. Therefore an entry does at most as many notes as fit the queue.
+ * The rest waits for the turn that the entry asks for. Until then new writes queue behind the rest,
+ * and a due reset keeps the function off. A reset of many objects stays due for as many turns as it
+ * takes. Meanwhile the function says that it is initializing, or still says that it is not disabled
+ * yet, and takes no write. Drivers wait for that (mlx5_cmd_fast_teardown_hca(), wait_fw_init()).
  */
 #include <inttypes.h>
 #include <string.h>
 #include "fw/fw_internal.h"
 
-#define ENTRY_PIECES 512 /* of a reset, in one entry */
+#define ENTRY_PIECES 512 /* pieces of a reset in one entry */
 
 bool entry_begin(struct fw *fw)
 {
@@ -26,7 +26,7 @@ bool entry_begin(struct fw *fw)
     return true;
 }
 
-/* Whether a write that disables the function waits: it is the last that was taken. */
+/* Whether a write that disables the function waits. Such a write is the last that was taken. */
 static bool entry_disable_is_due(const struct fw_entry *e)
 {
     const struct fw_write *last;
@@ -38,8 +38,8 @@ static bool entry_disable_is_due(const struct fw_entry *e)
     return iseg_disables(last->offset, last->value, last->size);
 }
 
-/* After each change of what waits. The function stays off as long as something is due that turns
- * it off. */
+/* Called after each change of the notes. The function stays off as long as a note that turns it off
+ * is waiting. */
 static void entry_update(struct fw *fw)
 {
     struct fw_entry *e = &fw->entry;
@@ -48,7 +48,8 @@ static void entry_update(struct fw *fw)
     fw->hca.off = e->retired || e->reset || entry_disable_is_due(e);
 }
 
-/* One that disables the function is done as often as the reset has parts. False: it has more. */
+/* Does the first noted write. A write that disables the function is done again for each part of the
+ * reset. False: the reset has more parts. */
 static bool entry_do_first_write(struct fw *fw)
 {
     struct fw_entry *e = &fw->entry;
@@ -56,7 +57,7 @@ static bool entry_do_first_write(struct fw *fw)
 
     if (iseg_disables(first.offset, first.value, first.size)) {
         fw_do_write(fw, first.offset, first.value, first.size);
-        e->num_writes = fw->hca.reset.under_way; /* it is the last */
+        e->num_writes = fw->hca.reset.under_way; /* this write is the last one */
         return !fw->hca.reset.under_way;
     }
     memmove(e->writes, e->writes + 1, --e->num_writes * sizeof(first));
@@ -64,7 +65,7 @@ static bool entry_do_first_write(struct fw *fw)
     return true;
 }
 
-/* False: it takes longer than an entry may. */
+/* Does one note. False: it takes longer than one entry may. */
 static bool entry_do_one(struct fw *fw)
 {
     struct fw_entry *e = &fw->entry;
@@ -105,7 +106,8 @@ static G_GNUC_NO_INLINE void entry_do_what_is_due(struct fw *fw)
 void entry_end(struct fw *fw)
 {
     fw->hca.holding = false;
-    if (G_UNLIKELY(entry_is_due(fw))) { /* also when writes were lost: those before them wait */
+    /* also if writes were lost, because the writes before them wait */
+    if (G_UNLIKELY(entry_is_due(fw))) {
         entry_do_what_is_due(fw);
     }
     fw->entry.under_way = false;
@@ -117,7 +119,7 @@ void entry_note_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned s
     bool disables = iseg_disables(offset, value, size);
 
     if (e->retired || entry_disable_is_due(e)) {
-        return; /* nobody is there any more */
+        return; /* the function is gone, or about to be disabled */
     }
     if (e->num_writes >= ENTRY_WRITES + (disables ? 1u : 0u)) {
         e->lost_writes++;

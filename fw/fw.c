@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One function's life: creation, reset, MMIO, its turn to run.
+ * Creates, resets and frees a function; passes MMIO and turns on to it.
  *
- * BAR0 is pages of 4 KiB. The first UAR_FIRST of them are the initialization segment, every other
- * one is the UAR page of that number.
+ * BAR0 consists of pages of 4 KiB. The first UAR_FIRST pages are the initialization segment. Each
+ * other page is the UAR page of its number.
  */
 #include <string.h>
 #include "fw/cmd.h"
@@ -15,7 +15,7 @@
 #define UAR_PAGE_SHIFT 12
 #define ISEG_BYTES     ((uint64_t)UAR_FIRST << UAR_PAGE_SHIFT)
 
-/* Keys of indices that mkey_create() never hands out (below MKEY_FIRST). */
+/* Keys whose indices mkey_create() never gives out (below MKEY_FIRST). */
 #define NULL_MKEY     0x200
 #define RESERVED_LKEY 0x300
 
@@ -26,12 +26,13 @@ static GQuark fw_error_quark(void)
     return g_quark_from_static_string("hcasim-fw-error");
 }
 
-/* What a function starts from after power-on and after every reset. */
+/* Sets the state after power-on and after every reset. */
 static void fw_power_on(struct fw *fw)
 {
     fw->state = CMD_DISABLED;
     fw->issi = 0;
-    /* A driver that was bound across the reset sees this in its health poll, and recovers. */
+    /* If a driver was bound during the reset, its health poll sees this, and the driver
+     * recovers. */
     fw->nic_interface = PRM_NIC_INTERFACE_DISABLED;
     fw->invalid_commands = 0;
     cmdq_reset(fw);
@@ -156,7 +157,7 @@ bool fw_do_reset(struct fw *fw)
     }
     fw_power_on(fw);
     fw_restart(fw);
-    /* within a turn, what the turn holds is still there */
+    /* inside a turn, the turn's own memory is still in use */
     g_assert(fw->hca.running || (fw->hca.memory.used == 0 && fw->hca.icm.used == 0));
     return true;
 }

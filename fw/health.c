@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The firmware's health, as a driver polls it in the initialization segment: a counter that moves
- * while the firmware runs, a syndrome, and whether it asks for a reset (rfr).
+ * Reports the firmware's health in the initialization segment, where a driver polls it: a counter
+ * that moves while the firmware runs, a syndrome, and whether the firmware asks for a reset (rfr).
  *
- * Nothing fails here by itself; an owner makes it fail by fw_set_health(). A driver that sees a
- * syndrome with rfr gives its commands up and resets the firmware by writing "SW reset" to the NIC
- * interface field (driver: mlx5_error_sw_reset(), reset_fw_if_needed()); without rfr it reports.
+ * The firmware never fails by itself; an owner makes it fail by fw_set_health(). A driver that sees
+ * a syndrome with rfr cancels its commands and resets the firmware by writing "SW reset" to the NIC
+ * interface field (driver: mlx5_error_sw_reset(), reset_fw_if_needed()). Without rfr it reports the
+ * syndrome.
  */
 #include "fw/fw_internal.h"
 
-/* The counter moves every 10 ms: the driver looks every few seconds. */
+/* The counter moves every 10 ms; the driver looks every few seconds. */
 #define TICK_NS 10000000
 
 void fw_set_health(struct fw *fw, uint8_t syndrome, bool fatal)
@@ -18,7 +19,7 @@ void fw_set_health(struct fw *fw, uint8_t syndrome, bool fatal)
         .syndrome = syndrome, .fatal = syndrome && fatal, .since = hca_now(&fw->hca)};
     hca_log(&fw->hca, HCA_LOG_INFO, "health syndrome 0x%x%s", syndrome,
             fw->health.fatal ? ", fatal" : "");
-    cmdq_doorbell(fw, 0); /* commands that waited while it had stopped */
+    cmdq_doorbell(fw, 0); /* takes commands that waited while the firmware had stopped */
 }
 
 uint32_t fw_hw_id(const struct fw *fw)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The initialization segment: the registers by which a driver finds the firmware and watches it.
+ * Implements the initialization segment: the registers by which a driver finds and watches the
+ * firmware.
  *
  * Layout: PRM initial_seg and health_buffer; the driver's struct mlx5_init_seg adds the timeouts,
- * the free-running timer and the real-time clock. The timer follows the host's clock; what stands
- * in the health buffer and its counter is fw/health.c's.
+ * the free-running timer and the real-time clock. The timer follows the host's clock. fw/health.c
+ * fills in the health buffer and its counter.
  */
 #include "fw/cmd.h"
 #include "fw/fw_internal.h"
@@ -14,7 +15,7 @@
 #define ISEG_CLR_INT  0x100c /* the dword of clear_int */
 #define ISEG_CLR_INTX 0x200c
 
-/* A timeout is a value and, in bits 31:29, its unit (tout.c). */
+/* A timeout is a value, with its unit in bits 31:29 (tout.c). */
 #define TIMEOUT_SECONDS(s)    ((uint32_t)PRM_TIMEOUT_UNIT_SECONDS << 29 | (s))
 
 #define CMDQ_ADDR_HI          ISEG(cmdq_phy_addr_63_32)
@@ -24,9 +25,8 @@
 
 #define COMMAND_INTERFACE_REV 5
 
-/* Beside "initializing": PRM_NIC_INTERFACE_SW_RESET does something (the driver's
- * MLX5_FW_RESET_SUPPORTED_OFFSET).
- */
+/* The bit beside "initializing". It says that the device supports PRM_NIC_INTERFACE_SW_RESET (the
+ * driver's MLX5_FW_RESET_SUPPORTED_OFFSET). */
 #define FW_RESET_SUPPORTED (1u << 30)
 
 static uint32_t iseg_dword(const uint8_t *image, uint64_t offset)
@@ -37,7 +37,7 @@ static uint32_t iseg_dword(const uint8_t *image, uint64_t offset)
 
 static uint32_t iseg_identity(const struct fw *fw, uint64_t offset)
 {
-    uint8_t image[8] = {0}; /* of the segment */
+    uint8_t image[8] = {0}; /* the first bytes of the segment */
     void *seg = image;
 
     PRM_SET(initial_seg, seg, fw_rev_major, fw->profile->fw_major);
@@ -55,7 +55,7 @@ static uint32_t iseg_health(struct fw *fw, uint64_t offset)
     return iseg_dword(image->bytes, offset - HEALTH);
 }
 
-/* The free-running timer: ticks of device_frequency_khz, which are nanoseconds. */
+/* The free-running timer. Its ticks have the rate device_frequency_khz, so they are nanoseconds. */
 static uint64_t iseg_timer_now(struct fw *fw)
 {
     return hca_now(&fw->hca);
@@ -78,7 +78,7 @@ uint32_t iseg_read(struct fw *fw, uint64_t offset)
     case CMD_DOORBELL:
         return fw->cmdq.pending;
     case ISEG(initializing):
-        /* initializing, nic_interface_supported: full driver and disabled */
+        /* initializing; nic_interface_supported: full driver and disabled */
         return FW_RESET_SUPPORTED | (fw->entry.reset ? 1u << 31 : 0) |
                (1u << PRM_NIC_INTERFACE_FULL_DRIVER | 1u << PRM_NIC_INTERFACE_DISABLED) << 24;
     case ISEG(cmd_exec_to):
@@ -111,13 +111,13 @@ static void iseg_write_nic_interface(struct fw *fw, uint8_t nic_interface)
         break;
     case PRM_NIC_INTERFACE_DISABLED:
     case PRM_NIC_INTERFACE_SW_RESET:
-        /* The driver leaves (last step of a fast teardown), or asks for a firmware reset: either
-         * way the function forgets everything and reads back as disabled. A reset begins the port
-         * and the firmware's health anew, too. */
+        /* The driver leaves (last step of a fast teardown), or asks for a firmware reset. In both
+         * cases the function forgets everything, and then reads as disabled. A firmware reset also
+         * restarts the port and the firmware's health. */
         cmdq_forget(fw);
         fw_set_state(fw, CMD_DISABLED);
         if (!hca_reset_part(&fw->hca)) {
-            return; /* the write is done again */
+            return; /* the write will be done again */
         }
         pages_reset(fw);
         if (nic_interface == PRM_NIC_INTERFACE_SW_RESET) {
@@ -162,7 +162,7 @@ void iseg_write(struct fw *fw, uint64_t offset, uint32_t value)
         break;
     case ISEG_CLR_INT:
     case ISEG_CLR_INTX:
-        break; /* INTx is not wired: every event is a message */
+        break; /* INTx is not connected: every event is an MSI-X message */
     default:
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,
                 "write of 0x%x to offset 0x%" G_GINT64_MODIFIER "x: no register", value, offset);

@@ -1,38 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ledger of host pages that the function owns.
+ * Keeps the ledger of the host pages that the function owns.
  *
- * A real device keeps contexts and translation entries in host memory which the driver gives it
- * in pages of 4 KiB: some to boot with, some before INIT_HCA, and more as objects are created. The
- * model keeps its objects elsewhere, but accounts for them as the device would (hca->icm,
- * model/core/ledger.h): every object has the size of its context, a QP also what the model keeps
- * for its queues, and the pages in use grow and shrink with them. When free pages run short, or too
- * many lie idle, one PAGE_REQUEST event (pages_req_event) asks for a batch or offers one; there is
- * one request at a time. A create command that finds no room left fails. Pages are never read or
- * written.
+ * A real device keeps contexts and translation entries in host memory, which the driver gives to it
+ * in pages of 4 KiB: some at boot, some before INIT_HCA, and more as objects are created. The model
+ * keeps its objects elsewhere, but charges for them as the device would (hca->icm,
+ * model/core/ledger.h). Every object takes the size of its context; a QP also takes what the model
+ * keeps for its queues. The number of pages in use changes accordingly. When free pages run short,
+ * or too many are idle, one PAGE_REQUEST event (pages_req_event) requests or offers a batch of
+ * pages. Only one request is under way at a time. A create command that finds no room left fails.
+ * Pages are never read or written.
  *
- * After TEARDOWN_HCA, and before INIT_HCA, every page may be taken back, which leaves the
- * driver with none.
+ * After TEARDOWN_HCA, and before INIT_HCA, every page may be taken back; then the driver has all
+ * its pages again.
  */
 #include <string.h>
 #include "fw/cmd.h"
 #include "fw/fw_internal.h"
 #include "model/queue/eq.h"
 
-#define PAGE_SHIFT 12
-#define PAGE_BYTES (1u << PAGE_SHIFT)
+#define PAGE_SHIFT  12
+#define PAGE_BYTES  (1u << PAGE_SHIFT)
 
-/* Pages asked for before anything else, and before INIT_HCA; more when fewer than so many are free;
- * how many are then asked for or given back at once. */
-#define BOOT_PAGES  16
-#define INIT_PAGES  1024
-#define LOW_PAGES   512
-#define BATCH_PAGES 1024
+#define BOOT_PAGES  16   /* requested at boot */
+#define INIT_PAGES  1024 /* requested before INIT_HCA */
+#define LOW_PAGES   512  /* if fewer are free, a batch is requested */
+#define BATCH_PAGES 1024 /* in one request or offer */
 
-/* More than a guest of this size could sensibly give: 4 GiB. */
+/* 4 GiB: more than a guest of this size could reasonably give. */
 #define MAX_OWNED (1u << 20)
 
-/* Bytes of this process's memory that an owned page takes: in the list and in a set. */
+/* Memory of this process that an owned page takes, in the list and in a hash table, in bytes. */
 #define OWNED_COST (LEDGER_SET_ENTRY + 2 * sizeof(uint64_t))
 
 static uint64_t pages_load_pa(const uint8_t *pas, uint32_t i)
@@ -54,13 +52,13 @@ static uint32_t pages_owned(const struct fw *fw)
     return fw->pages.list->len;
 }
 
-/* Pages that boot and the objects of now take; the rest of those owned are free. */
+/* Pages that boot and the present objects take. The other owned pages are free. */
 static uint32_t pages_in_use(const struct fw *fw)
 {
     return BOOT_PAGES + (uint32_t)((fw->hca.icm.used + PAGE_BYTES - 1) >> PAGE_SHIFT);
 }
 
-/* What the objects may take follows the pages. */
+/* Limits the objects' memory to the owned pages. */
 static void pages_set_limit(struct fw *fw)
 {
     uint64_t have = pages_owned(fw);
@@ -89,7 +87,8 @@ int32_t pages_wanted_regular(const struct fw *fw)
     if (idle < LOW_PAGES) {
         return BATCH_PAGES;
     }
-    /* What INIT_HCA asked for stays; of the rest, as much as leaves two batches idle. */
+    /* The pages that INIT_HCA requested are kept. Of the others, a batch is offered only if two
+     * batches stay idle. */
     if (pages_owned(fw) >= BOOT_PAGES + INIT_PAGES + BATCH_PAGES &&
         idle >= LOW_PAGES + 3 * BATCH_PAGES) {
         return -BATCH_PAGES;
@@ -98,9 +97,9 @@ int32_t pages_wanted_regular(const struct fw *fw)
 }
 
 /*
- * Which set a frame belongs to, and in *key what stands for it there: the frame by a permutation
- * that a guest, which chooses the frames, does not know. So it cannot have them all meet in one
- * place of a hash table, nor all sets grow at once.
+ * Finds the hash table of a page, and its *key there. The key is a permutation of the page's
+ * number. A guest chooses the numbers, but does not know the permutation. So it can neither make
+ * all its pages collide in a hash table, nor make all hash tables grow at once.
  */
 static GHashTable *pages_set_of(struct fw *fw, uint64_t frame, gpointer *key)
 {
@@ -131,7 +130,7 @@ static enum syn pages_own(struct fw *fw, uint64_t pa)
     return SYN_OK;
 }
 
-/* Lets go of the page that was given last. */
+/* Gives up the page that was given last. */
 static uint64_t pages_disown(struct fw *fw)
 {
     uint64_t frame = g_array_index(fw->pages.list, uint64_t, pages_owned(fw) - 1);
@@ -144,7 +143,8 @@ static uint64_t pages_disown(struct fw *fw)
     return frame;
 }
 
-/* After a page was given or taken, which is a piece. */
+/* Called after a page was given or taken, which costs one piece. Returns whether the turn is used
+ * up. */
 static bool pages_is_over(struct fw *fw)
 {
     hca_spend(&fw->hca, 1);
@@ -189,7 +189,7 @@ void pages_cant_give(struct fw *fw)
     fw->pages.refused = true;
 }
 
-/* How many pages the function can do without. */
+/* How many pages the function can give back. */
 static uint32_t pages_spare(const struct fw *fw)
 {
     uint32_t keep;
@@ -264,7 +264,7 @@ void pages_clear(struct fw *fw)
 
 void pages_reset(struct fw *fw)
 {
-    pages_clear(fw); /* it may have been large */
+    pages_clear(fw); /* the list may have been large */
     pages_init(fw);
     pages_forget_request(fw);
 }

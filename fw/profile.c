@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The profiles: a row for each device generation.
+ * Has the profiles: a row for each device generation.
  *
- * Where what is public tells no difference, generations are equal: in sizes, in the clock, and in
- * every capability that is in no list here. Identities are those of one board each, as the PCI ID
- * list and outputs of lspci and flint that users published have them; of the -7's subsystem id
- * there was none. Hardware ids are mstflint's (tools_dev_types.c), speeds of port and bus those of
- * DPDK's mlx5 guide.
+ * Where no public source names a difference, generations are equal: in sizes, in the clock, and in
+ * every capability that is in no list here. Each identity is that of one board, as in the PCI ID
+ * list and in outputs of lspci and flint that users have published. For the subsystem id of the -7
+ * there was no such output. Hardware ids are those of mstflint (tools_dev_types.c); speeds of port
+ * and bus are those of DPDK's mlx5 guide.
  */
 #include <string.h>
 #include "fw/profile.h"
@@ -35,8 +35,8 @@
 #define LEGACY_25G   (LEGACY(1000BASE_CX_SGMII) | LEGACY(10GBASE_CR) | LEGACY(25GBASE_CR))
 #define LEGACY_100G  (LEGACY_25G | LEGACY(40GBASE_CR4) | LEGACY(50GBASE_CR2) | LEGACY(100GBASE_CR4))
 
-/* 50 Gb/s lanes came with the extended modes (the driver's mlx5e_ptys_ext_supported()), 100 Gb/s
- * lanes with ConnectX-7. */
+/* Lanes of 50 Gb/s came with the extended modes (the driver's mlx5e_ptys_ext_supported()), lanes of
+ * 100 Gb/s with ConnectX-7. */
 #define EXT_100G                                                                                   \
     (EXT(1000BASE_X_SGMII) | EXT(10GBASE_XFI_XAUI_1) | EXT(40GBASE_XLAUI_4_XLPPI_4) |              \
      EXT(25GAUI_1_25GBASE_CR_KR) | EXT(50GAUI_2_LAUI_2_50GBASE_CR2_KR2) |                          \
@@ -54,12 +54,12 @@
         PRM_HCA_CAP_TYPE_##section, PRM_##layout##_##field##_FIELD, most                           \
     }
 
-/* ConnectX-4 and -4 Lx: a send WQE carries the layer 2 header itself, and no VLAN tag is put in
- * (DPDK's mlx5 guide, txq_inline_min, and mlx5_set_min_inline()). A -4 Lx can be told otherwise in
- * its virtual port's context, which is not modelled. Tag matching came with ConnectX-5 (NVIDIA,
- * "Understanding MPI Tag Matching and Rendezvous Offloads (ConnectX-5)"), and so did data that is
- * placed out of order (NVIDIA, "Out-of-Order (OOO) Data Placement": ConnectX-5 and above).
- * That they have no mappings of addresses is told nowhere: docs/adr/0009. */
+/* ConnectX-4 and -4 Lx: a send WQE carries the layer 2 header itself, and the device inserts no
+ * VLAN tag (DPDK's mlx5 guide, txq_inline_min, and mlx5_set_min_inline()). The virtual port's
+ * context of a -4 Lx can change that; this is not modelled. Tag matching came with ConnectX-5
+ * (NVIDIA, "Understanding MPI Tag Matching and Rendezvous Offloads (ConnectX-5)"), and so did
+ * out-of-order data placement (NVIDIA, "Out-of-Order (OOO) Data Placement": ConnectX-5 and above).
+ * No source says that they have no mappings of addresses: docs/adr/0009. */
 static const struct fw_cap_limit before_cx5[] = {
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_inline_mode,
             PRM_CAP_INLINE_MODE_L2),

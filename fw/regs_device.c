@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Registers of the device: what it is, byte order, description, timeouts, which there are. */
+/* Registers of the device: identity, byte order, description, timeouts, and which registers
+ * exist. */
 #include <string.h>
 #include "fw/regs.h"
 #include "model/port/eswitch.h"
 
 #define NS_PER_SECOND 1000000000ull
 
-/* HOST_ENDIANNESS: the byte order of the host's memory; the model runs on little-endian ones. */
+/* HOST_ENDIANNESS: the byte order of the host's memory. The model supports only little-endian
+ * hosts. */
 static enum syn regs_endianness_write(struct fw *fw, const void *in, void *out)
 {
     return PRM_GET(register_host_endianness, in, he) ? SYN_REG_VALUE : SYN_OK;
@@ -38,7 +40,7 @@ static enum syn regs_node_desc_write(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* DTOR: how long the driver should wait for what (tout.c). */
+/* DTOR: how long the driver should wait for various operations (tout.c). */
 static void regs_put_timeout(struct prm_default_timeout *timeout, uint32_t seconds)
 {
     PRM_SET(default_timeout, timeout, to_multiplier, PRM_TIMEOUT_UNIT_SECONDS);
@@ -61,8 +63,8 @@ static enum syn regs_dtor_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* MGIR: what the card is. Fields are 0 where this device has nothing to tell: it has no build, no
- * date of one, and no expansion ROM. */
+/* MGIR: identity of the card. A field is 0 if this device has nothing to report: it has no build
+ * number, no build date, and no expansion ROM. */
 static enum syn regs_mgir_query(struct fw *fw, const void *in, void *out)
 {
     const struct fw_profile *p = fw->profile;
@@ -88,7 +90,7 @@ static enum syn regs_mgir_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* MQIS: texts about the card, a piece at a time. A text that the card lacks has no bytes. */
+/* MQIS: texts about the card, read in parts. A text that the card does not have is empty. */
 static enum syn regs_mqis_query(struct fw *fw, const void *in, void *out)
 {
     const char *const texts[] = {
@@ -113,7 +115,8 @@ static enum syn regs_mqis_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* MCAM: which registers 0x9000 to 0x91ff there are, a group at a time, and no feature of theirs. */
+/* MCAM: which registers from 0x9000 to 0x91ff exist, a group at a time. None of their features is
+ * reported. */
 #define MCAM_FIRST  0x9000
 #define MCAM_GROUPS 4
 

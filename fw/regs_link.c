@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registers that say how the link is doing: state, negotiation, why it is down; the PHY below it,
- * and its transmitters.
+ * Registers that report the state of the link: state, negotiation, why it is down; the PHY below
+ * it, and its transmitters.
  *
- * The simulated cable has no signals: a link is up or it is not, the PHY has no test modes, and the
- * lanes have no transmitters whose settings could be valid.
+ * The simulated cable has no signals. A link is either up or down, the PHY has no test modes, and
+ * the lanes have no transmitters with valid settings.
  */
 #include <string.h>
 #include "fw/regs.h"
@@ -16,7 +16,7 @@ static uint32_t regs_only_bit(uint32_t mask)
     return mask ? (uint32_t)__builtin_ctz(mask) : 0;
 }
 
-/* Modes are the extended ones where the card knows these (PTYS). */
+/* The modes to report: the extended modes if the card has them (PTYS). */
 static uint32_t regs_modes_shown(const struct fw *fw, struct link_modes modes)
 {
     return fw->profile->eth_modes.ext ? modes.ext : modes.legacy;
@@ -41,7 +41,7 @@ static enum syn regs_pddr_operation(struct fw *fw, void *page)
                                              : PRM_ETH_AN_STATE_ABILITY_DETECT);
     PRM_SET(pddr_operation_info_page, page, phy_manager_link_enabled, enabled);
     PRM_SET(pddr_operation_info_page, page, core_to_phy_link_enabled, enabled);
-    if (uplink->wire) { /* the cable is good for all that the port is */
+    if (uplink->wire) { /* the cable supports every mode that the port supports */
         PRM_SET(pddr_operation_info_page, page, cable_proto_cap,
                 regs_modes_shown(fw, fw->profile->eth_modes));
     }
@@ -107,7 +107,7 @@ static enum syn regs_ppaos_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* No settings are valid (status), so they have no form either (version). */
+/* No settings are valid (status), so they have no format either (version). */
 static enum syn regs_sltp_query(struct fw *fw, const void *in, void *out)
 {
     uint32_t lane = PRM_GET(sltp_reg, in, lane);

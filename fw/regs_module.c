@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registers of the module at the port: its lanes, state and memory, the error correction agreed
- * over it.
+ * Registers of the module at the port: its lanes, state and memory, and the FEC agreed over it.
  *
- * What is plugged in is a passive copper cable with QSFP28 ends, which is one module with four
- * lanes. It has the memory of such cables (SFF-8636): the lower page and upper page 0, nothing
- * else ("flat"), and no sensors. The simulated wire flips no bits, so a forward error correction is
- * agreed on, kept and reported, and never has anything to correct.
+ * The module is a passive copper cable with QSFP28 ends: one module with four lanes. It has the
+ * memory of such cables (SFF-8636), the lower page and upper page 0 and no other pages ("flat"),
+ * and no sensors. The simulated wire flips no bits. So a FEC is agreed on, kept and reported, but
+ * never has anything to correct.
  */
 #include <string.h>
 #include "fw/regs.h"
@@ -34,22 +33,22 @@ static enum syn regs_pmlp_query(struct fw *fw, const void *in, void *out)
 
 #define EEPROM_BYTES 256 /* lower page, upper page 0 */
 #define I2C_ADDRESS  0x50
-#define MCIA_BYTES   48 /* at a time, without MCAM's mcia_32dwords */
+#define MCIA_BYTES   48 /* in one access, without MCAM's mcia_32dwords */
 
-/* Bytes of SFF-8636 that are not 0 and not text. */
+/* The bytes of the SFF-8636 memory that are not 0 and not text. */
 static const struct {
     uint8_t at, value;
 } eeprom_bytes[] = {
     {0, 0x11},   /* identifier: QSFP28 */
     {1, 0x08},   /* revision 2.8 of the memory map */
     {2, 0x06},   /* flat memory; no interrupt */
-    {128, 0x11}, /* identifier, again */
-    {130, 0x23}, /* connector: none that separates */
+    {128, 0x11}, /* identifier, repeated */
+    {130, 0x23}, /* connector: cable that cannot be separated */
     {131, 0x88}, /* 40GBASE-CR4, and see byte 192 */
     {140, 0xff}, /* signaling rate: see byte 222 */
     {146, 1},    /* length of the copper, m */
     {147, 0xa0}, /* copper, unequalized */
-    {190, 70},   /* hottest case, degrees Celsius */
+    {190, 70},   /* highest case temperature, degrees Celsius */
     {192, 0x0b}, /* 100GBASE-CR4, 25GBASE-CR CA-L, 50GBASE-CR2 */
     {222, 103},  /* signaling rate, 250 MBd */
 };
@@ -61,7 +60,7 @@ static void regs_eeprom_text(uint8_t *eeprom, size_t at, size_t len, const char 
     memcpy(eeprom + at, text, MIN(len, strlen(text)));
 }
 
-/* CC_BASE and CC_EXT: the sum of the bytes first to check - 1. */
+/* CC_BASE and CC_EXT: the sum of the bytes from first to check - 1. */
 static void regs_eeprom_check(uint8_t *eeprom, size_t first, size_t check)
 {
     uint8_t sum = 0;
@@ -87,7 +86,7 @@ static void regs_eeprom_fill(const struct fw *fw, uint8_t eeprom[EEPROM_BYTES])
     regs_eeprom_text(eeprom, 168, 16, "SIMULATED-CABLE");
     regs_eeprom_text(eeprom, 184, 2, "A1");
     regs_eeprom_text(eeprom, 196, 16, serial);
-    regs_eeprom_text(eeprom, 212, 8, "260101"); /* made on, YYMMDD and lot */
+    regs_eeprom_text(eeprom, 212, 8, "260101"); /* date of manufacture: YYMMDD and lot */
     regs_eeprom_check(eeprom, 128, 191);
     regs_eeprom_check(eeprom, 192, 223);
 }
@@ -111,14 +110,14 @@ static enum syn regs_mcia_query(struct fw *fw, const void *in, void *out)
         PRM_SET(mcia_reg, out, status, PRM_MCIA_STATUS_NO_EEPROM);
         return SYN_OK;
     }
-    /* A flat memory has no page select byte: every upper page is page 0. */
+    /* A flat memory has no page select byte, so every upper page reads as page 0. */
     regs_eeprom_fill(fw, eeprom);
     memcpy(PRM_PTR(mcia_reg, out, dwords), eeprom + first, size);
     PRM_SET(mcia_reg, out, status, PRM_MCIA_STATUS_GOOD);
     return SYN_OK;
 }
 
-/* -- PMAOS; PDDR's page: state, and what its memory says --------------------------------------- */
+/* -- PMAOS; PDDR's page about the module: state, and the contents of its memory --------------- */
 
 static enum syn regs_pmaos_query(struct fw *fw, const void *in, void *out)
 {
@@ -165,8 +164,8 @@ void regs_module_info(struct fw *fw, void *page)
 
 #define MODE(mode)     (1u << PRM_ETH_LINK_MODE_##mode)
 
-/* By speed: which legacy modes of PTYS run at it, the fields of the register, what can be, and
- * what both ends of the cable agree on if nothing is wished. */
+/* For each speed: the legacy modes of PTYS with that speed, the register's fields, the supported
+ * FECs, and the FEC that both ends of the cable agree on if none is requested. */
 static const struct {
     uint32_t protos;
     unsigned cap, admin;
@@ -190,7 +189,7 @@ static const struct {
 
 G_STATIC_ASSERT(G_N_ELEMENTS(fec_speeds) == UPLINK_FEC_SPEEDS);
 
-/* The strongest of what is wished. */
+/* The strongest of the requested FECs. */
 static uint32_t regs_fec_in_use(size_t speed, uint8_t wished)
 {
     if (!wished) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registers of the configuration that a card stores (mlxconfig): which items there are, and what
- * they say.
+ * Registers of the configuration that a card stores (mlxconfig): which items exist, and their
+ * values.
  *
- * The device stores nothing: what it is, it was given before it was powered on. So each item can be
- * read and not be changed, and its value is the same by default, now and after the next reset.
- * There are the items that say something of this device; it has no virtual functions, and the items
- * of those are missing as on a card without (nv_global_pci_cap.sriov_support).
+ * The device stores nothing: its configuration was given before it was powered on. Therefore each
+ * item can be read but not changed, and its default value, its present value and its value after
+ * the next reset are the same. Only items that say something about this device exist. It has no
+ * virtual functions, so the items about these are missing, as on a card without them
+ * (nv_global_pci_cap.sriov_support).
  */
 #include <string.h>
 #include "fw/regs.h"

@@ -2,11 +2,11 @@
 /*
  * Registers of the port: administration, speed, MTU, pause.
  *
- * The simulated cable has no speed of its own: the link takes the fastest mode that the
- * administrator left enabled, each time it comes up; what PTYS is told while it is up is for the
- * next time (drivers take the port down and up behind it: mlx5_toggle_port_link()). Pause settings
- * are kept for the driver to read back; a lossless cable never needs a pause frame, so none is
- * sent.
+ * The simulated cable has no speed of its own. Each time the link comes up, it takes the fastest
+ * mode that the administrator has left enabled. A write to PTYS while the link is up takes effect
+ * the next time (drivers take the port down and up after it: mlx5_toggle_port_link()). Pause
+ * settings are kept so that the driver can read them back. A lossless cable never needs a pause
+ * frame, so none is sent.
  */
 #include <string.h>
 #include "fw/regs.h"
@@ -26,7 +26,7 @@ static enum syn regs_paos_write(struct fw *fw, const void *in, void *out)
 {
     uint32_t admin = PRM_GET(paos_reg, in, admin_status);
 
-    if (PRM_GET(paos_reg, in, ase)) { /* admin state enable: take admin_status over */
+    if (PRM_GET(paos_reg, in, ase)) { /* admin state enable: set admin_status */
         if (admin != PRM_PAOS_STATUS_UP && admin != PRM_PAOS_STATUS_DOWN) {
             return SYN_REG_VALUE;
         }
@@ -41,7 +41,8 @@ static enum syn regs_paos_write(struct fw *fw, const void *in, void *out)
 #define LEGACY(mode) (1u << PRM_ETH_LINK_MODE_##mode)
 #define EXT(mode)    (1u << PRM_EXT_ETH_LINK_MODE_##mode)
 
-/* From fast to slow. A legacy bit stands for a medium, an extended one for all of them. */
+/* From fast to slow. A legacy bit stands for one medium, an extended bit for all media of a
+ * speed. */
 static const struct link_speed {
     uint32_t mbps;
     struct link_modes modes;
@@ -106,7 +107,8 @@ bool fw_profile_link_mode(const char *profile, uint32_t *legacy, uint32_t *ext)
     return p != NULL;
 }
 
-/* What congestion control takes for full speed, from now on and not from the next link up. */
+/* Sets the rate that congestion control uses as full speed. It applies at once, not from the next
+ * time that the link comes up. */
 static void regs_set_line_rate(struct uplink *uplink)
 {
     size_t i = 0;
@@ -133,7 +135,7 @@ void regs_port_reset(struct fw *fw)
     regs_set_line_rate(uplink);
 }
 
-/* All that the card has at the speeds of these. */
+/* All modes of the card that have the speeds of some modes. */
 static struct link_modes regs_modes_at_speeds_of(const struct fw *fw, struct link_modes some)
 {
     struct link_modes all = {0, 0};
@@ -147,8 +149,9 @@ static struct link_modes regs_modes_at_speeds_of(const struct fw *fw, struct lin
     return all;
 }
 
-/* The mode is worked out when somebody looks, and before somebody changes what it would be worked
- * out from; a link that went down since came up with what was enabled then. */
+/* The mode in use. It is determined when it is read, and before a setting changes from which it is
+ * determined. If the link has gone down since it was determined, it came up again with the modes
+ * enabled at that time. */
 struct link_modes regs_eth_mode(struct fw *fw)
 {
     struct uplink *uplink = fw_uplink(fw);
@@ -176,7 +179,7 @@ static enum syn regs_ptys_query(struct fw *fw, const void *in, void *out)
 
     PRM_SET(ptys_reg, out, proto_mask, mask);
     if (!(mask & 1u << PRM_PTYS_PROTO_ETH)) {
-        return SYN_OK; /* nothing is supported of any other protocol */
+        return SYN_OK; /* other protocols have no supported modes */
     }
     PRM_SET(ptys_reg, out, an_disable_cap, 1);
     PRM_SET(ptys_reg, out, an_disable_admin, fw_uplink(fw)->phy.an_disable_admin);
@@ -191,8 +194,8 @@ static enum syn regs_ptys_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* A driver wishes in one kind of bits (mlx5_port_set_eth_ptys()), extended ones before the others,
- * which follow. */
+/* A driver sets one kind of bits (mlx5_port_set_eth_ptys()). Extended bits come before legacy bits,
+ * which then follow them. */
 static enum syn regs_ptys_write(struct fw *fw, const void *in, void *out)
 {
     const struct link_modes *can = &fw->profile->eth_modes;
@@ -265,7 +268,7 @@ static enum syn regs_pfcc_write(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* -- PCAM: which port registers there are ------------------------------------------------------ */
+/* -- PCAM: which port registers exist ---------------------------------------------------------- */
 
 #define PCAM_FIRST 0x5000
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PPCNT: the port's counters in the groups of the standards (802.3, RFC 2863, RFC 2819, RFC 3635),
- * per priority, of the physical layer, of InfiniBand, and the RoCE packets whose ICRC was wrong.
- * They count what passed the cable; what is wrong with a frame its vport finds and counts.
+ * Implements PPCNT: the port's counters in the groups of the standards (802.3, RFC 2863, RFC 2819,
+ * RFC 3635), by priority, of the physical layer, of InfiniBand, and the RoCE packets with a wrong
+ * ICRC. They count the frames on the cable. The frame's vport finds and counts errors in it.
  *
- * Octets are those on the wire: each frame's 4 bytes of FCS are counted, as the standards want. The
- * port has one buffer; a frame's priority is told by its VLAN tag or its DSCP (fw/regs_qos.c).
- * Errors of a physical layer that the model does not have are 0 because they cannot happen.
+ * Octets are those on the wire: the 4 bytes of FCS of each frame are counted, as the standards
+ * require. The port has one buffer. The priority of a frame comes from its VLAN tag or its DSCP
+ * (fw/regs_qos.c). Errors of a physical layer that the model does not have are 0, because they
+ * cannot happen.
  */
 #include "fw/regs.h"
 #include "model/port/eswitch.h"
 
 #define NS_PER_MS 1000000
 
-/* What the card's vports found wrong with the frames that came to them. */
+/* Errors that the card's vports found in the frames that they received. */
 static uint64_t ppcnt_found_wrong(const struct fw *fw, size_t counter)
 {
     const struct eswitch *sw = fw->hca.vport->sw;
@@ -32,7 +33,7 @@ static uint64_t ppcnt_octets(const struct traffic *t)
     return traffic_bytes(t) + FCS_LEN * traffic_frames(t);
 }
 
-/* A 64-bit counter is two dwords, high and low. */
+/* A 64-bit counter is stored as two dwords, high and low. */
 #define PUT(s, p, field, value)                                                                    \
     do {                                                                                           \
         uint64_t put_value_ = (value);                                                             \
@@ -108,7 +109,7 @@ static void ppcnt_fill_priority(const struct uplink_counters *c, unsigned priori
     const struct priority_traffic *rx = &c->rx_priority[priority], *tx = &c->tx_priority[priority];
     struct priority_traffic in = *rx, out = *tx;
 
-    if (priority == 0) { /* what is left */
+    if (priority == 0) { /* the total minus the other priorities */
         in = (struct priority_traffic){traffic_frames(&c->rx), traffic_bytes(&c->rx)};
         out = (struct priority_traffic){traffic_frames(&c->tx), traffic_bytes(&c->tx)};
         for (unsigned i = 1; i < PRIORITIES; i++) {
@@ -134,7 +135,7 @@ static void ppcnt_fill_physical(struct fw *fw, const struct uplink_counters *c, 
     PRM_SET(phys_layer_cntrs, set, link_down_events, (uint32_t)c->link_downs);
 }
 
-/* A cable on which no bit was ever wrong has, as cards say it, a rate of 15E-255. */
+/* The bit error rate of a cable without errors, as cards report it: 15E-255. */
 #define NO_ERRORS_COEF      15
 #define NO_ERRORS_MAGNITUDE 255
 
@@ -181,7 +182,7 @@ enum syn reg_ppcnt_query(struct fw *fw, const void *in, void *out)
     uint32_t prio = PRM_GET(ppcnt_reg, in, prio_tc);
 
     if (PRM_GET(ppcnt_reg, in, clr)) {
-        return SYN_REG_VALUE; /* the counters run on for every reader */
+        return SYN_REG_VALUE; /* the counters are never cleared, because all readers share them */
     }
     PRM_SET(ppcnt_reg, out, grp, group);
     PRM_SET(ppcnt_reg, out, prio_tc, prio);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registers of the quality of service: where the priority of a packet comes from, its VLAN tag or
- * its DSCP (dcb app). It tells which counters count the packet (PPCNT), and whether its mark is
- * answered (model/rdma/notification_point.c).
+ * Registers of the quality of service: whether the priority of a packet comes from its VLAN tag or
+ * from its DSCP (dcb app). The priority selects the counters of the packet (PPCNT), and whether its
+ * congestion mark is answered (model/rdma/notification_point.c).
  *
- * There are no traffic classes that share the port, and no buffers of priorities: QETCR, QTCT, PPTB
- * and PBMC are missing, and the capability "ets" with them.
+ * The port is not shared by traffic classes, and has no buffers for priorities. Therefore QETCR,
+ * QTCT, PPTB and PBMC do not exist, and the capability "ets" is not advertised.
  */
 #include <string.h>
 #include "fw/regs.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registers of firmware update (flint, the driver's devlink flash): which components the firmware
- * has, what is known of them, and the states of an update.
+ * Registers of firmware update (flint, the driver's devlink flash): the firmware's components,
+ * information about them, and the states of an update.
  *
- * There is one component, the running image. An update begins and ends as on a card, so that
- * one who wants to make one is told what comes of it: no image is one for this card, and no
- * component's data is ever taken or given. Each function has its own update; it ends with the
- * function's reset, by who began it, and by whoever forces it.
+ * There is one component, the running image. An update begins and ends as on a card, so that a tool
+ * gets a proper answer: no image fits this card, and no component's data is ever accepted or
+ * returned. Each function has its own update. It ends with the function's reset, by the tool that
+ * began it, and by a tool that forces it.
  */
 #include <string.h>
 #include "fw/regs.h"
@@ -41,14 +41,14 @@ static enum syn regs_mcqi_query(struct fw *fw, const void *in, void *out)
     void *data = PRM_PTR(mcqi_reg, out, data);
     uint32_t type = PRM_GET(mcqi_reg, in, info_type);
 
-    /* More bytes may be asked for than there are: flint does. */
+    /* A caller may ask for more bytes than there are; flint does. */
     if (PRM_GET(mcqi_reg, in, component_index) || PRM_GET(mcqi_reg, in, offset)) {
         return SYN_REG_VALUE;
     }
     memcpy(out, in, PRM_SIZE(mcqi_reg));
     switch (type) {
-    case PRM_MCQI_INFO_TYPE_CAPABILITIES: /* which kinds of information there are; nothing can be
-                                             written */
+    /* which kinds of information exist; nothing can be written */
+    case PRM_MCQI_INFO_TYPE_CAPABILITIES:
         PRM_SET(mcqi_cap, data, supported_info_bitmask,
                 1u << PRM_MCQI_INFO_TYPE_CAPABILITIES | 1u << PRM_MCQI_INFO_TYPE_VERSION);
         PRM_SET(mcqi_reg, out, info_size, PRM_SIZE(mcqi_cap));
@@ -78,7 +78,7 @@ static void regs_mcc_fill(const struct fw_update *u, void *out)
     PRM_SET(mcc_reg, out, error_code, u->error);
 }
 
-/* While there is no update the handle is that of the next one. */
+/* While no update is under way, the handle is that of the next update. */
 static enum syn regs_mcc_query(struct fw *fw, const void *in, void *out)
 {
     regs_mcc_fill(&fw->update, out);
@@ -114,7 +114,7 @@ static enum syn regs_mcc_write(struct fw *fw, const void *in, void *out)
     case PRM_MCC_INSTRUCTION_CANCEL:
         u->error = PRM_MCC_ERROR_OK;
         break;
-    default: /* of a state that is never reached */
+    default: /* for a state that is never reached */
         return SYN_REG_VALUE;
     }
     regs_mcc_fill(u, out);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a queue lies: rings and doorbell records, in the pages that the command lists or in a DevX
+ * Finds the pages of rings and doorbell records: in the list that a command carries, or in a DevX
  * umem (declared in fw/cmd.h).
  */
 #include "fw/cmd.h"
 #include "model/core/pd.h"
 #include "model/memory/umem.h"
 
-/* A doorbell record has two 32-bit counters at most. */
+/* A doorbell record has at most two 32-bit counters. */
 #define DBR_BYTES 8
 
 static enum syn ring_find_umem(struct fw *fw, const struct fw_cmd *cmd, uint32_t id,
