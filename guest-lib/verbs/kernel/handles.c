@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Handles: the numbers by which a program names its objects to the kernel, and what a file owns by
- * them.
+ * Handles: the numbers by which a program names its objects to the kernel, and the objects that a
+ * file owns.
  *
- * Every open device has one numbering for objects of all kinds, as every file of ib_uverbs has
- * (rdma_core.c); the lowest free number is next. A command looks up the handle that stands in the
- * program's structure, so that one which was overwritten there, or has gone, is found out before
- * anything is done. Contexts that were imported from one another share their file.
+ * Every open device has one numbering for objects of all kinds, like every file of ib_uverbs
+ * (rdma_core.c). The next handle is the lowest free number. A command looks up the handle in the
+ * program's structure, so a handle that was overwritten or deleted is detected before anything is
+ * done. Contexts that were imported from one another share their file.
  *
- * What is left when the last context closes ends then (hv_file_end_objects()): the youngest first,
- * and what cannot end because another object needs it again after that one
- * (uverbs_destroy_ufile_hw()).
+ * Objects that are left when the last context closes are ended then (hv_file_end_objects()): the
+ * youngest first. An object that cannot end because another one needs it is tried again after that
+ * one (uverbs_destroy_ufile_hw()).
  */
 #include <stdlib.h>
 #include "guest-lib/verbs/kernel/kernel.h"
@@ -18,16 +18,16 @@
 struct slot {
     enum hv_handle_kind kind;
     void *obj;   /* NULL: free */
-    guint64 age; /* how many had a handle before it */
+    guint64 age; /* number of handles that were given out before this one */
 };
 
 struct hv_file {
-    pthread_mutex_t lock; /* around what follows */
+    pthread_mutex_t lock; /* around the members below */
     GArray *slots;        /* struct slot, by handle */
-    guint lowest;         /* no handle below it is free */
+    guint lowest;         /* all handles below it are in use */
     guint64 made;
-    unsigned contexts; /* that are open */
-    GPtrArray *left;   /* struct hv_context, which are not any more */
+    unsigned contexts; /* number of open contexts */
+    GPtrArray *left;   /* struct hv_context that have left */
 };
 
 static void handle_free_context(void *opaque)
@@ -85,7 +85,7 @@ static gint handle_is_younger(gconstpointer a, gconstpointer b)
     return x->age > y->age ? -1 : x->age < y->age;
 }
 
-/* What there is, the youngest first. */
+/* All objects, the youngest first. */
 static GArray *handle_list_all(struct hv_file *file)
 {
     GArray *list = g_array_new(FALSE, FALSE, sizeof(struct slot));

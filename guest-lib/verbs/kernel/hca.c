@@ -3,8 +3,8 @@
  * The HCA of a device: firmware and model in this process, the driver over its BAR, and the
  * commands, doorbells and memory that the verbs use.
  *
- * Commands go one at a time. Whoever holds the command lock also sees to the EQs before it gives
- * the lock back, so that a thread that polls never waits behind a command.
+ * Commands run one at a time. The thread that holds the command lock also polls the EQs before it
+ * releases the lock, so a thread that polls never waits behind a command.
  */
 #include "guest-lib/verbs/kernel/hca.h"
 #include <string.h>
@@ -18,8 +18,8 @@
 
 #define ASYNC_VECTOR 1u /* a bit */
 
-/* Takes what the EQs of these vectors hold, and what was found during a command, and hands it out,
- * unless another thread is at it: then that one will. */
+/* Takes the events from the EQs of these vectors, and those that were found during a command, and
+ * hands them out. If another thread does so already, it also takes these. */
 static void hca_service_eqs(struct hv_hca *hca, uint32_t vectors)
 {
     g_atomic_int_or(&hca->eqs_pending, vectors);
@@ -230,10 +230,11 @@ static bool hca_configure_port(struct hv_hca *hca, const struct hv_port_config *
     return true;
 }
 
-/* Those that objects were left behind of, to which threads may still come: they find nothing to do
+/* HCAs with objects left behind, through which threads may still call. These calls do nothing
  * (hv_progress(), hv_rest(), doorbells). */
 static struct hv_hca *hcas_kept;
-static pthread_mutex_t hcas_kept_lock = PTHREAD_MUTEX_INITIALIZER; /* inside the devices' */
+/* taken inside the devices' locks */
+static pthread_mutex_t hcas_kept_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void hca_keep(struct hv_hca *hca)
 {
@@ -279,9 +280,10 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         .fw = {.profile = config->profile,
                .memory = config->memory,
                .responders = config->responders,
-               /* Peers know the connections of a process's QPNs for a while after it
-                * (cm_match_req() in Linux: a stale one): the next process of the same address
-                * begins at others. Where time is simulated, runs repeat. */
+               /* Peers remember the connections of a process's QPNs for a while after it has ended,
+                * and take a request with such a QPN for a stale connection (cm_match_req() in
+                * Linux). So the next process with the same address begins at other numbers. In a
+                * simulation, runs must repeat. */
                .qpn_start = config->world ? 0 : g_random_int(),
                .trace = config->log_level >= HCA_LOG_TRACE},
         .world = config->world,
@@ -375,7 +377,7 @@ void hv_hca_close(struct hv_hca *hca)
     if (hca->left_behind) {
         local_shut(hca->local);
     }
-    local_stop(hca->local); /* the helper looks at the driver's EQ */
+    local_stop(hca->local); /* the helper uses the driver's EQ */
     drv_close(hca->drv);
     hca_free_parts(hca);
 }

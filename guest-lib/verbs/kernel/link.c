@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of link modes (link.h), and the question to the device. */
+/* The table of link modes (link.h), and the query of the device's mode. */
 #include "guest-lib/verbs/kernel/link.h"
 #include "guest-lib/verbs/kernel/kernel.h"
 
@@ -23,7 +23,7 @@ enum {
 #define LEGACY(mode) (1u << PRM_ETH_LINK_MODE_##mode)
 #define EXT(mode)    (1u << PRM_EXT_ETH_LINK_MODE_##mode)
 
-/* translate_eth_legacy_proto_oper(), which does not know 20GBASE-KR2, and
+/* The table of translate_eth_legacy_proto_oper(), which lacks 20GBASE-KR2, and of
  * translate_eth_ext_proto_oper(). */
 static const struct {
     uint32_t legacy, ext; /* modes */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Multicast groups: a datagram QP receives what is sent to the groups that it is in. */
+/* Multicast groups: a datagram QP receives the messages to the groups that it is in. */
 #include <string.h>
 #include "guest-lib/verbs/kernel/kernel.h"
 #include "guest-lib/verbs/kernel/qp.h"
 
-/* A membership of a QP; lid is what it was attached with, to tell two of them apart. */
+/* A membership of a QP. Two memberships may differ only in lid, the LID that was given to
+ * attach. */
 struct hv_mcast {
     union ibv_gid gid;
     uint16_t lid;
@@ -33,7 +34,7 @@ static int mcast_detach(struct hv_qp *qp, const union ibv_gid *gid)
     return hv_cmd_simple(qp->hca, in, sizeof(in));
 }
 
-/* Where the membership is linked, or the end of the list. Under ibv.mutex. */
+/* The link to the membership, or the end of the list. Under ibv.mutex. */
 static struct hv_mcast **mcast_find(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
     struct hv_mcast **at = &qp->groups;
@@ -44,7 +45,8 @@ static struct hv_mcast **mcast_find(struct hv_qp *qp, const union ibv_gid *gid, 
     return at;
 }
 
-/* ib_uverbs_attach_mcast(): a group once more is no error, and counts once. 0 or errno. */
+/* As ib_uverbs_attach_mcast(): joining a group again is not an error, and counts once. Returns 0 or
+ * errno. */
 static int mcast_join(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
     struct ibv_qp *ibqp = &qp->ibv;
@@ -82,7 +84,7 @@ HV_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint
     return hv_kernel(mcast_join(hv_qp(qp), gid, lid));
 }
 
-/* ib_uverbs_detach_mcast(): 0 or errno. */
+/* As ib_uverbs_detach_mcast(): 0 or errno. */
 static int mcast_leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
     struct ibv_qp *ibqp = &qp->ibv;
@@ -120,7 +122,7 @@ void hv_mcast_leave_all(struct hv_qp *qp)
     pthread_mutex_lock(&qp->ibv.mutex);
     for (struct hv_mcast *group = qp->groups; group; group = next) {
         next = group->next;
-        mcast_detach(qp, &group->gid); /* goes with a removed device */
+        mcast_detach(qp, &group->gid); /* succeeds on a removed device */
         free(group);
         g_atomic_int_add(&qp->refs, -1);
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RLIMIT_MEMLOCK, which a kernel holds a process to when it pins memory for a device
- * (ib_umem_get()): what it registers, rings and pages of doorbell records. Nothing is pinned here,
- * so the limit counts only where the configuration says so.
+ * RLIMIT_MEMLOCK, which a kernel applies to a process when it pins memory for a device
+ * (ib_umem_get()): registered memory, rings, and pages of doorbell records. Here nothing is pinned,
+ * so the limit applies only if the configuration says so.
  *
- * Pages are counted as often as they are pinned, for all devices of the process together
- * (mm->pinned_vm); who has CAP_IPC_LOCK has no limit.
+ * A page counts as often as it is pinned, for all devices of the process together (mm->pinned_vm).
+ * A process with CAP_IPC_LOCK has no limit.
  */
 #include "guest-lib/verbs/kernel/memlock.h"
 #include <linux/capability.h>
@@ -32,7 +32,8 @@ __attribute__((constructor)) static void memlock_watch_forks(void)
     pthread_atfork(NULL, NULL, memlock_after_fork_in_child);
 }
 
-/* capable(CAP_IPC_LOCK): a right in the first user namespace, which root of a container has not. */
+/* As capable(CAP_IPC_LOCK): a capability in the first user namespace, which root in a container
+ * lacks. */
 static bool memlock_has_no_limit(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -58,7 +59,7 @@ int hv_pin(struct hv_hca *hca, const void *addr, size_t len, uint64_t *pages)
         return 0;
     }
     if (!limit.rlim_cur && !memlock_has_no_limit()) {
-        return EPERM; /* can_do_mlock() */
+        return EPERM; /* as can_do_mlock() */
     }
     if (__atomic_add_fetch(&pinned, num, __ATOMIC_RELAXED) > limit.rlim_cur / PCI_PAGE &&
         !memlock_has_no_limit()) {
@@ -78,7 +79,8 @@ void hv_unpin(uint64_t *pages)
 /* -- rings with doorbell records ----------------------------------------------------------------
  */
 
-/* A page of a context's doorbell records is pinned once for all of them (mlx5_ib_db_map_user()). */
+/* A page with doorbell records of a context is pinned once for all of them
+ * (mlx5_ib_db_map_user()). */
 struct record_page {
     uint64_t pages;
     unsigned records;

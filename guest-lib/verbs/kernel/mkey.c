@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keys and pinned memory: what regions, windows and user memory have in common. */
+/* Keys and pinned memory: the common part of regions, windows and user memory. */
 #include <sys/mman.h>
 #include <unistd.h>
 #include "guest-lib/verbs/kernel/hca.h"
@@ -32,10 +32,12 @@ int hv_mkey_destroy(struct hv_hca *hca, uint32_t key)
     return hv_cmd_simple(hca, in, sizeof(in));
 }
 
-/* Kernels before 5.14 and some sandboxes cannot populate on request. */
+/* Whether memory can be populated on request. Kernels before 5.14 and some sandboxes cannot. */
 static bool mkey_can_populate(void)
 {
-    static gint answer; /* 0: not known; a child of fork() waits for nobody who is asking */
+    /* 0: not known yet; without a lock, so a child of fork() cannot wait for a thread that does not
+     * exist there */
+    static gint answer;
     gint known = g_atomic_int_get(&answer);
 
     if (!known) {

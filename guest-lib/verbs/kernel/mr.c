@@ -2,20 +2,22 @@
 /*
  * Memory regions.
  *
- * A key's page list names process addresses, in the largest pages with which two entries do: only
- * what is inside the region is ever looked at. The memory is populated as pinning does, which
- * also tells whether it is there and may be written (EFAULT). It is not pinned: a program that
- * unmaps a region before it deregisters it loses the memory under the device.
+ * A key's page list names process addresses, in the smallest page size that needs at most two
+ * entries (mr_choose_log_page()). Only addresses inside the region are ever accessed. The memory is
+ * populated as if it were pinned, which also tells whether it exists and may be written (EFAULT).
+ * It is not pinned: a program that unmaps a region before deregistering it takes the memory away
+ * from the device.
  */
 #include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
-/* ib_access_writable() */
+/* as ib_access_writable() */
 #define ACCESS_WRITABLE                                                                            \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |                 \
      IBV_ACCESS_MW_BIND)
-/* IB_ACCESS_SUPPORTED: FLUSH_GLOBAL and FLUSH_PERSISTENT are the last of those without OPTIONAL */
+/* As IB_ACCESS_SUPPORTED: FLUSH_GLOBAL and FLUSH_PERSISTENT are the last rights that are not in
+ * OPTIONAL. */
 #define ACCESS_FLUSH     (3u << 8)
 #define ACCESS_SUPPORTED ((1u << 10) - 1)
 
@@ -23,7 +25,8 @@
 #define LOG_PAGE_MAX     31 /* log_page_size has 5 bits without umr_extended_log_page_size */
 #define MTT_FEW          2
 
-/* ib_check_mr_access(), and what a device without on-demand paging and flush refuses */
+/* As ib_check_mr_access(). Also refuses what a device without on-demand paging and flush
+ * refuses. */
 static int mr_check_access(struct hv_hca *hca, unsigned access)
 {
     if ((access & (IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE)) &&
@@ -44,8 +47,8 @@ static uint64_t mr_pages_at(uint64_t addr, uint64_t len, unsigned log_page)
     return ((addr + len - 1) >> log_page) - (addr >> log_page) + 1;
 }
 
-/* The smallest page size that needs few entries. Inside a page, address and iova must agree, and
- * no page may begin at 0: such an entry counts as missing. */
+/* The smallest page size that needs few entries. address and iova must have the same offset in a
+ * page, and no page may begin at 0, because such an entry counts as missing. */
 static unsigned mr_choose_log_page(uint64_t addr, uint64_t len, uint64_t iova)
 {
     unsigned log_page = LOG_PAGE_MIN;
@@ -70,7 +73,7 @@ static void mr_set_rights(struct hv_hca *hca, struct prm_mkc *mkc, unsigned acce
     PRM_SET(mkc, mkc, relaxed_ordering_read, relaxed && HV_CAP(hca, relaxed_ordering_read));
 }
 
-/* A key over process memory, which must be mapped: 0 or errno. */
+/* Creates a key over process memory, which must be mapped: 0 or errno. */
 static int mr_create_key(struct hv_pd *pd, uint64_t addr, uint64_t len, uint64_t iova,
                          unsigned access, uint32_t *key)
 {
@@ -107,7 +110,8 @@ static int mr_create_key(struct hv_pd *pd, uint64_t addr, uint64_t len, uint64_t
 /* -- registration -------------------------------------------------------------------------------
  */
 
-/* What the kernel checks of a range (ib_umem_get()), counts of it, and the key: 0 or errno. */
+/* Checks a range as the kernel does (ib_umem_get()), counts its pages, and creates the key: 0 or
+ * errno. */
 static int mr_register_range(struct hv_pd *pd, void *addr, size_t length, uint64_t iova,
                              unsigned access, uint32_t *key, uint64_t *pinned)
 {
@@ -117,7 +121,8 @@ static int mr_register_range(struct hv_pd *pd, void *addr, size_t length, uint64
     if (start + length < start || start + length > UINT64_MAX - PCI_PAGE || iova + length < iova) {
         return EINVAL;
     }
-    /* Pages are what counts: no bytes are a region of one page, but at the beginning of a page. */
+    /* The range is counted in pages. A region of length 0 has one page, unless it begins at the
+     * start of a page. */
     if (!length && !(start & (PCI_PAGE - 1))) {
         return EINVAL;
     }
@@ -156,7 +161,8 @@ int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length
 
 #define MASK_BIT(field) (1ull << PRM_MKEY_MASK_##field)
 
-/* Changes rights and PD of a key in place (mlx5r_umr_rereg_pd_access()): 0 or errno. */
+/* Changes the access rights and the PD of a key in place (mlx5r_umr_rereg_pd_access()): 0 or
+ * errno. */
 static int mr_change_key(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
 {
     struct hv_hca *hca = hv_hca_of(mr->ibv.context);
@@ -176,8 +182,8 @@ static int mr_change_key(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
                   mkc);
 }
 
-/* can_use_umr_rereg_access(): only these rights can be changed in place. A UMR has no capability
- * here to change relaxed ordering. */
+/* As can_use_umr_rereg_access(): only these rights can be changed in place. This device has no
+ * capability to change relaxed ordering by UMR. */
 static bool mr_can_change_key(const struct hv_mr *mr, int flags, unsigned access)
 {
     unsigned changeable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -186,7 +192,7 @@ static bool mr_can_change_key(const struct hv_mr *mr, int flags, unsigned access
     return !(flags & IBV_REREG_MR_CHANGE_TRANSLATION) && !((mr->access ^ access) & ~changeable);
 }
 
-/* The region is now in this PD with these rights. */
+/* Notes that the region is now in this PD with these rights. */
 static void mr_move(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
 {
     g_atomic_int_add(&mr->pd->refs, -1);
@@ -195,8 +201,7 @@ static void mr_move(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
     mr->access = access;
 }
 
-/* Where the key cannot be changed a new one takes its place, as
- * mlx5_ib does. */
+/* If the key cannot be changed in place, a new key replaces it, as in mlx5_ib. */
 int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
                     unsigned access)
 {
@@ -253,7 +258,8 @@ int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, 
     return 0;
 }
 
-/* The region that a handle stands for leaves the device. Whoever imported it may do that, too. */
+/* Removes the region of a handle from the device. A context that imported the region may do that,
+ * too. */
 int uverbs_dereg_mr(struct hv_mr *mr)
 {
     struct ibv_context *context = mr->ibv.context;
@@ -272,7 +278,7 @@ int uverbs_dereg_mr(struct hv_mr *mr)
     return err;
 }
 
-/* mlx5_ib registers dma-bufs by on-demand paging, which the device has not. */
+/* mlx5_ib registers dma-bufs by on-demand paging, which the device does not support. */
 int uverbs_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, uint64_t iova, int access)
 {
     int err = (offset ^ iova) & (PCI_PAGE - 1)

@@ -3,7 +3,7 @@
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
-/* mlx5_ib_alloc_mw(): KLM entries of a window, one in use */
+/* as in mlx5_ib_alloc_mw(): KLM entries of a window, of which one is used */
 #define MW_KLMS 4
 
 int uverbs_alloc_mw(struct hv_mw *mw, enum ibv_mw_type type)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The numbers by which the device names objects in its events: one registry, in which an object is
- * found by what it is and its number. Each of them begins with its struct ibv_context *.
+ * The numbers by which the device names objects in its events: one registry, which finds an object
+ * by its kind and number. Each object begins with its struct ibv_context *.
  */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/hca.h"
@@ -34,7 +34,7 @@ static void number_add(struct hv_hca *hca, enum hv_about kind, uint32_t num, voi
     pthread_mutex_unlock(&hca->reg_lock);
 }
 
-/* The device has given the number back before: another object may have it already. */
+/* The device freed the number before this call, so another object may have it already. */
 static void number_del(struct hv_hca *hca, enum hv_about kind, uint32_t num, const void *obj)
 {
     pthread_mutex_lock(&hca->reg_lock);
@@ -55,7 +55,7 @@ void hv_event_del_cq(struct hv_hca *hca, struct hv_cq *cq)
     hv_watch_forget(hca, cq);
 }
 
-/* A raw packet QP is known by its queues' numbers: events name those. */
+/* A raw packet QP is registered under its queues' numbers, because events name those. */
 void hv_event_add_qp(struct hv_hca *hca, struct hv_qp *qp)
 {
     if (qp->sqn) {

@@ -19,7 +19,7 @@ int hv_uar_alloc(struct hv_context *ctx, struct hv_uar *uar)
     uar->bf_toggle = 0;
     if (!err) {
         hv_watch_forget_uar(ctx->hca,
-                            uar->page); /* of a user that has ended, and its UARs with it */
+                            uar->page); /* of a user that has ended, together with its UARs */
     }
     return err;
 }
@@ -31,7 +31,7 @@ void hv_uar_free(struct hv_context *ctx, struct hv_uar *uar)
     PRM_SET(dealloc_uar_in, in, opcode, PRM_CMD_OP_DEALLOC_UAR);
     PRM_SET(dealloc_uar_in, in, uid, ctx->uid);
     PRM_SET(dealloc_uar_in, in, uar, uar->page);
-    hv_watch_forget_uar(ctx->hca, uar->page); /* before another one can have the number */
+    hv_watch_forget_uar(ctx->hca, uar->page); /* before another UAR can get the number */
     hv_cmd_simple(ctx->hca, in, sizeof(in));
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs: the commands that make and destroy them (mlx5_ib create_user_qp()). */
+/* Queue pairs: the commands that create and destroy them (mlx5_ib create_user_qp()). */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/qp.h"
 
-/* offload_type of a QP whose receives an XRQ takes. */
+/* offload_type of a QP whose messages an XRQ receives. */
 #define OFFLOAD_RNDV 1
 
-/* By enum ibv_qp_type. */
+/* Indexed by enum ibv_qp_type. */
 static const uint8_t service_types[] = {
     [IBV_QPT_RC] = PRM_QP_ST_RC,        [IBV_QPT_UC] = PRM_QP_ST_UC,
     [IBV_QPT_UD] = PRM_QP_ST_UD,        [IBV_QPT_XRC_SEND] = PRM_QP_ST_XRC,
@@ -26,8 +26,8 @@ static bool qp_is_xrc(enum ibv_qp_type type)
     return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
 }
 
-/* XRC send QPs name a domain as all XRC QPs do. mlx5_ib has one for all of them; here it is the
- * context's, and goes with its user. */
+/* Gives the context an XRC domain: XRC send QPs must name one, like all XRC QPs. mlx5_ib has one
+ * for all of them; here each context has its own, which ends with its user. */
 static int qp_use_xrcd(struct hv_context *ctx)
 {
     struct prm_alloc_xrcd_in in[1] = {0};
@@ -46,7 +46,8 @@ static int qp_use_xrcd(struct hv_context *ctx)
     return err;
 }
 
-/* An XRC target is the kernel's: in its PD, with no queue of its own (create_xrc_tgt_qp()). */
+/* An XRC target belongs to the kernel: it is in the kernel's PD and has no queue of its own
+ * (create_xrc_tgt_qp()). */
 void hv_qp_fill_identity(const struct hv_qp *qp, struct prm_qpc *qpc)
 {
     struct ibv_pd *pd = hv_qp_pd(qp);
@@ -87,7 +88,7 @@ static void qp_fill_queues(struct hv_qp *qp, struct hv_context *ctx, struct prm_
     }
 }
 
-/* Small data goes to CQEs, as much as they have room for (configure_requester_scat_cqe()). */
+/* Lets small data go to CQEs, as much as they have room for (configure_requester_scat_cqe()). */
 static void qp_fill_scatter_to_cqe(const struct hv_qp *qp, struct prm_qpc *qpc)
 {
     enum ibv_qp_type type = qp->ibv.qp_type;
@@ -158,7 +159,7 @@ void uverbs_use_qp(struct hv_qp *qp, int change)
     }
 }
 
-/* What is named by handle (UVERBS_METHOD_QP_CREATE): 0 or errno. */
+/* Checks the handles of the objects that the QP names (UVERBS_METHOD_QP_CREATE): 0 or errno. */
 static int qp_check_handles(const struct hv_qp *qp)
 {
     int err = hv_qp_pd(qp) ? hv_pd_check(hv_qp_pd(qp)) : 0;
@@ -170,7 +171,7 @@ static int qp_check_handles(const struct hv_qp *qp)
     return err || !qp->srq ? err : hv_srq_check(&qp->srq->ibv);
 }
 
-/* As mlx5_ib's destroy_qp_common(): what was in use is stopped first. */
+/* As mlx5_ib's destroy_qp_common(): a QP that was in use is stopped first. */
 static int qp_destroy_cmd(struct hv_qp *qp)
 {
     struct prm_destroy_qp_in in[1] = {0};
@@ -182,7 +183,8 @@ static int qp_destroy_cmd(struct hv_qp *qp)
         return hv_dct_destroy(qp);
     }
     if (qp->state != IBV_QPS_RESET) {
-        hv_qp_stop(qp, PRM_CMD_OP_2RST_QP); /* if it fails, destroying says why */
+        /* if this fails, destroying the QP reports the reason */
+        hv_qp_stop(qp, PRM_CMD_OP_2RST_QP);
     }
     PRM_SET(destroy_qp_in, in, opcode, PRM_CMD_OP_DESTROY_QP);
     PRM_SET(destroy_qp_in, in, uid, qp->uid);
@@ -190,7 +192,7 @@ static int qp_destroy_cmd(struct hv_qp *qp)
     return hv_cmd_simple(qp->hca, in, sizeof(in));
 }
 
-/* An XRC target has no queue, a DCT no memory of its own. */
+/* Pins the QP's memory. An XRC target has no queue, and a DCT has no memory of its own. */
 static int qp_pin(struct hv_qp *qp)
 {
     return qp->ibv.qp_type == IBV_QPT_XRC_RECV || qp->dc == HV_DC_DCT

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs: states. What a transition needs and may have is a table (ib_modify_qp_is_ok()). */
+/* Queue pairs: states. A table says which attributes a transition requires and allows
+ * (ib_modify_qp_is_ok()). */
 #include <string.h>
 #include "guest-lib/verbs/kernel/qp.h"
 
@@ -17,16 +18,16 @@ enum {
 #define ANY_OPT (IBV_QP_STATE | IBV_QP_CUR_STATE)
 #define PATHS   (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_ACCESS_FLAGS)
 #define TO_RTR                                                                                     \
-    (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX) /* optional, but of datagrams */
+    (IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX) /* optional, except for UD */
 #define CONNECT   (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
 #define RESPONDER (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 #define REQUESTER (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
 #define INIT_PORT (IBV_QP_PKEY_INDEX | IBV_QP_PORT)
-/* A DCI's are modify_dci_qp_is_ok()'s. */
+/* The DCI's attributes are those of modify_dci_qp_is_ok(). */
 #define DCI_REQUESTER                                                                              \
     (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_SQ_PSN)
 
-/* Optional parameters of a command, as bits of enum qp_optpar: those that mlx5_ib lets through. */
+/* Optional parameters of a command, as bits of enum qp_optpar: those that mlx5_ib passes on. */
 #define B(name)   (1u << PRM_QP_OPTPAR_##name)
 #define RC_ACCESS (B(RRE) | B(RAE) | B(RWE))
 
@@ -81,7 +82,7 @@ static const struct transition {
     {IBV_QPS_RTS, IBV_QPS_RTS, DCI, PRM_CMD_OP_RTS2RTS_QP, 0, IBV_QP_MIN_RNR_TIMER, 0},
     {IBV_QPS_SQE, IBV_QPS_RTS, UC, PRM_CMD_OP_SQERR2RTS_QP, 0, IBV_QP_ACCESS_FLAGS, B(RWE)},
     {IBV_QPS_SQE, IBV_QPS_RTS, UD, PRM_CMD_OP_SQERR2RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
-    /* mlx5_ib has no way into SQD, nor has DevX: a device may go there by itself */
+    /* neither mlx5_ib nor DevX can enter SQD, but a device may do so by itself */
     {IBV_QPS_SQD, IBV_QPS_RTS, RC | TGT, PRM_CMD_OP_SQD_RTS_QP, 0, PATHS | IBV_QP_MIN_RNR_TIMER,
      RC_ACCESS | B(RNR_TIMEOUT)},
     {IBV_QPS_SQD, IBV_QPS_RTS, INI, PRM_CMD_OP_SQD_RTS_QP, 0, PATHS, RC_ACCESS},
@@ -111,7 +112,7 @@ static uint32_t modify_opt_params(int mask)
            (mask & IBV_QP_PORT ? B(PRI_PORT) : 0);
 }
 
-/* Log2 of a number of outstanding READs and atomics, rounded up. */
+/* The log2 of a number of outstanding READs and atomics, rounded up. */
 static unsigned qp_modify_log_rd_atom(unsigned n)
 {
     return n > 1 ? g_bit_storage(n - 1) : 0;
@@ -122,7 +123,7 @@ static uint16_t modify_udp_sport(const struct hv_qp *qp, const struct ibv_ah_att
 {
     uint32_t label = ah->grh.flow_label & 0xfffff;
 
-    if (!label) { /* rdma_calc_flow_label() */
+    if (!label) { /* as rdma_calc_flow_label() */
         uint64_t v = (uint64_t)qp->ibv.qp_num * dest_qpn;
 
         v ^= v >> 20;
@@ -171,7 +172,7 @@ unsigned hv_qp_atomic_mode(const struct hv_qp *qp)
     unsigned sizes = qp->dc == HV_DC_DCT ? PRM_GET(atomic_caps, caps, atomic_size_dc)
                                          : PRM_GET(atomic_caps, caps, atomic_size_qp);
 
-    sizes &= 0x1ff; /* a bit for each to 256 bytes: there is no mode for more */
+    sizes &= 0x1ff; /* a bit for each size up to 256 bytes: larger sizes have no mode */
     if ((ops & extended) == extended && sizes) {
         unsigned log_largest = (unsigned)g_bit_storage(sizes) - 1;
 
@@ -180,7 +181,8 @@ unsigned hv_qp_atomic_mode(const struct hv_qp *qp)
     return (ops & standard) == standard ? PRM_ATOMIC_MODE_IB_SPEC : 0;
 }
 
-/* Without room for READs and atomics their rights are withheld (set_qpc_atomic_flags()). */
+/* Fills in the access rights. Without responder resources, the rights for READs and atomics are
+ * withheld (set_qpc_atomic_flags()). */
 static void modify_fill_rights(const struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask,
                                struct prm_qpc *qpc)
 {
@@ -254,7 +256,7 @@ int hv_qp_stop(struct hv_qp *qp, uint16_t op)
     return hv_cmd_simple(qp->hca, in, sizeof(in));
 }
 
-/* What the kernel checks before it looks at the device: 0 or errno. */
+/* The checks that the kernel makes without the device: 0 or errno. */
 static int modify_check(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     bool bad_cur = mask & IBV_QP_CUR_STATE && attr->cur_qp_state != IBV_QPS_RTR &&
@@ -282,7 +284,7 @@ static int modify_check(struct hv_qp *qp, const struct ibv_qp_attr *attr, int ma
     return err;
 }
 
-/* RESET from anywhere; ERR from anywhere but there. */
+/* Goes to RESET from any state, or to ERR from any state except RESET. */
 static int modify_leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
     if ((mask & ~ANY_OPT) || (from == IBV_QPS_RESET && to == IBV_QPS_ERR)) {
@@ -313,7 +315,7 @@ static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
         return hv_raw_modify(qp, to);
     }
-    /* as __mlx5_ib_modify_qp(), whatever is changed */
+    /* as in __mlx5_ib_modify_qp(), for every change */
     hv_qp_fill_identity(qp, qpc);
     PRM_SET(qpc, qpc, log_ack_req_freq, 8);
     if (from == IBV_QPS_RESET && qp->rq.wqe_cnt) {
@@ -344,7 +346,8 @@ static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum
     return 0;
 }
 
-/* Each half of XRC may be told what is the other's: it is left out (modify_qp_mask() of uverbs). */
+/* A program may give either half of XRC the attributes of the other half: they are ignored
+ * (modify_qp_mask() of uverbs). */
 static int modify_own_half(const struct hv_qp *qp, int mask)
 {
     switch (qp->ibv.qp_type) {
@@ -393,7 +396,7 @@ static enum ibv_qp_state qp_modify_state_of(uint32_t state)
 int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
     struct prm_query_qp_in in[1] = {0};
-    struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* what all inputs begin with */
+    struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* all inputs begin with it */
     struct prm_query_qp_out out[1];
     const struct prm_qpc *qpc = PRM_PTR(query_qp_out, out, qpc);
     const struct prm_ads *ads;

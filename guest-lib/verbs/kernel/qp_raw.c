@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Raw packet QPs, which the device does not know: an SQ whose packets a TIS describes, and an RQ
- * to which a TIR leads (mlx5_ib create_raw_packet_qp()). The QP's number is its SQ's, or its RQ's
- * if it sends nothing. An RSS QP is but a TIR that picks from an indirection table.
+ * Raw packet QPs. The device has no such object, so they consist of others: an SQ, whose packets a
+ * TIS describes, and an RQ, to which a TIR leads (mlx5_ib create_raw_packet_qp()). The QP's number
+ * is its SQ's, or its RQ's if it cannot send. An RSS QP is only a TIR that selects from an
+ * indirection table.
  */
 #include <string.h>
 #include "guest-lib/verbs/kernel/mkey.h"
@@ -17,7 +18,7 @@ static int raw_destroy_part(struct hv_qp *qp, uint16_t op, uint32_t num)
 {
     struct prm_destroy_tir_in in[1] = {0};
 
-    /* all of the four have this layout */
+    /* the commands for all four objects have this layout */
     PRM_SET(destroy_tir_in, in, opcode, op);
     PRM_SET(destroy_tir_in, in, uid, qp->uid);
     PRM_SET(destroy_tir_in, in, tirn, num);
@@ -245,7 +246,7 @@ int hv_raw_destroy(struct hv_qp *qp)
     return err ? err : raw_destroy_sq(qp);
 }
 
-/* The states of the two queues, by the QP's. The RQ is ready from INIT on. */
+/* The states of the two queues for each state of the QP. The RQ is ready from INIT on. */
 static const struct {
     uint8_t rq, sq;
 } queue_states[] = {
@@ -272,8 +273,8 @@ int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to)
     return err;
 }
 
-/* What only the queues know is an error that the device has found (mlx5_ib
- * sqrq_state_to_qp_state()): INIT, RTR and RTS are the same to them, and remembered. */
+/* The queues only tell if the device has found an error (mlx5_ib sqrq_state_to_qp_state()). INIT,
+ * RTR and RTS are the same for them, so the last state that was set is returned. */
 int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state)
 {
     bool rq_failed, sq_failed, sends = qp->sq.wqe_cnt, receives = qp->rq.wqe_cnt;
@@ -288,7 +289,7 @@ int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state)
     sq_failed = sends && qp->sq_state == PRM_SQC_STATE_ERR;
     rq_failed = receives && qp->rq_state == PRM_RQC_STATE_ERR;
     if (rq_failed && sq_failed != sends) {
-        return EINVAL; /* a pair that is no state of a QP */
+        return EINVAL; /* these two states do not form a state of a QP */
     }
     *state = rq_failed ? IBV_QPS_ERR : sq_failed && receives ? IBV_QPS_SQE : qp->state;
     return 0;
@@ -306,7 +307,8 @@ int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state)
 #define SPRT (IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_SRC_PORT_UDP)
 #define DPRT (IBV_RX_HASH_DST_PORT_TCP | IBV_RX_HASH_DST_PORT_UDP)
 
-/* The fields to hash: of one network and one transport protocol at most. 0 or errno. */
+/* Fills in the fields to hash: of at most one network protocol and one transport protocol. Returns
+ * 0 or errno. */
 static int raw_fill_hash(struct prm_rx_hash_field_select *select, uint64_t fields)
 {
     uint32_t selected = 0;
@@ -340,7 +342,7 @@ int hv_rss_create(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf)
     if (conf->rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ) {
         return EOPNOTSUPP;
     }
-    /* without a field there is nothing to choose by */
+    /* without fields, only one queue can be selected */
     if (conf->rx_hash_key_len != key_len || (!conf->rx_hash_fields_mask && qp->ind->num > 1)) {
         return EINVAL;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What verbs tells of a device and its port: attributes from the capabilities, as mlx5_ib and
- * libmlx5 make them.
+ * The attributes of a device and its port in verbs' terms. They are derived from the capabilities,
+ * as mlx5_ib and libmlx5 do.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 #define MAX_SGE_RD 30
 /* Basic blocks of an XRC WQE with UMR and one SGE, rounded up (mlx5_ib_calc_max_qp_wr()). */
 #define LARGEST_WQE 4
-/* Of sizes of atomics, a bit for each. */
+/* In a bitmap of the sizes of atomics. */
 #define EIGHT_BYTES (1u << 3)
-/* What mlx5_ib says of tag matching beside the device's capabilities. */
+/* Values that mlx5_ib reports for tag matching and that are not capabilities of the device. */
 #define TM_MAX_RNDV_HEADER 64
 #define TM_MAX_SGE         1
 
@@ -47,7 +47,7 @@ static uint16_t query_part_id(struct ibv_context *context)
     return id.device;
 }
 
-/* What a QP's atomics are atomic against (get_atomic_caps()): those of this HCA. */
+/* Which accesses a QP's atomics are atomic with (get_atomic_caps()): those of this HCA. */
 static enum ibv_atomic_cap query_atomic_cap(struct hv_hca *hca)
 {
     const struct prm_atomic_caps *caps = hv_drv(hca)->atomic_cap;
@@ -154,7 +154,8 @@ static void query_fill_tag_matching(struct hv_hca *hca, struct ibv_tm_caps *caps
     }
 }
 
-/* Atomics that go over PCI as such: then a CPU's are of the same kind (get_pci_atomic_caps()). */
+/* If atomics are sent as PCI atomics, they are also atomic with those of a CPU
+ * (get_pci_atomic_caps()). */
 static void query_fill_pci_atomics(struct hv_hca *hca, struct ibv_device_attr_ex *attr)
 {
     const struct prm_atomic_caps *caps = hv_drv(hca)->atomic_cap;
@@ -217,7 +218,7 @@ static bool query_link_is_up(struct hv_hca *hca)
            PRM_GET(query_vport_state_out, out, state) == 1;
 }
 
-/* The largest packet that fits with all headers a RoCE packet can have (iboe_get_mtu()). */
+/* The largest packet that fits with all headers that a RoCE packet can have (iboe_get_mtu()). */
 static enum ibv_mtu query_ib_mtu(unsigned mtu)
 {
     static const unsigned bytes[] = {4096, 2048, 1024, 512, 256};
@@ -267,7 +268,7 @@ static int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
     return 0;
 }
 
-/* The old structure ends before link_layer's successors. */
+/* The older structure ends before the members that follow link_layer. */
 #undef ibv_query_port
 HV_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
                              struct _compat_ibv_port_attr *attr)

@@ -148,7 +148,7 @@ static bool setting_parse_wire(const struct hv_setting *s, const char *text, str
     return wire_is_uri(v->wire);
 }
 
-/* The file can be written if it is there, or its folder can. */
+/* If the file exists, it must be writable; otherwise its folder must be. */
 static bool setting_parse_new_file(const struct hv_setting *s, const char *text, struct hv_value *v)
 {
     g_autofree char *folder = g_path_get_dirname(text);
@@ -167,7 +167,7 @@ static char *setting_size_text(uint64_t bytes)
     return g_strdup_printf("%" G_GUINT64_FORMAT "M", bytes >> 20);
 }
 
-/* "a, b or c" */
+/* Lists the choices, as "a, b or c". */
 static char *setting_choices_text(const char *const *names)
 {
     GString *text = g_string_new(NULL);
@@ -243,7 +243,7 @@ bool hv_setting_check(const struct hv_setting *setting, const char *text, GError
 
 /* -- key files --------------------------------------------------------------------------------- */
 
-/* An empty value is the same as no value. */
+/* Checks a key of the file. An empty value is the same as no value. */
 static bool setting_check_key(GKeyFile *file, const char *key, GError **err)
 {
     const struct hv_setting *setting = hv_setting_find(key);

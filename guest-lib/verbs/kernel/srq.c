@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared receive queues: commands. Ordinary ones are RMPs to the device, as with mlx5_ib; XRC SRQs
- * and those with tag matching, which are XRQs, name their CQ. Each kind has a row in srq_kinds[].
+ * Shared receive queues: commands. An ordinary one is an RMP to the device, as in mlx5_ib. XRC
+ * SRQs, and those with tag matching, which are XRQs, name their CQ. Each kind has a row in
+ * srq_kinds[].
  */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/memlock.h"
@@ -13,8 +14,9 @@ struct srq_kind {
     int (*create)(struct hv_srq *srq);
     int (*arm)(const struct hv_srq *srq, uint16_t limit);
     int (*query)(const struct hv_srq *srq, uint32_t *limit);
-    const struct prm_object *object; /* what the device calls it */
-    bool kernel_owns;                /* the kernel, not the program's user context */
+    const struct prm_object *object; /* the device's object */
+    /* it belongs to the kernel, not to the program's user context */
+    bool kernel_owns;
 };
 
 static const struct srq_kind *srq_kind(const struct hv_srq *srq);
@@ -24,7 +26,7 @@ static uint16_t srq_uid(const struct hv_srq *srq)
     return srq_kind(srq)->kernel_owns ? 0 : hv_context(srq->ibv.context)->uid;
 }
 
-/* The ring of an RMP or an XRQ, in its context. */
+/* Describes the ring of an RMP or an XRQ in its context. */
 static void srq_set_wq(const struct hv_srq *srq, struct prm_wq *wq)
 {
     PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
@@ -166,7 +168,7 @@ static int srq_create_xrq(struct hv_srq *srq)
     return err;
 }
 
-/* As mlx5_ib does it, not by ARM_XRQ. */
+/* Uses ARM_RQ, as mlx5_ib does, not ARM_XRQ. */
 static int srq_arm_xrq(const struct hv_srq *srq, uint16_t limit)
 {
     struct prm_arm_rq_in in[1] = {0};
@@ -205,7 +207,7 @@ static const struct srq_kind srq_kinds[] = {
                       .arm = srq_arm_xrc,
                       .query = srq_query_xrc,
                       .object = PRM_OBJECT(XRC_SRQ),
-                      .kernel_owns = true}, /* as with mlx5_ib (create_srq_user()) */
+                      .kernel_owns = true}, /* as in mlx5_ib (create_srq_user()) */
     [IBV_SRQT_TM] = {.create = srq_create_xrq,
                      .arm = srq_arm_xrq,
                      .query = srq_query_xrq,
@@ -225,7 +227,7 @@ const struct prm_object *hv_srq_object(const struct hv_srq *srq)
 static int srq_destroy_cmd(const struct hv_srq *srq)
 {
     const struct prm_command *destroy = hv_srq_object(srq)->destroy;
-    struct prm_general_obj_in_cmd_hdr in[1] = {0}; /* all of them begin with it */
+    struct prm_general_obj_in_cmd_hdr in[1] = {0}; /* all inputs begin with it */
 
     g_assert(destroy->in_least <= sizeof(in));
     PRM_SET(general_obj_in_cmd_hdr, in, opcode, destroy->opcode);
@@ -241,7 +243,7 @@ int uverbs_query_srq(struct hv_srq *srq, uint32_t *limit)
     return err ? err : srq_kind(srq)->query(srq, limit);
 }
 
-/* What is named by handle (ib_uverbs_create_srq()): 0 or errno. */
+/* Checks the handles of the objects that the SRQ names (ib_uverbs_create_srq()): 0 or errno. */
 static int srq_check_handles(const struct hv_srq *srq)
 {
     int err = srq->xrcd ? hv_xrcd_check(&srq->xrcd->ibv) : 0;

@@ -2,21 +2,21 @@
 /*
  * Doorbells of programs that own their rings.
  *
- * Direct verbs hands a program the ring, the doorbell record and a doorbell page, and the program
- * rings by storing to the page. Here the page is shared memory. Whoever drives the HCA takes what
- * was stored there, by an exchange with NO_DOORBELL, and rings the real doorbell. So it does not
- * matter which thread, process or device stored it, nor whether the doorbell record changed.
+ * Direct verbs gives a program the ring, the doorbell record and a doorbell page, and the program
+ * rings by storing to the page. Here the page is shared memory. The thread that drives the HCA
+ * takes the stored value, by an exchange with NO_DOORBELL, and rings the real doorbell. So it does
+ * not matter which thread, process or device stored it, nor whether the doorbell record changed.
  *
- * A register holds one doorbell: of two that come between two looks, the first is gone. Its queue's
- * doorbell record was written before it. So if anything was stored on a page, the records of all
- * queues that ring there are looked at too, and each that changed since the last look rings. The
- * device reads the record by itself, so that a queue which is rung late, or twice, comes to no
- * harm.
+ * A register holds only one doorbell: if two come between two scans, the first one is lost. But the
+ * doorbell record of its queue was written before it. So if anything was stored to a page, the
+ * records of all queues that ring there are read, too, and a doorbell is rung for each record that
+ * has changed since the last scan. The device reads the record itself, so ringing a queue late or
+ * twice does no harm.
  *
  * One doorbell leaves no trace in its record: the first arm of a CQ, for any completion and from
- * the first one on, which is 0 as the record was before. So a CQ that never rang is armed, as its
- * record says, when another CQ of its page is. Its program may get one event that it did not ask
- * for, which is less than to miss one.
+ * the first one on, stores 0, which the record held before. So if another CQ of its page is armed,
+ * a CQ that never rang is armed as its record says. Its program may get one event that it did not
+ * ask for, which is better than missing one.
  *
  * (docs/adr/0018-doorbells-are-memory-that-is-looked-at.md)
  */
@@ -31,30 +31,30 @@
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/kernel.h"
 
-#define NO_DOORBELL  0u   /* neither a queue nor a CQ has the number 0 */
-#define RECORD_LOOKS 32u  /* looks at all pages, at one of which all records are looked at */
+#define NO_DOORBELL  0u   /* no queue and no CQ has the number 0 */
+#define RECORD_LOOKS 32u  /* every so many scans of the pages, all records are read */
 #define BF_BUF       256u /* bytes from one BlueFlame buffer of a page to the next */
 
 struct watch_queue {
     const void *owner;
     enum hv_watch_kind kind;
-    bool rung; /* since it is known */
+    bool rung; /* it has rung since it was registered */
     uint32_t num;
-    const uint32_t *dbrec; /* NULL: there is none, or it is gone */
-    uint32_t seen;         /* what it held when it was looked at last */
+    const uint32_t *dbrec; /* NULL: it is unknown, or unmapped */
+    uint32_t seen;         /* its value at the last scan */
 };
 
 struct watch_page {
     uint32_t uarn;
-    uint64_t *registers; /* mapped here only, so that no program can take it away */
-    void *told;          /* another mapping: hv_watch_uar() */
+    uint64_t *registers; /* a mapping for this file only, so that no program can unmap it */
+    void *told;          /* the mapping for the program: hv_watch_uar() */
     GArray *queues;      /* struct watch_queue */
 };
 
 /* -- memory ------------------------------------------------------------------------------------ */
 
-/* Makes the file that stands for the context's as large as that, and forbids to shrink it. Under
- * the HCA's lock. */
+/* Makes the file behind the context's descriptor at least this large, and forbids shrinking it.
+ * Under the HCA's lock. */
 static bool watch_grow(int fd, off_t size)
 {
     struct stat st;
@@ -83,7 +83,7 @@ static void watch_unmap(void *page)
     }
 }
 
-/* False: what a program has unmapped meanwhile. */
+/* Reads a record. False: the program has unmapped it. */
 static bool watch_read_record(const uint32_t *dbrec, uint32_t *value)
 {
     uint64_t addr = (uintptr_t)dbrec;
@@ -143,7 +143,7 @@ static void watch_free_page(struct watch_page *page)
     g_free(page);
 }
 
-/* Where the owner's queue is in the page's array; its length: nowhere. */
+/* The index of the owner's queue in the page's array. The array's length: it has none. */
 static guint watch_index(const struct watch_page *page, const void *owner)
 {
     guint i = 0;
@@ -202,7 +202,8 @@ void hv_watch_forget_uar(struct hv_hca *hca, uint32_t uarn)
     local_unlock_scan(hca->local, watch_count(hca));
 }
 
-/* What was stored while nobody looked was for queues that are gone. */
+/* Discards doorbells that were stored while the page was not scanned: they were for queues that do
+ * not exist any more. */
 static void watch_clear(struct watch_page *page)
 {
     for (size_t i = 0; i < PCI_PAGE / sizeof(*page->registers); i++) {
@@ -270,21 +271,23 @@ static void watch_ring(struct hv_hca *hca, const struct watch_page *page, uint32
     ring(hca, (uint64_t)page->uarn * PCI_PAGE + reg, doorbell);
 }
 
-/* Rings for what was stored to a register, and returns that: two dwords, or NO_DOORBELL. */
+/* Rings the doorbell that was stored to a register. Returns it as two dwords, or NO_DOORBELL. */
 static uint64_t watch_look_at_register(struct hv_hca *hca, struct watch_page *page, uint32_t reg,
                                        hv_ring_fn *ring)
 {
     uint64_t *at = &page->registers[reg / sizeof(*at)], doorbell;
 
     if (__atomic_load_n(at, __ATOMIC_RELAXED) == NO_DOORBELL) {
-        return NO_DOORBELL; /* a look takes no cache line away from who stores there */
+        /* only reading takes no cache line away from a thread that stores there */
+        return NO_DOORBELL;
     }
     doorbell = GUINT64_FROM_BE(__atomic_exchange_n(at, NO_DOORBELL, __ATOMIC_SEQ_CST));
     watch_ring(hca, page, reg, doorbell, ring);
     return doorbell;
 }
 
-/* True: it rang. armed: a doorbell that arms was found on the page, this one or NO_DOORBELL. */
+/* Rings a queue whose record has changed. armed: the doorbell that armed a CQ of this page in this
+ * scan, or NO_DOORBELL. True: it rang. */
 static bool watch_look_at_record(struct hv_hca *hca, const struct watch_page *page,
                                  struct watch_queue *queue, uint64_t armed, hv_ring_fn *ring)
 {
@@ -336,7 +339,8 @@ static bool watch_look_at_page(struct hv_hca *hca, struct watch_page *page, bool
 
 bool hv_watch_scan(struct hv_hca *hca, hv_ring_fn *ring)
 {
-    /* Who writes records only is not rung for at each look, as a card would not. */
+    /* A queue whose program only writes records is not rung at each scan, because a card would not
+     * notice it either. */
     bool any = false, records = hca->doorbell_looks++ % RECORD_LOOKS == 0;
 
     for (guint i = 0; i < hca->doorbell_pages->len; i++) {

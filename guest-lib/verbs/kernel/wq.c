@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Work queues of their own (RQs), and tables of them that an RSS QP picks from: commands. */
+/* Separate work queues (RQs), and the indirection tables from which an RSS QP selects: commands. */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"

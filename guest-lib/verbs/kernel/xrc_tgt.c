@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * XRC target QPs: who knows the number of one, in an open domain, opens it. All handles are alike,
- * and the QP goes with the last of them (ib_open_qp(), __ib_destroy_shared_qp()).
+ * XRC target QPs: a program that knows the number of an XRC target in a domain that it has open can
+ * open the QP. All handles are equal, and the QP is destroyed with the last one (ib_open_qp(),
+ * __ib_destroy_shared_qp()).
  *
- * The handles are a circle; the registry of numbers has one of them.
+ * The handles form a circular list; the registry of numbers has one of them.
  */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/qp.h"
 
-/* What the driver remembers of a QP. */
+/* Copies what the driver remembers of a QP. */
 static void xrc_tgt_copy_state(struct hv_qp *to, const struct hv_qp *from)
 {
     to->state = from->state;
@@ -36,7 +37,8 @@ static bool xrc_tgt_enter(struct hv_qp *qp)
     return there;
 }
 
-/* The device knows these by their addresses: they go with the QP. */
+/* The device uses the ring and the doorbell record by their addresses, so they stay until the QP is
+ * destroyed: another handle takes them over. */
 static void xrc_tgt_inherit(struct hv_qp *to, struct hv_qp *from)
 {
     to->ring = from->ring;
@@ -61,7 +63,8 @@ bool hv_xrc_tgt_leave(struct hv_qp *qp)
         }
         hv_number_set(qp->hca, HV_ABOUT_QP, qp->ibv.qp_num, next);
     } else if (qp->ibv.qp_type == IBV_QPT_XRC_RECV) {
-        hv_number_set(qp->hca, HV_ABOUT_QP, qp->ibv.qp_num, NULL); /* nobody opens it */
+        /* from now on it cannot be opened */
+        hv_number_set(qp->hca, HV_ABOUT_QP, qp->ibv.qp_num, NULL);
     }
     pthread_mutex_unlock(&qp->hca->reg_lock);
     return next;

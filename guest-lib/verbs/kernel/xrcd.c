@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * XRC domains. Those who open one through the same file share it, within this process: its HCA is
- * its own.
+ * XRC domains. Handles that open a domain through the same file share it, within this process,
+ * because each process has its own HCA.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
-/* A domain that a file stands for. */
+/* A domain that belongs to a file. */
 struct hv_xrcd_inode {
     dev_t dev;
     ino_t ino;
@@ -50,8 +50,8 @@ static struct hv_xrcd_inode *xrcd_find_inode(struct hv_hca *hca, const struct st
     return NULL;
 }
 
-/* The domain of an open file, made if there is none and O_CREAT allows: 0 or errno. Under
- * xrcd_lock. */
+/* Finds the domain of an open file; makes it if there is none and O_CREAT allows that. Returns 0 or
+ * errno. Under xrcd_lock. */
 static int xrcd_open_inode(struct hv_hca *hca, int fd, int oflags, struct hv_xrcd *xrcd)
 {
     struct hv_xrcd_inode *inode;
@@ -118,7 +118,7 @@ static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_i
     return &xrcd->ibv;
 }
 
-/* Under xrcd_lock: the last one to close takes the domain from the device. */
+/* Closes a domain under xrcd_lock. The last close frees the domain in the device. */
 static int xrcd_close_inode(struct hv_hca *hca, struct hv_xrcd_inode *inode)
 {
     int err;
