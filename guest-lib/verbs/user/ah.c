@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Address handles: the address vector that a UD WQE carries, and where an answer to a datagram
- * goes. The destination's MAC address is found when the handle is made.
+ * Address handles: the address vector in a UD WQE, and the address for an answer to a datagram. The
+ * destination's MAC address is found when the handle is created.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,10 +12,10 @@
 
 #define PORTS         1
 #define NEXT_HDR_IBA  0x1b /* IBTA 8.3: a GRH is followed by a BTH */
-#define IPV4_IN_GRH   20   /* RoCEv2 over IPv4: the header is in the last 20 of the 40 bytes */
+#define IPV4_IN_GRH   20   /* RoCEv2 over IPv4: the IPv4 header is in the last 20 of the 40 bytes */
 #define IHL_NO_OPTION 5
 
-/* Static rates as a WQE encodes them, by enum ibv_rate; 0 is no limit. */
+/* Static rates in the encoding of a WQE, by enum ibv_rate; 0: no limit. */
 static const uint8_t rates[] = {
     [IBV_RATE_2_5_GBPS] = 7,  [IBV_RATE_5_GBPS] = 10,   [IBV_RATE_10_GBPS] = 8,
     [IBV_RATE_14_GBPS] = 11,  [IBV_RATE_20_GBPS] = 11,  [IBV_RATE_25_GBPS] = 9,
@@ -25,7 +25,7 @@ static const uint8_t rates[] = {
     [IBV_RATE_120_GBPS] = 15,
 };
 
-/* Any port will do; where time is simulated, runs repeat. */
+/* Any UDP source port is allowed, but in a simulation runs must repeat. */
 static uint16_t ah_udp_sport(const struct hv_ah *ah, uint32_t flow_label)
 {
     flow_label &= IB_GRH_FLOWLABEL_MASK;
@@ -39,7 +39,7 @@ static uint16_t ah_udp_sport(const struct hv_ah *ah, uint32_t flow_label)
                                         IB_ROCE_UDP_ENCAP_VALID_PORT_MAX + 1);
 }
 
-/* The handle, and the address vector of attr: 0 or errno. */
+/* Initializes the handle and the address vector from attr: 0 or errno. */
 static int ah_init(struct hv_ah *ah, const struct ibv_ah_attr *attr)
 {
     struct ibv_gid_entry sgid;
@@ -106,7 +106,8 @@ HV_EXPORT int ibv_destroy_ah(struct ibv_ah *ibah)
 /* -- answering a datagram -----------------------------------------------------------------------
  */
 
-/* RFC 1071, over a header without options whose checksum field counts as it is: 0 if right. */
+/* The checksum of RFC 1071 over a header without options, its checksum field included. 0: it is
+ * right. */
 static uint16_t ah_ipv4_sum(const uint8_t *hdr)
 {
     uint32_t sum = 0;
@@ -119,8 +120,8 @@ static uint16_t ah_ipv4_sum(const uint8_t *hdr)
     return (uint16_t)~sum;
 }
 
-/* 4 or 6: the network header in the 40 bytes before a datagram. 0: neither. A GRH whose last bytes
- * happen to look like an IPv4 header is told from one by the checksum. */
+/* The IP version (4 or 6) of the network header in the 40 bytes before a datagram. 0: neither. If
+ * the last bytes of a GRH happen to look like an IPv4 header, the checksum tells them apart. */
 static int ah_header_version(const uint8_t *grh)
 {
     const uint8_t *ip4 = grh + IPV4_IN_GRH;
@@ -132,7 +133,7 @@ static int ah_header_version(const uint8_t *grh)
     return ip4[0] == (4 << 4 | IHL_NO_OPTION) && !ah_ipv4_sum(ip4) ? 4 : 6;
 }
 
-/* Index of a GID of this type, or -1 with errno. */
+/* The index of a GID of this type, or -1 with errno. */
 static int ah_find_gid(struct ibv_context *context, uint8_t port, const union ibv_gid *gid,
                        uint32_t type)
 {

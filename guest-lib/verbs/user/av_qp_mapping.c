@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_map_ah_to_qp(): which QP's congestion control the messages to an address handle's
- * destination are to take. A handle has one mapping, an object of DevX, which lives as long.
+ * mlx5dv_map_ah_to_qp(): says which QP's congestion control applies to messages to an address
+ * handle's destination. A handle has one mapping, a DevX object that exists as long as the handle.
  */
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/user.h"
 
-/* 0, or errno: what became of the command. */
+/* Creates the mapping. Returns 0, or the errno of the command. */
 static int mapping_make(struct hv_ah *ah, uint32_t qp_num)
 {
     uint8_t in_bytes[PRM_SIZE(general_object_in) + PRM_SIZE(av_qp_mapping)] = {0};
@@ -41,7 +41,7 @@ int hv_dv_map_ah_to_qp(struct ibv_ah *ibah, uint32_t qp_num)
         return EOPNOTSUPP;
     }
     pthread_mutex_lock(&ah->lock);
-    if (!ah->mapping) { /* the first one stays */
+    if (!ah->mapping) { /* the first mapping stays */
         err = mapping_make(ah, qp_num);
     }
     pthread_mutex_unlock(&ah->lock);

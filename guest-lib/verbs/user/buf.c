@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of rings and doorbell records: from the program's allocators, on huge pages, or held.
+ * Memory of rings and doorbell records: from the program's allocators, from huge pages, or the
+ * library's own (guest-lib/host/held.h).
  */
 #include <infiniband/mlx5dv.h>
 #include <string.h>
@@ -10,8 +11,9 @@
 #define DBREC_SIZE 8
 
 /*
- * Rings on huge pages, as MLX_QP_ALLOC_TYPE, MLX_CQ_ALLOC_TYPE and MLX_SRQ_ALLOC_TYPE ask libmlx5:
- * HUGE or nothing, or PREFER_HUGE. Such a ring takes whole huge pages.
+ * Rings on huge pages, as libmlx5 allocates them if MLX_QP_ALLOC_TYPE, MLX_CQ_ALLOC_TYPE or
+ * MLX_SRQ_ALLOC_TYPE say so: HUGE (no other memory is used) or PREFER_HUGE. Such a ring takes whole
+ * huge pages.
  */
 #define HUGE_PAGE ((size_t)2 << 20)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The device's clock, which a program reads by itself (mlx5_query_rt_values()), and what it is to
+ * The device's clock, which a program reads by itself (mlx5_query_rt_values()), and its relation to
  * real time.
  */
 #include <time.h>
@@ -32,7 +32,7 @@ void hv_clock_ops(struct verbs_context *ops)
     ops->query_rt_values = clock_query_values;
 }
 
-/* The clock's registers count this many bits in a program's eyes (mlx5_core's cycle counter). */
+/* The number of bits of the clock's registers that programs see (mlx5_core's cycle counter). */
 #define CLOCK_BITS 41
 
 uint32_t hv_clock_mult(struct ibv_context *ctx)
@@ -44,12 +44,12 @@ uint32_t hv_clock_mult(struct ibv_context *ctx)
 
 /*
  * The clock as mlx5_core would publish it at this moment. The device's timer runs with the host's
- * monotonic clock, so real time is that and an offset, which is taken once: times of one process
- * never go back.
+ * monotonic clock, so real time is the timer plus an offset. The offset is taken once, so times
+ * within a process never go back.
  */
 int hv_dv_get_clock_info(struct ibv_context *ctx, struct mlx5dv_clock_info *info)
 {
-    static uint64_t real_at_zero; /* 0: not taken yet; who comes first takes it for all */
+    static uint64_t real_at_zero; /* 0: not taken yet; the first caller takes it for all */
     struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
     uint32_t khz = HV_CAP(hv_hca_of(ctx), device_frequency_khz);
     struct timespec now;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues: their rings, arming, resizing, and removing the completions of a queue that
- * goes away. Polling is in cq_poll.c and cq_ex.c.
+ * Completion queues: their rings, arming, resizing, and removing the completions of a queue that is
+ * destroyed. Polling is in cq_poll.c and cq_ex.c.
  */
 #include "guest-lib/verbs/user/cq.h"
 #include <limits.h>
@@ -42,7 +42,8 @@ void hv_cq_unlock_pair(struct user_cq *a, struct user_cq *b)
 /* -- creation -----------------------------------------------------------------------------------
  */
 
-/* Bytes of a CQE: 64, or 128 if the program or its environment says so. 0: neither. */
+/* The size of a CQE in bytes: 64, or 128 if the program or its environment says so. 0: they ask for
+ * an invalid size. */
 static unsigned cq_choose_cqe_size(const struct mlx5dv_cq_init_attr *dv)
 {
     const char *env = getenv("MLX5_CQE_SIZE");
@@ -77,7 +78,7 @@ static int cq_check_dv_attr(struct hv_hca *hca, const struct mlx5dv_cq_init_attr
     return 0;
 }
 
-/* What libmlx5 and uverbs check before a command is sent: 0 or errno. */
+/* The checks of libmlx5 and uverbs before a command is sent: 0 or errno. */
 static int cq_check_attr(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
                          const struct mlx5dv_cq_init_attr *dv)
 {
@@ -105,7 +106,7 @@ static int cq_check_attr(struct ibv_context *context, const struct ibv_cq_init_a
     return dv ? cq_check_dv_attr(hca, dv, cq_choose_cqe_size(dv)) : 0;
 }
 
-/* Entries that nobody has written yet. */
+/* Marks all entries as not written yet. */
 static void cq_init_ring(uint8_t *ring, uint32_t ncqe, unsigned cqe_size)
 {
     for (uint32_t i = 0; i < ncqe; i++) {
@@ -118,7 +119,7 @@ static size_t cq_ring_bytes(uint32_t ncqe, unsigned cqe_size)
     return hv_whole_pages((size_t)ncqe * cqe_size);
 }
 
-/* verbs_init_cq() */
+/* As verbs_init_cq(). */
 static void cq_init_public(struct user_cq *cq, struct ibv_context *context,
                            const struct ibv_cq_init_attr_ex *attr)
 {
@@ -132,7 +133,7 @@ static void cq_init_public(struct user_cq *cq, struct ibv_context *context,
     pthread_cond_init(&ibv->cond, NULL);
 }
 
-/* How many CQs a channel has, for who would destroy it. */
+/* Counts the CQs of a channel: while there are any, it cannot be destroyed. */
 static void cq_use_channel(struct user_cq *cq, int change)
 {
     if (cq->ibv.channel) {
@@ -264,7 +265,7 @@ HV_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 /* -- arming, moderation -------------------------------------------------------------------------
  */
 
-/* mlx5_cq_arm(): the doorbell record's arm word first, then the same words to the UAR. */
+/* As mlx5_cq_arm(): writes the doorbell record's arm word first, then the same words to the UAR. */
 static int req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
     struct user_cq *cq = user_cq(ibcq);
@@ -290,7 +291,7 @@ static int cq_set_moderation(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *att
 /* -- resizing -----------------------------------------------------------------------------------
  */
 
-/* A whole CQE, of which cqe64 is the end, with the owner bit of its new place. */
+/* Copies a whole CQE, which ends with its cqe64, and sets the owner bit of its new place. */
 static void cq_copy_cqe(const struct user_cq *cq, struct prm_cqe64 *to,
                         const struct prm_cqe64 *from, unsigned owner)
 {
@@ -300,9 +301,9 @@ static void cq_copy_cqe(const struct user_cq *cq, struct prm_cqe64 *to,
     cqe_set_op_own(to, (cqe_op_own(to) & ~1u) | owner);
 }
 
-/* Moves what was not polled from the old ring to the new one, behind the slot that corresponds to
- * the RESIZE_CQ entry: the device goes on in the new ring behind its own producer index, which
- * that entry takes one of. */
+/* Moves the CQEs that were not polled from the old ring to the new one, behind the slot that
+ * corresponds to the RESIZE_CQ entry. The device continues in the new ring at its own producer
+ * index, and the RESIZE_CQ entry has taken one index. */
 static void cq_copy_cqes(struct user_cq *cq, uint8_t *ring, unsigned log_size)
 {
     uint32_t i = cq->ci;
@@ -320,7 +321,7 @@ static void cq_copy_cqes(struct user_cq *cq, uint8_t *ring, unsigned log_size)
     cq_update_ci(cq);
 }
 
-/* With the CQ's lock held. */
+/* Resizes the CQ with its lock held. */
 static int cq_resize_locked(struct user_cq *cq, int cqe)
 {
     unsigned log_size = (unsigned)g_bit_storage((gulong)cqe);
@@ -338,7 +339,7 @@ static int cq_resize_locked(struct user_cq *cq, int cqe)
     }
     ring = hv_buf_alloc(cq->parent_domain, size, MLX5DV_RES_TYPE_CQ, &from);
     if (!ring) {
-        errno = ENOMEM; /* beforehand in libmlx5, which says -1 */
+        errno = ENOMEM; /* libmlx5 allocates before it sends the command, and returns -1 */
         return -1;
     }
     cq_init_ring(ring, 1u << log_size, cq->cqe_size);
@@ -391,7 +392,7 @@ void hv_cq_clean(struct user_cq *cq, uint32_t uidx, struct hv_srq *srq)
     while (pi - cq->ci < (1u << cq->log_size) && cq_sw_cqe64(cq, pi)) {
         pi++;
     }
-    /* backwards: what stays moves up over what goes */
+    /* backwards: CQEs that stay are moved over those that are removed */
     while (pi != cq->ci) {
         const struct prm_cqe64 *cqe = cq_cqe64(cq, --pi);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Extended polling: ibv_start_poll() to ibv_end_poll(), and the readers of struct ibv_cq_ex, which
- * look at the CQE itself.
+ * Extended polling: ibv_start_poll() to ibv_end_poll(), and the reader functions of struct
+ * ibv_cq_ex, which read the CQE itself.
  *
- * The CQ is locked from a start that finds something to the end. Wallclock time is the device's
- * clock, which counts CLOCK_MONOTONIC nanoseconds, moved to CLOCK_REALTIME.
+ * The CQ is locked from a start that finds a CQE until the end. Wallclock time is the device's
+ * clock, which counts nanoseconds of CLOCK_MONOTONIC, converted to CLOCK_REALTIME.
  */
 #include <time.h>
 #include "guest-lib/verbs/user/tm.h"
@@ -14,7 +14,7 @@ static struct user_cq *cq_of(struct ibv_cq_ex *ex)
     return user_cq(ibv_cq_ex_to_cq(ex));
 }
 
-/* Takes the next CQE: 0, ENOENT or CQ_POLL_ERR. */
+/* Takes the next CQE: returns 0, ENOENT or CQ_POLL_ERR. */
 static inline int cq_ex_take(struct user_cq *cq)
 {
     const struct prm_cqe64 *cqe = cq_sw_cqe64(cq, cq->ci);
@@ -74,7 +74,7 @@ static void cq_ex_end_poll(struct ibv_cq_ex *ex)
     hv_progress_now_and_then(cq->hca);
 }
 
-/* What a field of the CQE says that data may lie over: 0 then. */
+/* A field of the CQE in a place where small data may be; 0 if data is there. */
 #define CQ_EX_FIELD(ex, field)                                                                     \
     (cqe_is_data(cq_of(ex)->cur_cqe) ? 0 : PRM_GET(cqe64, cq_of(ex)->cur_cqe, field))
 
@@ -130,7 +130,7 @@ static uint32_t cq_ex_read_byte_len(struct ibv_cq_ex *ex)
     return PRM_GET(cqe64, cq_of(ex)->cur_cqe, byte_cnt);
 }
 
-/* Immediate data as on the wire; the key of SEND with invalidate in host order
+/* Returns immediate data in network order; the key of SEND with invalidate in host order
  * (ibv_wc_read_invalidated_rkey()). */
 static __be32 cq_ex_read_imm_data(struct ibv_cq_ex *ex)
 {
@@ -189,7 +189,7 @@ static uint16_t cq_ex_read_cvlan(struct ibv_cq_ex *ex)
     return (uint16_t)CQ_EX_FIELD(ex, vlan_info);
 }
 
-/* A receive queue's CQE of a raw packet has the flow tag where the others have the QPN. */
+/* In a receive CQE of a raw packet, the flow tag is where other CQEs have the QPN. */
 static uint32_t cq_ex_read_flow_tag(struct ibv_cq_ex *ex)
 {
     return PRM_GET(cqe64, cq_of(ex)->cur_cqe, qpn);
@@ -199,7 +199,7 @@ static void cq_ex_read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *tm_i
 {
     const struct prm_cqe64 *cqe = cq_of(ex)->cur_cqe;
 
-    /* the tag matching header as it came: opcode, application context, tag */
+    /* the tag matching header as it was received: opcode, application context, tag */
     tm_info->priv = cqe_is_data(cqe) ? 0 : (uint32_t)prm_load32(&cqe->bytes[4]);
     tm_info->tag = cqe_is_data(cqe) ? 0 : prm_load64(&cqe->bytes[8]);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Polling a completion queue: from a CQE to the work request that it completes.
+ * Polls a completion queue: finds the work request that a CQE completes.
  *
- * A CQE names its queue by user index. What a WQE was posted with (its wr_id) is in the queue's
- * own tables, and taking the completion moves the queue's tail. An empty CQ lets the HCA work
- * and is looked at once more, so that a program that polls drives its HCA itself.
+ * A CQE names its queue by user index. The wr_id of a WQE is in the queue's own tables, and taking
+ * a completion advances the queue's tail. If a CQ is empty, the HCA works and the CQ is polled once
+ * more, so a program that polls drives its HCA itself.
  */
 #include "guest-lib/verbs/user/cqe_data.h"
 #include "guest-lib/verbs/user/tm.h"
 
-/* enum cqe_syndrome; what is not here is IBV_WC_GENERAL_ERR. */
+/* By enum cqe_syndrome; all others are IBV_WC_GENERAL_ERR. */
 static const enum ibv_wc_status status_of_syndrome[256] = {
     [PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR] = IBV_WC_LOC_LEN_ERR,
     [PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR] = IBV_WC_LOC_QP_OP_ERR,
@@ -26,14 +26,14 @@ static const enum ibv_wc_status status_of_syndrome[256] = {
     [PRM_CQE_SYNDROME_REMOTE_ABORTED_ERR] = IBV_WC_REM_ABORT_ERR,
 };
 
-/* What a completed send WQE is called, and what its work completion holds. Opcodes that are not
- * here are what the WQE's poster wrote down (wr_data). */
+/* The opcode and the fields of the work completion of a send WQE, by the WQE's opcode. For opcodes
+ * that are not in this table, the posting function has stored the completion's opcode (wr_data). */
 static const struct {
     bool known;
     uint8_t opcode;
     uint8_t wc_flags;
     bool has_byte_cnt;
-    uint8_t byte_len; /* if it has no byte_cnt */
+    uint8_t byte_len; /* used if the CQE has no byte_cnt */
 } sends[256] = {
     [PRM_WQE_OPCODE_RDMA_WRITE] = {true, IBV_WC_RDMA_WRITE, 0, false, 0},
     [PRM_WQE_OPCODE_RDMA_WRITE_IMM] = {true, IBV_WC_RDMA_WRITE, IBV_WC_WITH_IMM, false, 0},
@@ -46,7 +46,7 @@ static const struct {
     [PRM_WQE_OPCODE_ATOMIC_FA] = {true, IBV_WC_FETCH_ADD, 0, false, 8},
 };
 
-/* The queue that a CQE names, or NULL. The CQ remembers the one before. */
+/* The queue that a CQE names, or NULL. The CQ remembers the last one. */
 static inline const struct hv_rsc *cq_poll_find_rsc(struct user_cq *cq, const struct prm_cqe64 *cqe)
 {
     uint32_t uidx = PRM_GET(cqe64, cqe, srqn);
@@ -234,7 +234,7 @@ static inline void cq_poll_fill_recv(struct ibv_wc *wc, const struct prm_cqe64 *
     wc->pkey_index = PRM_GET(cqe64, cqe, pkey) & 0xffff;
 }
 
-/* One completion: 0, or CQ_POLL_ERR. */
+/* Polls one completion: 0, or CQ_POLL_ERR. */
 static inline int poll_one(struct user_cq *cq, const struct prm_cqe64 *cqe, struct ibv_wc *wc)
 {
     uint8_t opcode = cqe_op_own(cqe) >> 4;

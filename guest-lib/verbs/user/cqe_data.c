@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Small data from CQEs to the buffers of WQEs (libmlx5's mlx5_copy_to_recv_wqe() and its like). */
+/* Copies small data from CQEs to the buffers of WQEs (as libmlx5's mlx5_copy_to_recv_wqe() and
+ * similar functions). */
 #include <string.h>
 #include "guest-lib/verbs/user/cqe_data.h"
 
 #define WQEBB 64u
 
-/* Data on its way to a list. */
+/* The data that is still to be copied to a scatter list. */
 struct cqe_data_left {
     const uint8_t *bytes;
     uint32_t len;
-    uint32_t lost_lkey; /* what goes behind it is lost (ibv_alloc_null_mr()) */
+    uint32_t lost_lkey; /* data for this key is discarded (ibv_alloc_null_mr()) */
 };
 
-/* Where the CQE has it. False: it cannot be there. */
+/* Finds the data in the CQE. False: the CQE cannot hold it. */
 static bool cqe_data_find(const struct user_cq *cq, const struct prm_cqe64 *cqe,
                           struct cqe_data_left *left)
 {
@@ -28,7 +29,8 @@ static bool cqe_data_find(const struct user_cq *cq, const struct prm_cqe64 *cqe,
 static void cqe_data_copy(struct cqe_data_left *left, const struct prm_wqe_data_seg *seg)
 {
     uint32_t part = MIN(left->len, PRM_GET(wqe_data_seg, seg, byte_count));
-    void *to = (void *)(uintptr_t)PRM_GET(wqe_data_seg, seg, addr); /* a process's own addresses */
+    /* bus addresses are process addresses */
+    void *to = (void *)(uintptr_t)PRM_GET(wqe_data_seg, seg, addr);
 
     if (part && (!left->lost_lkey || PRM_GET(wqe_data_seg, seg, lkey) != left->lost_lkey)) {
         memcpy(to, left->bytes, part);
@@ -37,7 +39,7 @@ static void cqe_data_copy(struct cqe_data_left *left, const struct prm_wqe_data_
     left->len -= part;
 }
 
-/* segs: of a WQE, of which the last ones may be of no length. */
+/* segs: the segments of a WQE; the last ones may have length 0. */
 static enum ibv_wc_status cqe_data_to_list(const struct user_cq *cq, const struct prm_cqe64 *cqe,
                                            const struct prm_wqe_data_seg *segs, uint32_t num)
 {
@@ -70,7 +72,7 @@ enum ibv_wc_status hv_cqe_data_to_srq(const struct user_cq *cq, const struct prm
                             srq->max_gs);
 }
 
-/* Bytes before the list, by opcode; 0: none whose CQE could have data. */
+/* The offset of the scatter list in a WQE, by its opcode. 0: CQEs of this opcode have no data. */
 static size_t cqe_data_list_at(uint32_t opcode)
 {
     switch (opcode) {
@@ -84,7 +86,8 @@ static size_t cqe_data_list_at(uint32_t opcode)
     }
 }
 
-/* A send WQE goes on at the ring's start where it ends. libmlx5 has no DCI's. */
+/* A send WQE that reaches the ring's end continues at its start. libmlx5 does not support data of a
+ * DCI. */
 enum ibv_wc_status hv_cqe_data_to_sq(const struct user_cq *cq, const struct prm_cqe64 *cqe,
                                      const struct user_qp *qp)
 {

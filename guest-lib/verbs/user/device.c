@@ -14,7 +14,7 @@
 #include "guest-lib/verbs/user/device.h"
 #include "guest-lib/verbs/user/user.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around the devices' hca and users */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around hca and users of the devices */
 static struct hv_device *devices;                        /* HV_MAX_DEVICES */
 static unsigned num_devices;
 static pid_t devices_of; /* the process that they were listed in */
@@ -37,8 +37,8 @@ static void init_device(struct hv_device *dev, unsigned index, const struct hv_p
              dev->ibv.name);
 }
 
-/* After fork() the HCAs are the parent's: the child must not disturb their wire. It can open HCAs
- * of its own, so no other thread may be at it meanwhile. */
+/* After fork() the HCAs belong to the parent: the child must not disturb their wire. The child can
+ * open HCAs of its own, so no other thread may be opening or closing one during fork(). */
 static void device_before_fork(void)
 {
     pthread_mutex_lock(&lock);
@@ -71,14 +71,14 @@ static void device_after_fork_in_child(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* An outer lock (wire/forks.h): those of the wire, of held memory and of the facts are taken under
- * it. */
+/* The handlers of an outer lock (wire/forks.h): the locks of the wire, of held memory and of the
+ * facts are taken under it. */
 __attribute__((constructor)) static void device_watch_forks(void)
 {
     pthread_atfork(device_before_fork, device_after_fork_in_parent, device_after_fork_in_child);
 }
 
-/* What is done with it opens and closes files, which no cancellation may interrupt. */
+/* Takes the lock. Code under it opens and closes files, which cancellation must not interrupt. */
 static int lock_devices(void)
 {
     int state = cancel_disable();
@@ -93,8 +93,8 @@ static void unlock_devices(int state)
     cancel_restore(state);
 }
 
-/* What was posted last may wait for a poll (hv_doorbell_soon()). A program that ends without
- * closing its device has posted it all the same. */
+/* The last posted work may wait for a poll (hv_doorbell_soon()). If a program ends without closing
+ * its device, this work is done here. */
 __attribute__((destructor)) static void device_finish(void)
 {
     if (pthread_mutex_trylock(&lock)) {
@@ -108,7 +108,8 @@ __attribute__((destructor)) static void device_finish(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Under the lock. A child of fork() is a host of its own, with addresses and GUIDs of its own. */
+/* Lists the devices, under the lock. A child of fork() is a different host, with its own addresses
+ * and GUIDs. */
 static bool load_devices(void)
 {
     GError *err = NULL;
@@ -232,8 +233,8 @@ static bool device_is_any_open(void)
     return false;
 }
 
-/* The process begins to wait for the moment to remove it. In a process that has no thread for that,
- * it stays. */
+/* Begins to wait for the time to remove the device. If no thread can be made for that, the device
+ * stays. */
 static void device_watch(struct hv_device *dev)
 {
     int err = dev->watched ? 0 : hv_removal_watch(&dev->ibv);
@@ -244,13 +245,13 @@ static void device_watch(struct hv_device *dev)
     }
 }
 
-/* Under the lock: the device's HCA, brought up by its first user. NULL with errno. */
+/* The device's HCA, which its first user brings up. Under the lock. NULL with errno. */
 static struct hv_hca *device_use_hca(struct hv_device *dev)
 {
     GError *err = NULL;
 
     if (dev->removed) {
-        errno = ENOENT; /* the name of its file is gone */
+        errno = ENOENT; /* the name of its device file is gone */
         return NULL;
     }
     if (!dev->hca) {
@@ -286,8 +287,9 @@ static void device_free_context(struct hv_context *ctx)
     free(ctx);
 }
 
-/* Makes a new one a context of a file, and of its user, or of a new user (0); the HCA is used for
- * it. NULL with errno: the context is gone, the file left, and the HCA released. */
+/* Makes ctx a context of a file. uid: the file's user; 0: a new user. The HCA was taken into use
+ * for it. NULL with errno: the context was freed, it has left the file, and the HCA was
+ * released. */
 static struct ibv_context *device_open_context(struct hv_context *ctx, struct hv_device *dev,
                                                struct hv_hca *hca, struct hv_file *file,
                                                uint16_t uid)
@@ -303,8 +305,8 @@ static struct ibv_context *device_open_context(struct hv_context *ctx, struct hv
     ctx->ibv.context.device = &dev->ibv;
     ctx->ibv.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
     ctx->ibv.context.num_comp_vectors = HV_COMP_VECTORS;
-    /* stands for the kernel's file: duplicates of it are the same context, and its doorbell pages
-     * are there to be mapped (kernel/watch.c) */
+    /* represents the kernel's file: duplicates of it are the same context, and its doorbell pages
+     * can be mapped from it (kernel/watch.c) */
     ctx->ibv.context.cmd_fd = memfd_create(dev->ibv.dev_name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     pthread_mutex_init(&ctx->ibv.context.mutex, NULL);
     pthread_mutex_init(&ctx->uidx.lock, NULL);
@@ -368,7 +370,7 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
     return 0;
 }
 
-/* Contexts of one process only: another one has another HCA. */
+/* Imports only contexts of this process: another process has another HCA. */
 HV_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
     struct hv_context *ctx = calloc(1, sizeof(*ctx));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What direct verbs tells of the device: capabilities, port.
+ * The device's attributes in direct verbs' terms: capabilities, port.
  */
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/user.h"
 
-/* Doorbell registers that a program may still ask for, as mlx5_ib counts them. */
+/* Doorbell registers that a program may still allocate, in mlx5_ib's counting. */
 #define MAX_DYNAMIC_BFREGS 1024
 
 static uint32_t dv_device_raw_packet_if(uint32_t caps)
@@ -14,7 +14,7 @@ static uint32_t dv_device_raw_packet_if(uint32_t caps)
     return caps ? 1u << IBV_QPT_RAW_PACKET : 0;
 }
 
-/* Software parsing, tunnels and striding RQs, from the Ethernet capabilities. */
+/* Fills in software parsing, tunnels and striding RQs, from the Ethernet capabilities. */
 static void dv_device_ethernet_caps(struct ibv_context *ctx, struct mlx5dv_context *caps)
 {
     struct hv_hca *hca = hv_hca_of(ctx);
@@ -53,8 +53,8 @@ static void dv_device_ethernet_caps(struct ibv_context *ctx, struct mlx5dv_conte
 }
 
 #ifdef HAVE_MLX5DV_CONTEXT_MASK_OOO_RECV_WRS
-/* Receive WQEs of QPs whose data may be placed out of order. A cyclic queue is twice as long then,
- * a linked list is not (libmlx5's get_hca_general_caps()). */
+/* Fills in the number of receive WQEs of QPs whose data may be placed out of order. For them a
+ * cyclic queue must be twice as long, a linked list need not (libmlx5's get_hca_general_caps()). */
 static void dv_device_ooo_caps(struct hv_hca *hca, struct mlx5dv_context *caps)
 {
     uint32_t list = 1u << HV_CAP(hca, log_max_qp_sz), cyclic = list > 1 ? list / 2 : list;
@@ -99,7 +99,7 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
         }                                                                                          \
     } while (0)
     caps.max_dynamic_bfregs = MAX_DYNAMIC_BFREGS;
-    /* the difference of two times must fit into 64 bits when multiplied */
+    /* the product of the multiplier and a time difference must fit into 64 bits */
     caps.max_clock_info_update_nsec =
         hv_clock_mult(ctx)
             ? (UINT64_MAX / hv_clock_mult(ctx) / 2 * hv_clock_mult(ctx)) >> HV_CLOCK_SHIFT
@@ -147,12 +147,12 @@ int hv_dv_query_port(struct ibv_context *ctx, uint32_t port, struct mlx5dv_port 
     if (ibv_query_device(ctx, &attr) || port < 1 || port > attr.phys_port_cnt) {
         return EINVAL;
     }
-    memset(info, 0, len); /* no eswitch, no other vports: no flag */
+    memset(info, 0, len); /* without eswitch and other vports no flag is set */
     return 0;
 }
 
-/* Memory of rings is the library's own, or a parent domain's; no allocator is taken for a whole
- * context. */
+/* Memory of rings comes from the library or from a parent domain; allocators for a whole context
+ * are unsupported. */
 int hv_dv_set_context_attr(struct ibv_context *ctx, enum mlx5dv_set_ctx_attr_type type, void *attr)
 {
     (void)ctx;

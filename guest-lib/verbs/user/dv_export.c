@@ -2,7 +2,7 @@
 /*
  * libmlx5.so.1: its functions, one line each in dv_functions.def, and the exceptions.
  *
- * Nothing is kept here; see dv.h.
+ * This library has no state; see dv.h.
  */
 #include "guest-lib/verbs/dv.h"
 
@@ -36,7 +36,7 @@ static const struct hv_dv_ops *dv_export_ops_of(struct ibv_context *ctx)
 /* -- beside the rule ---------------------------------------------------------------------------
  */
 
-/* Every device of this library is one. */
+/* Every device of this library is supported. */
 HV_EXPORT bool mlx5dv_is_supported(struct ibv_device *device)
 {
     return device != NULL;
@@ -48,7 +48,8 @@ HV_EXPORT struct ibv_context *mlx5dv_open_device(struct ibv_device *device,
     return hv_device(device)->dv->open_device(device, attr);
 }
 
-/* libmlx5's only calculates: programs (perftest) ask for that of a DCT, too, which has none. */
+/* libmlx5's function only calculates an address. Programs (perftest) call it for a DCT, too, which
+ * has no mlx5dv_qp_ex. */
 HV_EXPORT struct mlx5dv_qp_ex *mlx5dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp)
 {
     return qp ? dv_export_ops_of(qp->qp_base.context)->qp_ex_from_ibv_qp_ex(qp) : NULL;
@@ -67,7 +68,7 @@ HV_EXPORT int _mlx5dv_mkey_check(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_er
         ->mkey_check(mkey, err_info, err_info_size);
 }
 
-/* A descriptor, not an errno: there is none. */
+/* Returns a descriptor, not an errno. There is none. */
 HV_EXPORT int mlx5dv_vfio_get_events_fd(struct ibv_context *ibctx)
 {
     (void)ibctx;
@@ -90,7 +91,7 @@ static struct ibv_context *dv_export_context_of(const struct mlx5dv_obj *obj, ui
                                         : NULL;
 }
 
-/* Two versions: what MLX5_1.0 stored in cq_uar was a pointer to the pointer. */
+/* Two versions: MLX5_1.0 stores in cq_uar a pointer to the pointer. */
 int hv_init_obj_1_2(struct mlx5dv_obj *obj, uint64_t obj_type);
 int hv_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type);
 
@@ -124,7 +125,7 @@ HV_EXPORT struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset
     return NULL;
 }
 
-/* ENODEV: the device has no second PCI function for its data (mlx5_ib). */
+/* ENODEV: the device has no second PCI function for its data (as in mlx5_ib). */
 HV_EXPORT int mlx5dv_get_data_direct_sysfs_path(struct ibv_context *context, char *buf,
                                                 size_t buf_len)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mlx5dv_init_obj(): hands out the rings of verbs' objects, so that a program may drive them.
+ * mlx5dv_init_obj(): gives a program the rings of verbs' objects, so that it can drive them itself.
  *
- * The doorbell registers that go with them are memory, which is looked at from then on (watch.c).
+ * Their doorbell registers are memory, which is scanned from then on (watch.c).
  */
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/watch.h"
 #include "guest-lib/verbs/user/user.h"
 
-/* Tells of the doorbell page of a queue that is in the program's hands from now on: 0 or errno. */
+/* Returns the doorbell page of a queue that the program drives from now on, and registers the
+ * queue: 0 or errno. */
 static int dv_obj_own(struct ibv_context *context, const void *owner, enum hv_watch_kind kind,
                       uint32_t num, const struct hv_uar *uar, const uint32_t *dbrec, void **page)
 {
@@ -39,7 +40,7 @@ static int dv_obj_get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
     out->rq.wqe_cnt = qp->rq.wqe_cnt;
     out->rq.stride = 1u << qp->rq.wqe_shift;
     out->bf.reg = page ? (uint8_t *)page + PRM_OFFSET(uar, blue_flame) : NULL;
-    /* two buffers alternate in the region */
+    /* the register has two buffers that alternate */
     out->bf.size = (1u << HV_CAP(qp->hca, log_bf_reg_size)) / 2;
     if (out->comp_mask & MLX5DV_QP_MASK_UAR_MMAP_OFFSET) {
         out->uar_mmap_offset = hv_uar_offset(qp->uar->page);
@@ -53,7 +54,7 @@ static int dv_obj_get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
         given |= MLX5DV_QP_MASK_RAW_QP_HANDLES;
     }
     if (out->comp_mask & MLX5DV_QP_MASK_RAW_QP_TIR_ADDR) {
-        out->tir_icm_addr = 0; /* no steering memory */
+        out->tir_icm_addr = 0; /* steering memory is unsupported */
         given |= MLX5DV_QP_MASK_RAW_QP_TIR_ADDR;
     }
     out->comp_mask = given;
@@ -128,7 +129,7 @@ int hv_dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
         dv_obj_get_rwq(obj->rwq.in, obj->rwq.out);
     }
     if (obj_type & MLX5DV_OBJ_DM) {
-        return EOPNOTSUPP; /* nobody can have one */
+        return EOPNOTSUPP; /* no program can have such an object */
     }
     if (obj_type & MLX5DV_OBJ_AH) {
         obj->ah.out->av = (struct mlx5_wqe_av *)hv_ah(obj->ah.in)->av;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table through which libmlx5.so.1 calls. */
+/* The table through which libmlx5.so.1 calls this library. */
 #include "guest-lib/verbs/dv.h"
 
 static struct ibv_context *dv_ops_open_device(struct ibv_device *device,
                                               struct mlx5dv_context_attr *attr)
 {
-    /* a context is DevX's, too, whether that was asked for or not */
+    /* every context supports DevX, whether or not that was asked for */
     if (attr->comp_mask || (attr->flags & ~(uint32_t)MLX5DV_CONTEXT_FLAGS_DEVX)) {
         errno = EOPNOTSUPP;
         return NULL;
@@ -13,7 +13,7 @@ static struct ibv_context *dv_ops_open_device(struct ibv_device *device,
     return ibv_open_device(device);
 }
 
-/* Keys without signatures: there is nothing that could be wrong. */
+/* Signatures are unsupported, so no key has a signature error. */
 static int dv_ops_mkey_check(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *info, size_t size)
 {
     (void)mkey;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Direct verbs' ways to make queues: mlx5dv_create_cq(), _create_qp(), _create_wq(), and what they
- * may ask for beyond verbs.
+ * The creation functions of direct verbs: mlx5dv_create_cq(), _create_qp(), _create_wq(), and the
+ * options that they add to verbs.
  */
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/cq.h"
@@ -18,7 +18,7 @@ struct ibv_cq_ex *hv_dv_create_cq(struct ibv_context *ctx, struct ibv_cq_init_at
 struct ibv_wq *hv_dv_create_wq(struct ibv_context *ctx, struct ibv_wq_init_attr *attr,
                                struct mlx5dv_wq_init_attr *dv)
 {
-    /* striding RQs come with a capability that the device lacks */
+    /* striding RQs need a capability that the device does not have */
     if (dv && dv->comp_mask) {
         errno = dv->comp_mask & ~(uint64_t)MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ ? EINVAL : ENOTSUP;
         return NULL;
@@ -32,13 +32,14 @@ struct ibv_wq *hv_dv_create_wq(struct ibv_context *ctx, struct ibv_wq_init_attr 
 #define UMR_OPS                                                                                    \
     (MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST |                                \
      MLX5DV_QP_EX_WITH_MKEY_CONFIGURE)
-/* Of a raw packet QP: asks for nothing, as the model never blocks a port's own packets. */
+/* For raw packet QPs. These flags have no effect, because the model never blocks a port's own
+ * packets. */
 #define TIR_LOOPBACK                                                                               \
     (MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC | MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC)
 #define SCATTER_TO_CQE                                                                             \
     (MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE | MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE)
 
-/* MLX5DV_QP_CREATE_OOO_DP, which older headers do not have: programs may be built with others. */
+/* MLX5DV_QP_CREATE_OOO_DP, which older headers lack; programs may be built with newer ones. */
 #define OOO_DP (1u << 7)
 
 /* Whether data of such a QP may be placed out of order (is_qpt_ooo_sup()). */
@@ -64,7 +65,7 @@ static bool dv_qp_may_be_ooo(struct hv_hca *hca, enum ibv_qp_type type)
     }
 }
 
-/* 0 or the errno of a wish that cannot be fulfilled. */
+/* Checks the flags: 0, or the errno for one that is unsupported. */
 static int dv_qp_check_flags(struct hv_hca *hca, enum ibv_qp_type type, uint32_t flags)
 {
     if ((flags & SCATTER_TO_CQE) == SCATTER_TO_CQE) {
@@ -87,7 +88,7 @@ static int dv_qp_check_ops(enum ibv_qp_type type, uint64_t ops)
     return ops & ~possible ? EOPNOTSUPP : 0;
 }
 
-/* What a DCT may be asked for (libmlx5's create_dct()): 0 or EINVAL. */
+/* Checks the attributes of a DCT (libmlx5's create_dct()): 0 or EINVAL. */
 static int dv_qp_check_dct(const struct ibv_qp_init_attr_ex *attr,
                            const struct mlx5dv_qp_init_attr *dv)
 {
@@ -103,7 +104,7 @@ static int dv_qp_check_dct(const struct ibv_qp_init_attr_ex *attr,
                : 0;
 }
 
-/* The streams of a DCI: 0 or EINVAL. */
+/* Takes the streams of a DCI: 0 or EINVAL. */
 static int dv_qp_take_streams(struct hv_hca *hca, const struct mlx5dv_dci_streams *streams,
                               struct hv_qp_extra *extra)
 {
@@ -118,7 +119,7 @@ static int dv_qp_take_streams(struct hv_hca *hca, const struct mlx5dv_dci_stream
     return 0;
 }
 
-/* What makes a QP of type IBV_QPT_DRIVER: 0 or errno. */
+/* Takes the attributes of a QP of type IBV_QPT_DRIVER: 0 or errno. */
 static int dv_qp_take_dc(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr,
                          const struct mlx5dv_qp_init_attr *dv, struct hv_qp_extra *extra)
 {
@@ -197,7 +198,7 @@ struct mlx5dv_qp_ex *hv_dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *ex)
 {
     struct user_qp *qp = user_qp(&ex->qp_base);
 
-    if (!qp->dv) { /* nothing was asked for: nothing can be called */
+    if (!qp->dv) { /* the QP was created without these operations */
         struct hv_dv_qp *dv = calloc(1, sizeof(*dv));
 
         if (!dv) {
@@ -239,7 +240,7 @@ int hv_dv_dci_stream_id_reset(struct ibv_qp *qp, uint16_t stream_id)
     return hv_kernel(hv_cmd(hca, in, sizeof(in), out, sizeof(out)));
 }
 
-/* mlx5_ib has RTS2RTS_QP for connected QPs only. */
+/* mlx5_ib supports RTS2RTS_QP only for connected QPs. */
 int hv_dv_modify_qp_udp_sport(struct ibv_qp *qp, uint16_t udp_sport)
 {
     struct prm_rts2rts_qp_in in[1] = {0};

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Work requests of direct verbs: UMRs that say what a key of mlx5dv_create_mkey() refers to, and
- * WQEs that the program wrote itself; cancelling what is posted.
+ * Work requests of direct verbs: UMRs that configure a key of mlx5dv_create_mkey(); WQEs that the
+ * program wrote itself; and cancelling posted work requests.
  *
- * A UMR WQE is put together here (control, UMR control, key context, translation entries inline)
- * and goes into the ring as a whole when its last setter was called. Errors go to wr_err, and
- * ibv_wr_complete() returns the first one, as with all builders.
+ * A UMR WQE is built here (control, UMR control, key context, inline translation entries) and is
+ * copied into the ring as a whole when its last setter was called. Errors are stored in wr_err, and
+ * ibv_wr_complete() returns the first one, as for all builders.
  */
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/qp.h"
 
-#define INL_SEG_BYTES 4u /* of an inline segment's own; the limit on payload is without it */
+#define INL_SEG_BYTES 4u /* header of an inline segment; not counted in the limit on payload */
 
 static size_t dv_wr_data_room(const struct user_qp *qp)
 {
@@ -99,7 +99,7 @@ static void wr_set_mkey_access_flags(struct mlx5dv_qp_ex *ex, uint32_t access)
     dv_wr_setter_done(dv);
 }
 
-/* Whether a layout of that many entries of 16 bytes can be set now. */
+/* Whether a layout with this number of entries of 16 bytes can be set now. */
 static bool dv_wr_may_set_layout(struct hv_dv_qp *dv, size_t entries, size_t wanted)
 {
     struct user_qp *qp = dv->qp;
@@ -148,7 +148,7 @@ static void wr_set_mkey_layout_list(struct mlx5dv_qp_ex *ex, uint16_t num_sges,
     dv_wr_layout_done(dv, num_sges, length);
 }
 
-#define REPEAT_OP 0x400 /* where a list has its first key */
+#define REPEAT_OP 0x400 /* offset of the first key in a list */
 
 static void wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *ex, uint32_t repeat_count,
                                            uint16_t num, const struct mlx5dv_mr_interleaved *data)
@@ -158,7 +158,7 @@ static void wr_set_mkey_layout_interleaved(struct mlx5dv_qp_ex *ex, uint32_t rep
     struct prm_wqe_repeat_ent_seg *entry = (void *)(block + 1);
     uint64_t length = 0;
 
-    /* the block itself takes an entry */
+    /* the block itself takes one entry */
     if (!dv_wr_may_set_layout(dv, num + 1u, num)) {
         return;
     }
@@ -198,7 +198,7 @@ static void wr_mr_interleaved(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
     wr_set_mkey_layout_interleaved(ex, repeat_count, num, data);
 }
 
-/* What the device lacks: a key cannot have been made for it. */
+/* Setters for unsupported features: no key can have been created for them. */
 static void wr_set_mkey_sig_block(struct mlx5dv_qp_ex *ex, const struct mlx5dv_sig_block_attr *attr)
 {
     dv_wr_set_err(hv_dv_qp(ex)->qp, EINVAL);
@@ -267,7 +267,8 @@ void *hv_dv_qp_new(struct user_qp *qp, uint64_t ops)
 
 /* -- cancelling -------------------------------------------------------------------------------- */
 
-/* What a completion is to say of a WQE that no longer says it itself; -1: cannot be cancelled. */
+/* The opcode for the completion of a cancelled WQE, whose own opcode is overwritten. -1: it cannot
+ * be cancelled. */
 static int dv_wr_wc_opcode_of(uint8_t opcode)
 {
     switch (opcode) {
@@ -291,7 +292,7 @@ static int dv_wr_wc_opcode_of(uint8_t opcode)
     }
 }
 
-/* Makes a NOP of a WQE in the ring. */
+/* Turns a WQE in the ring into a NOP. */
 static int dv_wr_cancel(struct user_qp *qp, uint32_t index)
 {
     struct prm_wqe_ctrl_seg *ctrl = (void *)(qp->sq.buf + ((size_t)index << qp->sq.wqe_shift));
@@ -310,12 +311,13 @@ static int dv_wr_cancel(struct user_qp *qp, uint32_t index)
     return 0;
 }
 
-/* Only while the send queue is drained: nothing else reads the ring then. Returns how many. */
+/* Works only while the send queue is drained, because then the device does not read the ring.
+ * Returns how many were cancelled. */
 int hv_dv_qp_cancel_posted_send_wrs(struct mlx5dv_qp_ex *mqp, uint64_t wr_id)
 {
     struct user_qp *qp = hv_dv_qp(mqp)->qp;
     struct prm_query_qp_in in[1] = {0};
-    struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* what all inputs begin with */
+    struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* all inputs begin with it */
     struct prm_query_qp_out out[1] = {0};
     struct prm_qpc *qpc = PRM_PTR(query_qp_out, out, qpc);
     uint32_t mask = qp->sq.wqe_cnt - 1, index, head;
@@ -332,7 +334,7 @@ int hv_dv_qp_cancel_posted_send_wrs(struct mlx5dv_qp_ex *mqp, uint64_t wr_id)
     }
     index = PRM_GET(qpc, qpc, hw_sq_wqebb_counter);
     if (index == (qp->sq_post & 0xffff)) {
-        goto out; /* the HCA is done with all of them */
+        goto out; /* the HCA has processed all of them */
     }
     index &= mask;
     for (head = qp->sq_wqe_head[index]; head != qp->sq.head; head++) {

@@ -2,14 +2,15 @@
 /*
  * Events: completion channels, asynchronous events, and waiting for their acknowledgement.
  *
- * A channel and a context each have a queue (event_queue.h). What an object counts of its events
- * that were handed out belongs to the library; how many of them were acknowledged it counts in the
- * structure that the program sees, as libibverbs does. Destroying the object waits until they are
- * the same.
+ * A channel and a context each have a queue (event_queue.h). The number of an object's events that
+ * were handed out is internal to the library. The number of those that were acknowledged is in the
+ * structure that the program sees, as in libibverbs. Destroying the object waits until both numbers
+ * are equal.
  *
- * Another thread may close the context while one waits here. That one looks at nothing of it
- * afterwards: a channel's reader is told (EIO); one of asynchronous events waits on, as in read(),
- * for the kernel ends their file with the last descriptor (uverbs_async_event_release()).
+ * A thread may close the context while another thread waits here. The waiting thread reads nothing
+ * of the context afterwards. A thread that reads a channel gets EIO. A thread that reads
+ * asynchronous events goes on waiting, as in read(), because the kernel closes their file only with
+ * the last descriptor (uverbs_async_event_release()).
  */
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/user/user.h"
@@ -18,7 +19,7 @@
 
 /* -- what waits to be acknowledged ------------------------------------------------------------- */
 
-/* An object's two counts of a kind of event; the mutex is theirs. */
+/* The two counts of an object for one kind of event, and the mutex that protects them. */
 struct acks {
     pthread_mutex_t *mutex;
     pthread_cond_t *cond;
@@ -71,7 +72,7 @@ HV_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *c
     return &channel->ibv;
 }
 
-/* refcnt counts the channel's CQs (hv_cq_create()). */
+/* refcnt is the number of the channel's CQs (hv_cq_create()). */
 HV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 {
     struct hv_channel *channel = hv_channel(ibchannel);
@@ -100,7 +101,7 @@ HV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq *
     struct user_cq *hv;
 
     if (hca && !hv_is_ours(hca)) {
-        errno = EIO; /* the descriptor is the parent's, too */
+        errno = EIO; /* the parent has the descriptor, too */
         return -1;
     }
     if (hca) {
@@ -123,8 +124,8 @@ HV_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 
 /* -- asynchronous events ----------------------------------------------------------------------- */
 
-/* Around each context's async, which a thread that begins to read holds before it is gone. No other
- * lock is taken under it. */
+/* Protects the async pointer of each context: a thread that begins to read holds the queue before
+ * the pointer is cleared. No other lock is taken under it. */
 static pthread_mutex_t async_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void async_before_fork(void)
@@ -170,7 +171,7 @@ void hv_async_close(struct hv_context *ctx)
     free(async);
 }
 
-/* For hv_event_take_held(). NULL with errno. */
+/* Holds the context's queue for hv_event_take_held(). NULL with errno. */
 static struct hv_event_store *async_hold(struct hv_context *ctx)
 {
     struct hv_event_store *held = NULL;
@@ -178,7 +179,7 @@ static struct hv_event_store *async_hold(struct hv_context *ctx)
 
     pthread_mutex_lock(&async_lock);
     if (!ctx->async) {
-        errno = EBADF; /* as read() says of a descriptor that is closed */
+        errno = EBADF; /* as read() of a closed descriptor */
     } else if (!hv_is_ours(ctx->hca)) {
         errno = EIO;
     } else {
@@ -189,7 +190,7 @@ static struct hv_event_store *async_hold(struct hv_context *ctx)
     return held;
 }
 
-/* False: it is about no object. */
+/* Finds the counts of the event's object. False: it is about no object. */
 static bool events_acks_of(const struct ibv_async_event *event, struct acks *acks)
 {
     struct user_cq *cq = user_cq(event->element.cq);

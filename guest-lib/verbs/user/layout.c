@@ -3,7 +3,7 @@
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/queues.h"
 
-/* The public structures come first, so that a pointer to one is a pointer to the other. */
+/* Public structures come first, so that a pointer to one is also a pointer to the whole. */
 G_STATIC_ASSERT(offsetof(struct user_cq, ibv) == 0);
 G_STATIC_ASSERT(offsetof(struct user_qp, ibv) == 0);
 G_STATIC_ASSERT(offsetof(struct hv_srq, ibv) == 0);

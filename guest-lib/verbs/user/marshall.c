@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Attributes and paths as the kernel's ABI has them, which librdmacm reads through the library. */
+/* Converts attributes and paths from the kernel's ABI; librdmacm does so through this library. */
 #include <infiniband/sa.h>
 #include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
@@ -29,7 +29,7 @@ void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_att
     memcpy(dst->grh.dgid.raw, src->grh.dgid, sizeof(dst->grh.dgid.raw));
 }
 
-/* qp_state is the program's, and stays. */
+/* The program sets qp_state; it is unchanged. */
 void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src)
 {
     *dst = (struct ibv_qp_attr){
@@ -65,7 +65,7 @@ void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_att
     ibv_copy_ah_attr_from_kern(&dst->alt_ah_attr, &src->alt_ah_attr);
 }
 
-/* Fields of the same name in both. */
+/* Fields that have the same name in both structures. */
 #define EACH_PATH_FIELD(X)                                                                         \
     X(dlid)                                                                                        \
     X(slid)                                                                                        \
