@@ -4,7 +4,8 @@
 
 A link is `[text](path#heading)`, relative to the document's folder; the heading must be one of the file's. A
 name is `docs/...` with a suffix, in any tracked file, relative to the top of the tree. Every page of docs must
-be reachable from docs/index.md. Prints one line for each mistake; exit status 0 means that there is none.
+be reachable from docs/index.md. A block of code that follows a comment `file: PATH` must be that file's text.
+Prints one line for each mistake; exit status 0 means that there is none.
 """
 import pathlib
 import re
@@ -15,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 INDEX = ROOT / "docs/index.md"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAME = re.compile(r"(?<![\w/.-])docs/[\w/-]+\.(?:md|svg|patch|c|py)\b")
+COPY = re.compile(r"^<!-- file: (\S+) -->\n```\w*\n(.*?)^```$", re.M | re.S)
 CODE = re.compile(r"^    .*$|`[^`\n]*`", re.M)
 
 
@@ -40,6 +42,12 @@ def links(page):
     return targets, wrong
 
 
+def copies(page):
+    """What is wrong with the document's copies of files."""
+    return [f"its copy of {name} differs from the file" for name, text in COPY.findall(page.read_text(encoding="utf-8"))
+            if not (ROOT / name).is_file() or (ROOT / name).read_text(encoding="utf-8") != text]
+
+
 def names(file):
     """The files of docs that a file names and that do not exist."""
     try:
@@ -58,7 +66,7 @@ def main():
     linked = {}
     for page in sorted(pages):
         linked[page], wrong = links(page)
-        found += [f"{page.relative_to(ROOT)}: {line}" for line in wrong]
+        found += [f"{page.relative_to(ROOT)}: {line}" for line in [*wrong, *copies(page)]]
     todo = [INDEX]
     while todo:
         new = (linked.get(todo.pop(), set()) & pages) - reached
