@@ -423,7 +423,7 @@ static bool device_plug_cable(HcasimState *s, Error **errp)
                        s->capture);
             return false;
         }
-        port = wire_capture_new(s->port, s->capture, NULL, NULL, &err);
+        port = wire_capture_new(s->port, s->capture, NULL, &err);
         if (!port) {
             error_setg(errp, "hcasim: capture=%s: %s", s->capture, err->message);
             g_error_free(err);

@@ -9,22 +9,29 @@
 
 #include <glib.h>
 
+struct wire_capture_options {
+    /* Nanoseconds since 1970; NULL: the system's real-time clock. */
+    uint64_t (*clock_ns)(void *clock_opaque);
+    void *clock_opaque;
+    const char *name; /* the interface's name in the file; NULL: hcasim */
+    const char *run;  /* the frames are appended to those of the same run; NULL: to none */
+};
+
 /*
- * Wraps inner, and writes the frames of both directions to path (replaced if it exists): pcapng,
- * Ethernet, whole frames, nanoseconds, each marked inbound (received here) or outbound. A frame
- * that came without its ICRC (WIRE_NO_ICRC) is written with its ICRC. A frame is in the file before
- * the call that passed it on returns, so a killed process leaves a readable file. If the file
- * cannot take a frame (disk full), it keeps what it has, capturing ends with one warning, and
- * traffic goes on.
+ * Wraps inner, and writes the frames of both directions to path: pcapng, Ethernet, whole frames,
+ * nanoseconds, each marked inbound (received here) or outbound. If path exists it is replaced,
+ * unless it is of the same run, or another port captures to it at the moment: then this port is one
+ * more interface in it (wire/capture_file.h).
  *
- * clock_ns gives nanoseconds since 1970; its argument is clock_opaque. NULL: the system's real-time
- * clock is used.
+ * A frame that came without its ICRC (WIRE_NO_ICRC) is written with it. Every frame is in the file
+ * when the call that passed the frame on returns, so a killed process leaves a readable file. When
+ * the file cannot take a frame (disk full), it keeps what it has, capturing ends with one warning,
+ * and traffic goes on.
  *
- * Returns NULL if the file cannot be made (*err); inner is then unchanged. Otherwise the new port
- * owns inner. Errors are of WIRE_ERROR (wire/open.h).
+ * options may be NULL. A result of NULL means that the file cannot be made (*err, of WIRE_ERROR,
+ * wire/open.h); inner is then as before. Otherwise the new port owns inner.
  */
 struct wire_port *wire_capture_new(struct wire_port *inner, const char *path,
-                                   uint64_t (*clock_ns)(void *clock_opaque), void *clock_opaque,
-                                   GError **err);
+                                   const struct wire_capture_options *options, GError **err);
 
 #endif

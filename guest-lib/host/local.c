@@ -135,8 +135,14 @@ static bool local_plug_in(struct local_hca *hca, const struct local_config *conf
         return false;
     }
     if (config->capture) {
-        port = wire_capture_new(hca->port, config->capture, hca->world ? world_clock_ns : NULL,
-                                hca->world, err);
+        struct wire_capture_options options = {
+            .clock_ns = hca->world ? world_clock_ns : NULL,
+            .clock_opaque = hca->world,
+            .name = config->capture_name,
+            .run = config->capture_run,
+        };
+
+        port = wire_capture_new(hca->port, config->capture, &options, err);
         if (!port) {
             wire_close(hca->port);
             return false;

@@ -45,6 +45,8 @@ struct local_config {
     struct wire_port *port;     /* one end of a cable, closed with the HCA; NULL: opens wire */
     const char *wire;           /* URI (wire/open.h) */
     const char *capture;        /* file for all frames, or NULL */
+    const char *capture_name;   /* name of the interface in that file, or NULL */
+    const char *capture_run;    /* the run whose frames the file keeps (wire/capture.h), or NULL */
     /* The host's IP addresses, as GIDs. The HCA announces them and answers questions for them
      * (host/neighbours.h). */
     const uint8_t (*gids)[16];

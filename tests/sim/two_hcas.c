@@ -68,7 +68,10 @@ static struct two_hcas *two_hcas_make(const struct lossy_config *loss, const cha
     t->trace = g_checksum_new(G_CHECKSUM_SHA256);
     wire_pair_new(SLOTS, ends);
     if (capture) {
-        ends[0] = wire_capture_new(ends[0], capture, world_clock_ns, t->world, &err);
+        ends[0] = wire_capture_new(
+            ends[0], capture,
+            &(struct wire_capture_options){.clock_ns = world_clock_ns, .clock_opaque = t->world},
+            &err);
         require(ends[0], "%s", err ? err->message : "");
     }
     t->a.in_cqe = t->b.in_cqe = in_cqe;

@@ -280,7 +280,9 @@ START_TEST(capture_holds_both_directions)
 
     plug_in(4);
     at[1].echo = true;
-    port = wire_capture_new(ends[0], path, a_clock, &now, NULL);
+    port = wire_capture_new(
+        ends[0], path, &(struct wire_capture_options){.clock_ns = a_clock, .clock_opaque = &now},
+        NULL);
     ck_assert_ptr_nonnull(port);
     listen_at(&at[0], port);
     for (uint8_t i = 0; i < 4; i++) {
@@ -326,7 +328,7 @@ START_TEST(a_captured_frame_has_its_icrc)
     size_t len = roce_frame_len(&pkt, 0);
 
     plug_in(4);
-    port = wire_capture_new(ends[0], path, NULL, NULL, NULL);
+    port = wire_capture_new(ends[0], path, NULL, NULL);
     ck_assert_uint_eq(port->offers, 0); /* so that the client computes it */
     listen_at(&at[0], port);
     frame = wire_tx_reserve(ends[1], len);
@@ -351,8 +353,8 @@ START_TEST(capture_passes_everything_else_through)
     struct wire_stats stats;
 
     plug_in(1);
-    port = wire_capture_new(ends[0], path, NULL, NULL, NULL);
-    port = wire_capture_new(port, path, NULL, NULL, NULL); /* filters stack */
+    port = wire_capture_new(ends[0], path, NULL, NULL);
+    port = wire_capture_new(port, path, NULL, NULL); /* filters stack */
     listen_at(&at[0], port);
     ck_assert(wire_link_up(port));
     ck_assert(send_bytes(port, 1, 64));
@@ -379,7 +381,7 @@ START_TEST(capture_that_cannot_be_made_says_why)
     GError *err = NULL;
 
     plug_in(1);
-    ck_assert_ptr_null(wire_capture_new(ends[0], "/nonexistent/x.pcapng", NULL, NULL, &err));
+    ck_assert_ptr_null(wire_capture_new(ends[0], "/nonexistent/x.pcapng", NULL, &err));
     ck_assert(g_error_matches(err, WIRE_ERROR, WIRE_ERROR_IO));
     ck_assert_ptr_nonnull(strstr(err->message, "/nonexistent/x.pcapng"));
     g_clear_error(&err);
@@ -405,7 +407,7 @@ START_TEST(a_full_disk_ends_the_capture_and_not_the_traffic)
     signal(SIGXFSZ, SIG_IGN);
     g_log_set_handler(NULL, G_LOG_LEVEL_WARNING, count_warning, NULL);
     plug_in(4);
-    port = wire_capture_new(ends[0], path, NULL, NULL, NULL);
+    port = wire_capture_new(ends[0], path, NULL, NULL);
     ck_assert_ptr_nonnull(port);
     listen_at(&at[0], port);
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -442,7 +444,7 @@ START_TEST(a_killed_process_leaves_a_readable_capture)
         struct wire_port *port;
 
         plug_in(64);
-        port = wire_capture_new(ends[0], path, NULL, NULL, NULL);
+        port = wire_capture_new(ends[0], path, NULL, NULL);
         for (uint8_t i = 0; i < 10; i++) {
             send_bytes(port, i, 1000);
         }

@@ -349,7 +349,7 @@ START_TEST(the_receiver_that_has_room_is_told)
     announce(c);
     drain(a), drain(b);
     if (_i) {
-        wrap(a, wire_capture_new(a->port, path, NULL, NULL, NULL));
+        wrap(a, wire_capture_new(a->port, path, NULL, NULL));
     }
     while (send_frame(a, 2, 0, 64)) {
     }
@@ -739,7 +739,7 @@ START_TEST(a_captured_port_is_woken)
     GError *err = NULL;
 
     two(&a, &b);
-    wrap(b, wire_capture_new(b->port, path, NULL, NULL, &err));
+    wrap(b, wire_capture_new(b->port, path, NULL, &err));
     ck_assert_ptr_null(err);
     ck_assert_int_ge(wire_fd(b->port), 0);
     while (sleep_on(b, 0)) {

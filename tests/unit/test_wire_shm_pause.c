@@ -279,7 +279,7 @@ START_TEST(a_filter_passes_it_on)
     struct node *a, *b;
 
     two(&a, &b);
-    wrap(a, wire_capture_new(a->port, path, NULL, NULL, NULL));
+    wrap(a, wire_capture_new(a->port, path, NULL, NULL));
     ck_assert(send_frame(a, 2, 0, 64));
     ck_assert(is_paused(a, 2));
     drain(b);

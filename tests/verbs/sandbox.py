@@ -23,7 +23,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENTERED = "HCASIM_TEST_SANDBOX"  # what is lacking, by name
 DEVICE_FOLDERS = ("/dev/infiniband", "/sys/class/infiniband")
 NOBODY = "65534"  # Debian's user and group without rights
-TREE = ("scripts/hcasim", "scripts/lib/common.sh", "scripts/lib/cluster.py", "scripts/lib/tries.py", "tests/verbs/*.py",
+TREE = ("scripts/hcasim", "scripts/lib/common.sh", "scripts/lib/cluster.py", "scripts/lib/tries.py",
+        "scripts/lib/capture.py", "tests/verbs/*.py",
         "tests/programs/known*", "tests/programs/collective.c")
 BUILD = ("guest-lib/verbs/libibverbs.so.1", "guest-lib/verbs/libmlx5.so.1", "guest-lib/verbs/libhcasim*.so",
          "tests/programs/*")

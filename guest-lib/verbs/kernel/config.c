@@ -146,6 +146,7 @@ static void config_free_port(struct hv_port_config *port)
     g_free(port->wire);
     g_free(port->profile);
     g_free(port->capture);
+    g_free(port->capture_run);
     g_free(port->remove_when);
     memset(port, 0, sizeof(*port));
 }
@@ -172,6 +173,7 @@ static bool config_read_first(struct hv_port_config *port, GError **err)
     struct hv_value after;
 
     port->capture = config_get("capture");
+    port->capture_run = g_strdup(g_getenv("HCASIM_RUN"));
     port->remove_when = config_get("remove_when");
     if (!config_get_value("remove_after", &after, &port->removes, err)) {
         return false;

@@ -3,7 +3,8 @@
  * Reads the configuration of the process's devices: environment variables and a key file.
  *
  * The variable HCASIM_NAME has priority over the key NAME of the file that HCASIM_CONFIG names.
- * settings.c lists the settings, their ranges and their defaults.
+ * settings.c lists the settings, their ranges and their defaults. HCASIM_RUN is no setting: it
+ * names a run, whose processes append to one capture (wire/capture.h).
  *
  * By convention, the MAC address of an IPv4 address is 02:68 and its four bytes. If a host with
  * that MAC address is on the wire, the IPv4 address is there, at once; otherwise the wire's hosts
@@ -25,7 +26,7 @@ struct wire_port;
 #define HV_FRAME_OVERHEAD 22 /* Ethernet header with a VLAN tag, FCS */
 
 struct hv_port_config {
-    char *wire, *capture, *profile; /* the last two may be NULL */
+    char *wire, *capture, *capture_run, *profile; /* all but wire may be NULL */
     uint8_t mac[6];
     uint32_t ipv4; /* host byte order */
     unsigned mtu;

@@ -6,8 +6,12 @@
  * Commands run one at a time. The thread that holds the command lock also polls the EQs before it
  * releases the lock, so a thread that polls never waits behind a command.
  */
+#define _GNU_SOURCE
 #include "guest-lib/verbs/kernel/hca.h"
+#include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include "guest-lib/host/held.h"
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/kernel.h"
@@ -272,10 +276,24 @@ static void hca_free_parts(struct hv_hca *hca)
     g_free(hca);
 }
 
+/* Which interface of a capture this is: the address, then the program. In a simulation the same
+ * seed makes the same file, so there is no process number. */
+static char *hca_capture_name(const struct hv_port_config *config)
+{
+    char address[INET_ADDRSTRLEN];
+    struct in_addr ip = {g_htonl(config->ipv4)};
+
+    inet_ntop(AF_INET, &ip, address, sizeof(address));
+    return config->world ? g_strdup(address)
+                         : g_strdup_printf("%s %s[%d]", address, program_invocation_short_name,
+                                           (int)getpid());
+}
+
 struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config *config,
                            GError **err)
 {
     struct hv_hca *hca = g_new0(struct hv_hca, 1);
+    g_autofree char *capture_name = hca_capture_name(config);
     struct local_config local = {
         .fw = {.profile = config->profile,
                .memory = config->memory,
@@ -290,6 +308,8 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         .port = config->port,
         .wire = config->wire,
         .capture = config->capture,
+        .capture_name = capture_name,
+        .capture_run = config->capture_run,
         .gids = (const uint8_t(*)[16])config->gid,
         .num_gids = HV_GIDS,
         .log_level = config->log_level,

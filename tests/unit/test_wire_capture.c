@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A capture file that several ports write: of one process, of many, of some that are killed.
+ */
+#include "wire/capture_file.h"
+#include "wire/port.h"
+#include "tests/unit/suite.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    WRITERS = 4,
+    FRAMES = 300, /* of each writer */
+    SECTION = 0x0a0d0d0a,
+    INTERFACE = 1,
+    PACKET = 6,
+};
+
+static char *path;
+static int warnings;
+
+static void count_warning(const gchar *domain, GLogLevelFlags level, const gchar *message,
+                          gpointer opaque)
+{
+    warnings++;
+}
+
+static void make_path(void)
+{
+    g_autofree char *folder = g_dir_make_tmp("hcasim-XXXXXX", NULL);
+
+    path = g_build_filename(folder, "shared.pcapng", NULL);
+    warnings = 0;
+    g_log_set_handler(NULL, G_LOG_LEVEL_WARNING, count_warning, NULL);
+}
+
+static void remove_path(void)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+
+    g_remove(path);
+    g_rmdir(folder);
+    g_free(path);
+}
+
+static uint64_t a_second(void *opaque)
+{
+    return 1000000000;
+}
+
+static struct capture_file *open_one(const char *name, const char *run)
+{
+    GError *err = NULL;
+    struct capture_file *file = capture_file_open(path, name, run, &err);
+
+    ck_assert_msg(file, "%s", err ? err->message : "");
+    return file;
+}
+
+/* A frame whose bytes all say which writer wrote it. */
+static void write_frame(struct capture_file *file, uint8_t fill, size_t len)
+{
+    uint8_t frame[WIRE_FRAME_MAX];
+
+    memset(frame, fill, len);
+    capture_file_frame(file, frame, len, CAPTURE_OUTBOUND, a_second, NULL);
+}
+
+struct contents {
+    unsigned interfaces, packets;
+    unsigned of_interface[16];
+    char names[16][65];
+    uint64_t missing;
+};
+
+static uint32_t word(const uint8_t *p)
+{
+    uint32_t v;
+
+    memcpy(&v, p, 4);
+    return v;
+}
+
+/* Reads an enhanced packet block; the frame's bytes must all be the same. */
+static void read_packet(struct contents *c, const uint8_t *block, uint32_t len)
+{
+    uint32_t interface = word(block + 8), frame_len = word(block + 20);
+    const uint8_t *option = block + 28 + ((frame_len + 3) & ~3u);
+
+    ck_assert_uint_lt(interface, c->interfaces);
+    ck_assert_uint_le(28 + frame_len + 4, len);
+    for (uint32_t i = 1; i < frame_len; i++) {
+        ck_assert_uint_eq(block[28 + i], block[28]);
+    }
+    if (word(option) == (8u << 16 | 4)) { /* epb_dropcount */
+        c->missing += word(option + 4);
+        option += 12;
+    }
+    ck_assert_uint_eq(word(option), 4u << 16 | 2); /* epb_flags */
+    c->packets++;
+    c->of_interface[interface]++;
+}
+
+/* The file is whole: one section, whose blocks reach to the end of the file. */
+static struct contents read_file(void)
+{
+    struct contents c = {0};
+    g_autofree gchar *bytes = NULL;
+    gsize len, at = 0;
+
+    ck_assert(g_file_get_contents(path, &bytes, &len, NULL));
+    while (at < len) {
+        const uint8_t *block = (const uint8_t *)bytes + at;
+        uint32_t block_len;
+
+        ck_assert_uint_ge(len - at, 12);
+        block_len = word(block + 4);
+        ck_assert_uint_ge(block_len, 12);
+        ck_assert_uint_le(block_len, len - at);
+        ck_assert_uint_eq(word(block + block_len - 4), block_len);
+        ck_assert_uint_eq(at == 0, word(block) == SECTION);
+        if (word(block) == INTERFACE) {
+            ck_assert_uint_lt(c.interfaces, G_N_ELEMENTS(c.names));
+            ck_assert_uint_eq(word(block + 24) & 0xffff, 2); /* if_name */
+            memcpy(c.names[c.interfaces++], block + 28, word(block + 24) >> 16);
+        } else if (word(block) == PACKET) {
+            read_packet(&c, block, block_len);
+        }
+        at += block_len;
+    }
+    return c;
+}
+
+static void write_many(unsigned number)
+{
+    g_autofree char *name = g_strdup_printf("writer %u", number);
+    struct capture_file *file = capture_file_open(path, name, NULL, NULL);
+
+    for (unsigned i = 0; file && i < FRAMES; i++) {
+        write_frame(file, (uint8_t)number, 60 + (i * 37 + number * 11) % 9000);
+    }
+    if (file) {
+        capture_file_close(file);
+    }
+}
+
+START_TEST(processes_share_a_file)
+{
+    struct capture_file *first;
+    struct contents c;
+    int status;
+
+    make_path();
+    first = open_one("first", NULL);
+    for (unsigned i = 0; i < WRITERS; i++) {
+        if (!fork()) {
+            write_many(i);
+            _exit(0);
+        }
+    }
+    for (unsigned i = 0; i < WRITERS; i++) {
+        ck_assert_int_gt(wait(&status), 0);
+        ck_assert_int_eq(status, 0);
+    }
+    capture_file_close(first);
+    c = read_file();
+    ck_assert_uint_eq(c.interfaces, WRITERS + 1);
+    ck_assert_str_eq(c.names[0], "first");
+    ck_assert_uint_eq(c.packets + c.missing, WRITERS * FRAMES);
+    for (unsigned i = 0; i < WRITERS; i++) {
+        ck_assert_uint_eq(c.of_interface[i + 1], c.missing ? c.of_interface[i + 1] : FRAMES);
+        ck_assert_ptr_nonnull(strstr(c.names[i + 1], "writer "));
+    }
+    remove_path();
+}
+END_TEST
+
+START_TEST(killed_writers_leave_a_whole_file)
+{
+    struct capture_file *first;
+    struct contents c;
+    GRand *rand = g_rand_new_with_seed(1);
+
+    make_path();
+    first = open_one("first", NULL);
+    for (unsigned i = 0; i < 12; i++) {
+        pid_t pid = fork();
+
+        if (!pid) {
+            for (;;) {
+                write_many(i);
+            }
+        }
+        g_usleep((gulong)g_rand_int_range(rand, 500, 5000));
+        write_frame(first, 0xff, 100);
+        kill(pid, SIGKILL);
+        ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+        write_frame(first, 0xff, 100);
+        if (i % 4 == 3) {
+            /* Few interfaces at a time are enough for the reader above. */
+            capture_file_close(first);
+            first = open_one("first", NULL);
+        }
+        write_frame(first, 0xff, 100);
+        c = read_file();
+        ck_assert_uint_ge(c.packets, 1);
+    }
+    capture_file_close(first);
+    g_rand_free(rand);
+    remove_path();
+}
+END_TEST
+
+/* A process that is killed between two pages of a block leaves a part of it, which may be longer
+ * than the next block. */
+START_TEST(a_part_of_a_block_is_cut_off)
+{
+    static const uint8_t part[4096] = {PACKET};
+    struct capture_file *file;
+    struct contents c;
+    FILE *killed;
+
+    make_path();
+    file = open_one("first", NULL);
+    write_frame(file, 1, 100);
+    killed = fopen(path, "ab");
+    ck_assert_uint_eq(fwrite(part, 1, sizeof(part), killed), sizeof(part));
+    fclose(killed);
+    write_frame(file, 2, 60);
+    c = read_file();
+    ck_assert_uint_eq(c.packets, 2);
+    capture_file_close(file);
+    remove_path();
+}
+END_TEST
+
+START_TEST(the_frames_of_a_run_stay)
+{
+    struct capture_file *file;
+    struct contents c;
+
+    make_path();
+    for (unsigned i = 0; i < 3; i++) {
+        file = open_one("one", "4711.1");
+        write_frame(file, 1, 100);
+        capture_file_close(file);
+    }
+    c = read_file();
+    ck_assert_uint_eq(c.interfaces, 3);
+    ck_assert_uint_eq(c.packets, 3);
+    /* Those of another run go, and so do all for a writer that is of none. */
+    file = open_one("two", _i ? "4711.2" : NULL);
+    capture_file_close(file);
+    c = read_file();
+    ck_assert_uint_eq(c.interfaces, 1);
+    ck_assert_uint_eq(c.packets, 0);
+    remove_path();
+}
+END_TEST
+
+/* "If another port writes path, the frames are appended in any case." */
+START_TEST(a_file_that_is_written_is_not_emptied)
+{
+    struct capture_file *one, *two;
+    struct contents c;
+
+    make_path();
+    one = open_one("one", "4711.1");
+    write_frame(one, 1, 100);
+    two = open_one("two", "4711.2");
+    write_frame(two, 2, 101);
+    write_frame(one, 3, 102);
+    c = read_file();
+    ck_assert_uint_eq(c.interfaces, 2);
+    ck_assert_uint_eq(c.of_interface[0], 2);
+    ck_assert_uint_eq(c.of_interface[1], 1);
+    capture_file_close(one);
+    capture_file_close(two);
+    remove_path();
+}
+END_TEST
+
+/* "the next one that is written says how many are missing" */
+START_TEST(a_stopped_writer_holds_nobody_up)
+{
+    struct flock turn = {.l_type = F_WRLCK, .l_start = 1, .l_len = 1};
+    struct capture_file *file;
+    struct contents c;
+    int fd;
+
+    make_path();
+    file = open_one("one", NULL);
+    fd = open(path, O_RDWR);
+    ck_assert_int_eq(fcntl(fd, F_OFD_SETLK, &turn), 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        write_frame(file, 1,
+                    100); /* the first one waits for some milliseconds; the others do not */
+    }
+    ck_assert_uint_eq(read_file().packets, 0);
+    close(fd);
+    write_frame(file, 2, 100);
+    c = read_file();
+    ck_assert_uint_eq(c.packets, 1);
+    ck_assert_uint_eq(c.missing, 1000);
+    write_frame(file, 2, 100);
+    ck_assert_uint_eq(read_file().missing, 1000);
+    capture_file_close(file);
+    remove_path();
+}
+END_TEST
+
+START_TEST(an_emptied_file_ends_the_capture)
+{
+    struct capture_file *file;
+    struct stat st;
+
+    make_path();
+    file = open_one("one", NULL);
+    write_frame(file, 1, 100);
+    ck_assert_int_eq(truncate(path, 0), 0);
+    write_frame(file, 2, 100);
+    write_frame(file, 2, 100);
+    ck_assert_int_eq(warnings, 1);
+    ck_assert_int_eq(g_stat(path, &st), 0);
+    ck_assert_int_eq(st.st_size, 0);
+    capture_file_close(file);
+    /* The next writer begins anew. */
+    file = open_one("two", NULL);
+    write_frame(file, 2, 100);
+    ck_assert_uint_eq(read_file().packets, 1);
+    capture_file_close(file);
+    remove_path();
+}
+END_TEST
+
+/* What no capture wrote is replaced, as a file is that a program writes. */
+START_TEST(a_foreign_file_is_replaced)
+{
+    struct capture_file *file;
+
+    make_path();
+    ck_assert(g_file_set_contents(path, "somebody's text", -1, NULL));
+    file = open_one("one", "4711.1");
+    write_frame(file, 1, 100);
+    ck_assert_uint_eq(read_file().packets, 1);
+    capture_file_close(file);
+    remove_path();
+}
+END_TEST
+
+START_TEST(a_pipe_has_one_writer)
+{
+    struct capture_file *file;
+    uint8_t bytes[1000];
+    ssize_t len;
+    int reader;
+
+    make_path();
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    reader = open(path, O_RDONLY | O_NONBLOCK);
+    file = open_one("one", NULL);
+    write_frame(file, 7, 100);
+    len = read(reader, bytes, sizeof(bytes));
+    ck_assert_int_gt(len, 0);
+    capture_file_close(file);
+    close(reader);
+    g_remove(path);
+    ck_assert(g_file_set_contents(path, (const char *)bytes, len, NULL));
+    ck_assert_uint_eq(read_file().packets, 1);
+    remove_path();
+}
+END_TEST
+
+Suite *unit_suite(void)
+{
+    Suite *s = suite_create("capture file");
+    TCase *tc = tcase_create("shared");
+
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, processes_share_a_file);
+    tcase_add_test(tc, killed_writers_leave_a_whole_file);
+    tcase_add_test(tc, a_part_of_a_block_is_cut_off);
+    tcase_add_loop_test(tc, the_frames_of_a_run_stay, 0, 2);
+    tcase_add_test(tc, a_file_that_is_written_is_not_emptied);
+    tcase_add_test(tc, a_stopped_writer_holds_nobody_up);
+    tcase_add_test(tc, an_emptied_file_ends_the_capture);
+    tcase_add_test(tc, a_foreign_file_is_replaced);
+    tcase_add_test(tc, a_pipe_has_one_writer);
+    suite_add_tcase(s, tc);
+    return s;
+}

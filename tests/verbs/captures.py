@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Captures of processes: `hcasim run --capture` around one program, and around several.
+
+The programs run as an ordinary user in a container (sandbox.py). Each statement is a function below.
+Each file is read by tshark and by scripts/lib/capture.py, which computes every ICRC. Exit status 0: no
+statement fails; 77: all are skipped.
+"""
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import hosts
+import sandbox
+import tries
+
+import capture
+
+RUNS = "for i in 1 2; do ibv_rc_pingpong -d mlx5_0 -g 1 -p {port} -n 10 & sleep 0.5; " \
+       "ibv_rc_pingpong -d mlx5_0 -g 1 -p {port} -n 10 localhost || exit 1; wait; done"
+
+
+def interfaces(path):
+    """The names of a capture's interfaces, and how many frames each of them has."""
+    said = subprocess.run(["tshark", "-n", "-r", path, "-T", "fields", "-e", "frame.interface_name"],
+                          capture_output=True, text=True, check=True).stdout.splitlines()
+    return {name: said.count(name) for name in dict.fromkeys(said)}
+
+
+def expect_whole(path):
+    wrong, seen = capture.wrong_icrcs(path)
+    if wrong or not seen["RC"]:
+        raise hosts.Failure(f"{path}: wrong ICRCs of {wrong}; packets {dict(seen)}")
+    if complaints := capture.tshark_complaints(path):
+        raise hosts.Failure("\n".join(complaints))
+
+
+def processes_of_a_run(hosts_, folder):
+    """The processes of a run share one file, side by side and one after another."""
+    path = folder / "shared.pcapng"
+    hosts_.run("sh", "-c", RUNS.format(port=hosts.free_port()), options=["--capture", str(path)])
+    expect_whole(path)
+    names = interfaces(path)
+    if len(names) != 4 or len({*names.values()}) > 2 or not all("ibv_rc_pingpong[" in name for name in names):
+        raise hosts.Failure(f"{names}: two servers and two clients")
+
+
+def another_run(hosts_, folder):
+    """A run that begins when the file's writers have ended replaces the file."""
+    path = folder / "again.pcapng"
+    hosts_.run("sh", "-c", RUNS.format(port=hosts.free_port()), options=["--capture", str(path)])
+    hosts_.run("ibv_devinfo", options=["--capture", str(path)])
+    if any(capture.frames(path)) and len(interfaces(path)) != 1:
+        raise hosts.Failure(f"{interfaces(path)}: frames of the run before")
+
+
+def runs_at_a_time(hosts_, folder):
+    """Two runs that name the same file at a time share it."""
+    path = folder / "two.pcapng"
+    hosts_.pair("ibv_rc_pingpong", *hosts.ON_DEVICE, options=["--capture", str(path)])
+    expect_whole(path)
+    if len(interfaces(path)) != 2:
+        raise hosts.Failure(f"{interfaces(path)}: a server and a client")
+
+
+STATEMENTS = (processes_of_a_run, another_run, runs_at_a_time)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=hosts.ROOT / "build")
+    parser.add_argument("names", nargs="*", help="statements to check (default: all)")
+    args = parser.parse_args()
+    sandbox.enter(__file__, {"--build": args.build})
+    cases = tries.Cases("captures")
+    if not shutil.which("tshark"):
+        cases.skipped("captures", "tshark is not installed")
+        return cases.end()
+    on_wire = hosts.Hosts(args.build)
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            return hosts.check(cases, STATEMENTS, args.names, (on_wire, pathlib.Path(name)), on_wire.end)
+    finally:
+        on_wire.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
