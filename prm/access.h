@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a field is read and written: what the macros of prm/prm.h expand to.
+ * Reads and writes fields: the macros of prm/prm.h expand to these functions.
  *
- * A layout is a big-endian byte image at any alignment. An access touches the smallest 1, 2, 4
- * or 8 bytes that hold the field, in one load or store, and compiles to that, a byte swap, a
- * shift and a mask. A value too wide for its field and an index past the end of an array stop
- * the program with a message that names them: both are mistakes of the caller, never of a guest.
+ * A layout is a big-endian byte image at any alignment. An access touches the smallest 1, 2, 4 or 8
+ * bytes that hold the field, in one load or store. It compiles to that, a byte swap, a shift and a
+ * mask. A value too wide for its field, or an index past the end of an array, stops the program
+ * with a message that names field or array. Both are mistakes of the caller, never of a guest.
  */
 #ifndef HCASIM_PRM_ACCESS_H
 #define HCASIM_PRM_ACCESS_H
@@ -72,8 +72,9 @@ static inline void prm_store64(void *p, uint64_t value)
 #endif
 
 /*
- * A scalar's place, as generated: its first bit (counted from the layout's start, most
- * significant first) << 8 | its width in bits. Constant, so that all below folds to one access.
+ * The place of a scalar, as generated: its first bit (counted from the start of the layout, most
+ * significant first) << 8 | its width in bits. It is a constant, so all functions below fold to one
+ * access.
  */
 #define PRM_FIELD_WIDTH(field) ((field)&0xff)
 #define PRM_FIELD_BIT(field)   ((field) >> 8)
@@ -81,7 +82,7 @@ static inline void prm_store64(void *p, uint64_t value)
 #define PRM_INLINE static inline __attribute__((always_inline))
 #endif
 
-/* Bits of the smallest aligned span that holds the field: 8, 16, 32; or 64, dword-aligned. */
+/* Bits of the smallest aligned span that holds the field: 8, 16, 32, or 64 (dword-aligned). */
 PRM_INLINE unsigned prm_span(unsigned field)
 {
     unsigned bit = PRM_FIELD_BIT(field), width = PRM_FIELD_WIDTH(field);
@@ -92,7 +93,7 @@ PRM_INLINE unsigned prm_span(unsigned field)
                                     : 64;
 }
 
-/* Offset of that span in bytes. */
+/* Offset of that span, in bytes. */
 PRM_INLINE size_t prm_span_offset(unsigned field)
 {
     unsigned align = prm_span(field) < 32 ? prm_span(field) : 32;
@@ -133,7 +134,7 @@ PRM_INLINE void prm_store(void *p, unsigned span, uint64_t value)
     }
 }
 
-/* What PRM_READ() and PRM_WRITE() are for a pointer that they take. */
+/* PRM_READ() and PRM_WRITE() become these functions if the pointer has a valid type. */
 PRM_INLINE const void *prm_read(const void *p)
 {
     return p;
@@ -172,7 +173,8 @@ PRM_INLINE uint8_t *prm_at(const void *p, size_t offset)
     return (uint8_t *)(uintptr_t)p + offset;
 }
 
-/* Element index of an array whose first element is at offset; count 0 means open. */
+/* The address of element index of an array whose first element is at offset. count 0 means an open
+ * array. */
 PRM_INLINE uint8_t *prm_at_index(const void *p, size_t offset, size_t stride, size_t index,
                                  size_t count, const char *name)
 {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads the descriptions (*.prm) into objects and refuses what cannot be meant.
+"""Reads the descriptions (*.prm) into objects, and refuses descriptions that make no sense.
 
-The grammar is in README.md. Everything that reads descriptions (gen.py, test_ifc.py) does it
-here, so a mistake is reported once, with file and line.
+The grammar is in README.md. gen.py and test_ifc.py read descriptions only through this module, so
+a mistake is reported in one way, with file and line.
 """
 
 import os
@@ -21,7 +21,7 @@ class Field:
     bit: int                      # from the structure's first bit, most significant first
     width: int                    # of one element, bits
     count: Optional[int] = None   # None: not an array; 0: open array at the end
-    type: Optional[str] = None    # nested structure
+    type: Optional[str] = None    # name of the nested structure
     enum: Optional[str] = None
     meaning: str = ''
     alternative: bool = False     # may share its place with other fields
@@ -55,18 +55,18 @@ class Enum:
 
 @dataclass
 class Command:
-    """What stands in a row of `commands`: NAME's layouts, if they are described."""
+    """A row of `commands`: command NAME and its layouts, if they are described."""
     name: str
     opcode: int
     where: str
     input: Optional[str] = None           # structure
     output: Optional[str] = None
-    input_until: Optional[str] = None     # field before which a caller may end it
+    input_until: Optional[str] = None     # the input may end before this field
     output_until: Optional[str] = None
-    any_variant: bool = False             # op_mod is bits, not one of its field's enum
-    act: Optional[str] = None             # what it does (ACTS) with
-    object: Optional[str] = None          # an object of this kind,
-    number: Optional[str] = None          # whose number this field has
+    any_variant: bool = False             # op_mod has bits, not a value of an enum
+    act: Optional[str] = None             # one of ACTS, or None
+    object: Optional[str] = None          # kind of the object that it acts on
+    number: Optional[str] = None          # field with the object's number
     umem: list = field(default_factory=list)  # fields that say that memory is in umems
 
 
@@ -173,7 +173,7 @@ class Descriptions:
         enum.values.append((value, name, match.group(3)))
 
     def _command(self, enum, text, where):
-        """A row of `commands`: a value of the enum, and what input and output look like."""
+        """Reads a row of `commands`: a value of the enum, and the layouts of input and output."""
         match = COMMAND.match(text)
         if not match:
             raise DescriptionError(f'{where}: want "OPCODE NAME [IN OUT [any-variant] '
@@ -258,7 +258,7 @@ class Descriptions:
                 raise DescriptionError(f'{command.where}: no field "{path}" in {command.input}')
 
     def _objects(self):
-        """Kind -> act -> command; of commands that modify, the last."""
+        """Kind -> act -> command. Of several commands that modify, it has the last."""
         objects = {}
         for command in self.commands.values():
             if command.object:
@@ -277,7 +277,7 @@ class Descriptions:
         return objects
 
     def _scalar(self, struct, path):
-        """The field of that path ("hdr.obj_id") as if it were the structure's own, or None."""
+        """The field at that path ("hdr.obj_id") with its position in the outer structure, or None."""
         name, _, rest = path.partition('.')
         entry = next((e for e in self.structs[struct].fields if e.name == name), None)
         if not rest or not entry or not entry.type:
@@ -286,8 +286,8 @@ class Descriptions:
         return inner and replace(inner, bit=entry.bit + inner.bit)
 
     def number(self, command):
-        """The field with the object's number, and whether it is in the output: it is in the input of
-        a command that creates an object whose number its caller chooses, and of all others."""
+        """The field with the object's number, and whether it is in the output. The output has it if
+        the command creates an object and does not let its caller choose the number."""
         chosen = self._scalar(command.input, command.number)
         given = self._scalar(command.output, command.number)
         if command.act == 'creates' and given:
@@ -295,18 +295,18 @@ class Descriptions:
         return (chosen, False) if chosen else None
 
     def umem_fields(self, command):
-        """The fields of the input that say that rings, pages and doorbell records are in umems."""
+        """The fields of the input that say that rings, pages or doorbell records are in umems."""
         return [self._scalar(command.input, path) for path in command.umem]
 
     def variants(self, command):
-        """The enum of a command's op_mod, or None: op_mod is 0, or any_variant."""
+        """The enum of a command's op_mod. None: op_mod must be 0, or any_variant is set."""
         if command.any_variant:
             return None
         return next((entry.enum for entry in self.structs[command.input].fields
                      if entry.name == 'op_mod'), None)
 
     def least(self, name, until):
-        """Bytes of a command's input or output that nobody may leave out."""
+        """The least length of a command's input or output, in bytes."""
         struct = self.structs[name]
         return next((entry.bit // 8 for entry in struct.fields if entry.name == until),
                     struct.size)
@@ -330,7 +330,7 @@ class Descriptions:
             visit(name)
 
     def _check(self, struct):
-        """Fields lie inside the structure and share bits only where a line says so."""
+        """Checks that fields are inside the structure and share bits only if a line says so."""
         taken = []
         for entry in struct.fields:
             if not entry.meaning:
@@ -352,7 +352,7 @@ class Descriptions:
                 raise DescriptionError(f'{struct.where}: not-in-ifc for no field "{name}"')
 
     def reserved_mask(self, struct):
-        """One byte per byte of the structure, a set bit for each bit that no field covers."""
+        """A mask of the structure's size, with a set bit for each bit that no field covers."""
         mask = bytearray(b'\xff' * struct.size)
         for entry in struct.fields:
             if entry.count == 0:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Turns the descriptions (*.prm) into C and into reference pages.
 
-    gen.py header OUT.h CHAPTER.prm...   places, widths, sizes, constants
+    gen.py header OUT.h CHAPTER.prm...   positions, widths, sizes, constants
     gen.py source OUT.c CHAPTER.prm...   the reflection table (prm/reflect.h)
     gen.py pages  OUTDIR CHAPTER.prm...  one Markdown page per chapter, and an index
 
@@ -16,7 +16,7 @@ from describe import DescriptionError, Descriptions, Struct
 
 
 def check_access(struct, entry):
-    """A scalar is reached by one load of 1, 2, 4 or 8 bytes, inside the structure (access.h)."""
+    """Checks that one load of 1, 2, 4 or 8 bytes inside the structure reads a scalar (access.h)."""
     width = entry.width
     if entry.count is not None:
         if width not in (8, 16, 32, 64):
@@ -68,7 +68,7 @@ def header_enum(out, enum):
 
 
 def described(desc):
-    """Commands with layouts, which C knows by name."""
+    """The commands with described layouts; C code can name these."""
     return [command for command in desc.commands.values() if command.input]
 
 
@@ -99,12 +99,12 @@ def header(desc):
 
 
 def place(entry):
-    """A scalar field as prm_get() and prm_set() take it."""
+    """The code of a scalar field for prm_get() and prm_set()."""
     return f'0x{entry.bit << 8 | entry.width:x}'
 
 
 def about(desc, command):
-    """The object that a command is about: members of struct prm_command."""
+    """The members of struct prm_command for the object that a command is about."""
     if not command.object:
         return 'PRM_ABOUT_NONE, NULL, 0, false'
     entry, in_output = desc.number(command)
@@ -193,7 +193,7 @@ def page_struct(out, struct):
 
 
 def pages(desc):
-    """File name -> text. Links to structures of another chapter name their page."""
+    """File name -> text. Links to structures of another chapter have that chapter's page."""
     home = {}
     for chapter in desc.chapters:
         for item in chapter.items:

@@ -2,9 +2,9 @@
 """Reads the structures of the Linux driver's mlx5_ifc.h: names, bit offsets, bit widths.
 
 The header writes a layout as C structures in which one u8 array element stands for one bit.
-Layouts.fields("qpc") gives the fields in the words of our descriptions: anonymous structures
-and unions are opened, reserved ranges left out. Only the test of the descriptions uses this;
-nothing is generated from the header.
+Layouts.fields("qpc") returns the fields in the form of our descriptions: the members of anonymous
+structures and unions are fields of the outer structure, and reserved ranges are left out. Only the
+test of the descriptions uses this module; nothing is generated from the header.
 """
 
 import re
@@ -155,5 +155,5 @@ class Layouts:
                 pos += width * (1 if count is None else count)
 
     def fields(self, tag):
-        """The named fields of a structure, anonymous parts opened, in order."""
+        """The named fields of a structure in order, including those of its anonymous parts."""
         return list(self._walk(self.bodies[tag], 0, ''))

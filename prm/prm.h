@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every layout of the programming interface, by name. The one header of prm/ to include.
+ * Gives access to every layout of the programming interface, by name. Code includes no other header
+ * of prm/, except reflect.h.
  *
  * Layouts are described in prm/ (*.prm, grammar: prm/README.md); structure and field names are
  * those of the Linux driver's mlx5_ifc.h. A layout is a big-endian byte image of any alignment,
- * struct prm_qpc, an array of bytes; values are host numbers. Pointers must be good for PRM_SIZE
- * bytes: nothing here knows how long a buffer is. An image of one's own is an array of one,
- * struct prm_qpc qpc[1], so that its name is a pointer.
+ * struct prm_qpc, an array of bytes; values are host numbers. A pointer must have PRM_SIZE bytes
+ * behind it, because the macros do not know how long a buffer is. Declare an image as an array of
+ * one element, struct prm_qpc qpc[1], so that its name is a pointer.
  *
  *   PRM_GET(qpc, p, state)            uint32_t, or uint64_t for fields wider than 32 bits
  *   PRM_SET(qpc, p, state, v)         aborts if v does not fit the field
  *   PRM_GET_AT(s, p, array, i)        element of an array of scalars
  *   PRM_SET_AT(s, p, array, i, v)
- *   PRM_PTR(create_qp_in, p, qpc)     to a nested structure, struct prm_qpc *, or, void *, to any
- *                                     byte-aligned field; const if p's is
- *   PRM_PTR_AT(s, p, array, i)        to element i; open arrays have no upper bound
- *   PRM_SIZE(qpc)                     bytes, without an open array at the end
- *   PRM_OFFSET(create_qp_in, pas)     bytes, of a byte-aligned field
- *   PRM_COUNT(s, array)               elements of an array, 0 for an open one
+ *   PRM_PTR(create_qp_in, p, qpc)     pointer to a nested structure, struct prm_qpc *; or void * to
+ *                                     another byte-aligned field; const if p's type is
+ *   PRM_PTR_AT(s, p, array, i)        pointer to element i; open arrays have no upper bound
+ *   PRM_SIZE(qpc)                     size in bytes, without an open array at the end
+ *   PRM_OFFSET(create_qp_in, pas)     offset of a byte-aligned field, in bytes
+ *   PRM_COUNT(s, array)               number of elements of an array, 0 for an open array
  *   PRM_STRIDE(s, array)              bytes from one element of an array to the next
  *
  *   PRM_COMMAND(CREATE_QP)            const struct prm_command * (prm/reflect.h): layouts, lengths
- *   PRM_OBJECT(QP)                    const struct prm_object *: what creates and what ends it
+ *   PRM_OBJECT(QP)                    const struct prm_object *: the commands of a kind of object
  *
  * Constants are PRM_<ENUM>_<NAME>, for example PRM_CMD_OP_QUERY_HCA_CAP.
  */
@@ -34,10 +35,10 @@
 
 /* clang-format off */
 /*
- * What p may be: a pointer to the layout that is named, or one that says nothing, void *. Another
- * layout's does not compile, nor one to bytes, nor a pointer to const where something is written.
- * What PRM_FIELD_AT() makes of at, which lies in what p points to, is of the field's type, const if
- * p's is. (cppcheck does not know _Generic.)
+ * The types that p may have: a pointer to the named layout, or void *. A pointer to another layout,
+ * to bytes, or to const where something is written does not compile. PRM_FIELD_AT() casts at, which
+ * lies in the memory of p, to a pointer of the field's type, which is const if p's type is.
+ * (cppcheck does not know _Generic.)
  */
 #ifdef __cppcheck__
 #define PRM_READ(s, p)            prm_read(p)
@@ -65,7 +66,7 @@
                           (uint32_t)prm_get(PRM_READ(s, p), PRM_##s##_##f##_FIELD))
 #define PRM_SET(s, p, f, v) prm_set(PRM_WRITE(s, p), PRM_##s##_##f##_FIELD, v, #s "." #f)
 
-/* An element is reached as a scalar at the start of its own bytes. */
+/* An element is accessed as a scalar at the start of its own bytes. */
 #define PRM_ELEMENT(s, p, f, i)                                                                    \
     prm_at_index(p, PRM_OFFSET(s, f), PRM_STRIDE(s, f), i, PRM_COUNT(s, f), #s "." #f)
 #define PRM_GET_AT(s, p, f, i)                                                                     \

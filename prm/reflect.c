@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Walks the generated tables: look-up, printing, the check of reserved bits. */
+/* Walks the generated tables: lookup, printing, the check of reserved bits. */
 #include "prm/reflect.h"
 
 #include <inttypes.h>
@@ -116,7 +116,7 @@ const char *prm_cmd_op_name(uint16_t opcode)
     return name ? name : "unknown";
 }
 
-/* Elements of f that lie wholly in the first len bytes. */
+/* Number of elements of f that lie completely in the first len bytes. */
 static size_t reflect_elements_within(const struct prm_field *f, size_t len)
 {
     size_t bits = len * 8;
@@ -174,7 +174,8 @@ static void reflect_dump(FILE *out, const struct prm_struct *s, const uint8_t *p
                 size_t offset = (f->bit + j * f->width) / 8;
                 size_t size = f->width / 8;
 
-                /* The open array of a nested structure that comes last runs to the end. */
+                /* If a nested structure is the last field and ends with an open array, that array
+                 * reaches to the end. */
                 if (f->count < 0 && offset + size == s->size) {
                     size = len - offset;
                 }
@@ -233,7 +234,8 @@ static bool reflect_masked_clear(const uint8_t *mask, const uint8_t *p, size_t n
     return true;
 }
 
-/* Reserved bits of the open array that ends s, base bytes into the outermost structure. */
+/* Checks the reserved bits of the open array that ends s. base is the offset of s in the outermost
+ * structure. */
 static bool reflect_tail_clear(const struct prm_struct *s, const uint8_t *p, size_t len,
                                size_t base, size_t *first_bad_byte)
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the reader of descriptions accepts and refuses, and what gen.py makes of it."""
+"""Tests which descriptions describe.py accepts and refuses, and what gen.py generates from them."""
 
 import os
 import tempfile
@@ -25,7 +25,7 @@ def fields(*lines, size='0x10'):
 
 class Accepts(unittest.TestCase):
     def test_positions(self):
-        """A position is a dword and bits, or a byte and a type."""
+        """A field's position is a dword and bits, or a byte and a type."""
         struct = read(fields('0x04.31:24 state Meaning', '0x04.0 valid Meaning',
                              '0x08 u64 addr Meaning')).structs['s']
         self.assertEqual([(f.name, f.bit, f.width) for f in struct.fields],
@@ -166,7 +166,7 @@ class Refuses(unittest.TestCase):
 
 
 class Header(unittest.TestCase):
-    """The reader of the driver's header, on a header of our own."""
+    """Tests the reader of the driver's header, with a header written here."""
 
     TEXT = '''
         #define MLX5_N (2 + \\

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Holds every described field against the Linux driver's own header.
+"""Compares every described field with the Linux driver's own header.
 
     test_ifc.py CHAPTER.prm...
 
-The header is that of environment variable MLX5_IFC_H, else the newest kernel's under /usr/src.
-Offsets, widths, array lengths and sizes must agree. What the header lacks must be marked
-not-in-ifc in the descriptions, with a reason. Exits 77 (skipped) where no header is installed,
-or only one older than the descriptions.
+Environment variable MLX5_IFC_H names the header; the default is that of the newest kernel under
+/usr/src. Offsets, widths, array lengths and sizes must agree. A structure or field that the header
+does not have must be marked not-in-ifc in the descriptions, with a reason. Exits 77 (skipped) if no
+header is installed, or if it is older than the descriptions.
 """
 
 import glob
@@ -18,12 +18,12 @@ import sys
 import describe
 import ifc
 
-OLDEST = (6, 12)          # the driver whose words the descriptions use
+OLDEST = (6, 12)          # the driver whose names the descriptions use
 INSTALLED = '/usr/src/linux-headers-*/include/linux/mlx5/mlx5_ifc.h'
 
 
 def find_header():
-    """Path of the header, or None and why there is none."""
+    """Path of the header; or None, and why there is none."""
     path = os.environ.get('MLX5_IFC_H')
     if path:
         return path, ''
@@ -41,7 +41,7 @@ def find_header():
 
 
 def load(path):
-    """The header's layouts, with those of mlx5_ifc_fpga.h that it includes."""
+    """The header's layouts, including those of mlx5_ifc_fpga.h, which it includes."""
     text = ''
     fpga = os.path.join(os.path.dirname(path), 'mlx5_ifc_fpga.h')
     for name in (fpga, path):

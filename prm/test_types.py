@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The accessors are typed: what mixes layouts up or writes an input does not compile.
+"""Tests that the accessors are typed: code that mixes layouts up or writes an input is refused.
 
 test_types.py INCLUDE_DIR... -- COMPILER...
 """
