@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory regions as a program has them, and the kinds that the device lacks. */
+/* Memory regions as a program sees them, and the kinds of memory that the device does not
+ * support. */
 #include "guest-lib/verbs/user/user.h"
 
 HV_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
@@ -43,7 +44,7 @@ HV_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, s
     return NULL;
 }
 
-/* The flags of the change are good, the memory is not looked at yet. */
+/* Whether the flags and arguments of the change are valid. The memory is not checked yet. */
 static bool mr_rereg_args_ok(const struct hv_mr *mr, int flags, const void *addr, size_t length,
                              int access)
 {
@@ -120,8 +121,8 @@ HV_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
     free(mr);
 }
 
-/* A region of all addresses: what is written to it is lost. libmlx5 takes the device's dump-fill
- * key for it, and has no other way. */
+/* A region of all addresses, to which writes are discarded. libmlx5 uses the device's dump-fill key
+ * for it, and has no other method. */
 static struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
 {
     struct hv_hca *hca = hv_hca_of(pd->context);
@@ -145,14 +146,14 @@ static struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
     return &mr->ibv;
 }
 
-/* mlx5_ib has this for on-demand paging only. */
+/* mlx5_ib supports this only for on-demand paging. */
 static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
                      struct ibv_sge *sg_list, uint32_t num_sge)
 {
     return hv_kernel(EOPNOTSUPP);
 }
 
-/* Device memory: there is none (max_dm_size is 0). */
+/* Device memory is unsupported (max_dm_size is 0). */
 static struct ibv_dm *mr_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {
     errno = attr->comp_mask ? EINVAL : EOPNOTSUPP;
@@ -165,7 +166,7 @@ HV_EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_
     return NULL;
 }
 
-/* No ibv_dm exists that could be passed. */
+/* There is no ibv_dm that could be passed. */
 HV_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
 {
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory windows: keys of their own over part of a region, which a send WQE binds.
+ * Memory windows: keys of their own over part of a region. A send WQE binds a window.
  *
- * Type 1 is bound with ibv_bind_mw(), which posts that WQE; type 2 by the program itself
- * (IBV_WR_BIND_MW). The window's key gets a new variant with every bind.
+ * A window of type 1 is bound with ibv_bind_mw(), which posts that WQE. A window of type 2 is bound
+ * by the program itself (IBV_WR_BIND_MW). The window's key gets a new variant with every bind.
  */
 #include "guest-lib/verbs/user/user.h"
 
@@ -37,7 +37,7 @@ static int dealloc_mw(struct ibv_mw *ibmw)
     return err;
 }
 
-/* A region that a window may lie over. */
+/* Checks that a window may be bound to this region: 0 or errno. */
 static int mw_check_region(const struct ibv_mr *ibmr)
 {
     const struct hv_mr *mr = (const struct hv_mr *)ibmr;
@@ -58,7 +58,7 @@ static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
     };
     int err = 0;
 
-    /* a datagram queue's WQE names an address, of which there is none here */
+    /* a WQE of a datagram queue needs an address handle, and there is none here */
     if (qp->qp_type == IBV_QPT_UD || bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) {
         err = EINVAL;
     } else if (bind->bind_info.mr) {

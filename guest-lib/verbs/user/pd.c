@@ -2,9 +2,9 @@
 /*
  * Protection domains, thread domains and parent domains.
  *
- * A thread domain is a doorbell page of its own. A parent domain joins a PD with a thread domain
- * or with allocators of the program's own; it can stand wherever a PD can. Imported PDs refer to
- * the one whose handle they were made from.
+ * A thread domain has a doorbell page of its own. A parent domain joins a PD with a thread domain
+ * or with the program's own allocators; it can be used wherever a PD can. An imported PD refers to
+ * the PD whose handle it was made from.
  */
 #include "guest-lib/verbs/user/user.h"
 
@@ -37,7 +37,7 @@ static int pd_dealloc_parent_domain(struct hv_pd *pd)
     return 0;
 }
 
-/* The memory of one that others may be imported from. */
+/* Frees the structure of a PD when neither the program nor imported PDs use it any more. */
 static void pd_let_go(struct hv_pd *pd)
 {
     if (g_atomic_int_dec_and_test(&pd->holders)) {

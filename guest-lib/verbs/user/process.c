@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process: fork, and files that programs read beside the library.
+ * The process: fork, and fork protection.
  *
- * An HCA stays with the process that opened it: its threads, its place on the wire and what it does
- * DMA to are there. With hardware a child of fork(), or a program that opens a device before
- * daemon(), writes rings that no device reads, or none at all (ibv_fork_init(3)). Here each call in
- * it that needs the HCA fails with EIO, the first one with a line on standard error; the child may
- * open the device again, and is then a host of its own.
+ * An HCA stays with the process that opened it: its threads, its place on the wire and the memory
+ * that it accesses are there. With hardware, a child of fork(), or a program that opens a device
+ * before daemon(), writes to rings that no device reads, or to none at all (ibv_fork_init(3)). Here
+ * each call in the child that needs the HCA fails with EIO, and the first one writes a line to
+ * standard error. The child may open the device again, and is then a host of its own.
  *
- * Nothing is pinned, so a parent's memory does not move away from under its HCA when it forks. A
- * kernel that copies pinned memory when it forks has the same effect, and says so to who asks
- * (RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, since Linux 5.13; preload/netlink_rdma.c says it too). There
- * ibv_is_fork_initialized() answers that nothing needs to be done, and since rdma-core 51
- * ibv_fork_init() does nothing. Before, it had to come before any memory was registered or any ring
- * made, and kept registered pages out of children (MADV_DONTFORK). Here the first of that is kept,
- * for programs see the answer; the second is not: what the library itself does in a child of fork()
- * lies in the heap, and so beside what a program registers there.
+ * Nothing is pinned, so after a fork() the parent's HCA still accesses the parent's memory. A
+ * kernel that copies pinned memory at fork() has the same effect, and reports that
+ * (RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, since Linux 5.13; preload/netlink_rdma.c reports it, too). On
+ * such a kernel ibv_is_fork_initialized() answers that nothing needs to be done, and since
+ * rdma-core 51 ibv_fork_init() does nothing. Before rdma-core 51, ibv_fork_init() had to be called
+ * before any memory was registered or any ring was made, and it kept registered pages out of
+ * children (MADV_DONTFORK). This library keeps the first rule, because programs see the result. It
+ * does not keep the second one: the library's own work in a child of fork() uses the heap, which
+ * may share pages with memory that a program registers.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -24,7 +25,7 @@
 #include <unistd.h>
 #include "guest-lib/verbs/user/user.h"
 
-/* RDMA_CORE is the release that the library stands for: its headers'. */
+/* RDMA_CORE is the rdma-core release of the headers, which the library represents. */
 #define FORK_INIT_IS_UNNEEDED (RDMA_CORE >= 51)
 
 static bool fork_initialized, fork_too_late; /* atomic */
@@ -56,7 +57,7 @@ static bool process_env_is_on(const char *name)
 
 void hv_fork_init_from_env(void)
 {
-    static bool done; /* under the lock of the devices */
+    static bool done; /* protected by the lock of the devices */
 
     if (!done && (process_env_is_on("RDMAV_FORK_SAFE") || process_env_is_on("IBV_FORK_SAFE")) &&
         ibv_fork_init()) {

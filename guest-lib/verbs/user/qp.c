@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs: sizes and rings, creating, destroying, asking.
+ * Queue pairs: sizes and rings, creation, destruction, queries.
  *
- * A QP's ring has the receive queue first, then the send queue. Sizes are libmlx5's: a send WQE
- * has room for the largest overhead of its service type and of the operations that the program
- * named (sq_overhead()), its gather list or inline data, in blocks of 64 bytes; what was asked for
- * is rounded up, and the program is told.
+ * A QP's ring has the receive queue first, then the send queue. Sizes are libmlx5's: a send WQE has
+ * room for the largest overhead of its service type and of the operations that the program named
+ * (sq_overhead()), plus its gather list or inline data, in blocks of 64 bytes. Requested sizes are
+ * rounded up, and the program gets the results.
  */
 #include <string.h>
 #include "guest-lib/verbs/user/cq.h"
 #include "guest-lib/verbs/user/qp.h"
 
 #define WQEBB          64u
-#define ETH_INLINE_HDR 16 /* behind the two bytes in the segment: struct mlx5_wqe_eth_seg */
+#define ETH_INLINE_HDR 16 /* besides the segment's own two bytes: struct mlx5_wqe_eth_seg */
 
-/* Segments before the data in the largest WQE of what is to be posted, without the service type's.
- */
+/* The size of the segments before the data in the largest WQE of these operations, without those of
+ * the service type. */
 static unsigned qp_ops_overhead(uint64_t ops, bool configures_mkeys)
 {
     const uint64_t umr = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV,
@@ -32,8 +32,9 @@ static unsigned qp_ops_overhead(uint64_t ops, bool configures_mkeys)
     return PRM_SIZE(wqe_ctrl_seg) + (ops & rdma ? PRM_SIZE(wqe_raddr_seg) : 0);
 }
 
-/* All segments before the data; 0: there is no such service type. A program that does not say what
- * it will post may post whatever the service has: of the connected ones a UMR (window bind). */
+/* The size of all segments before the data. 0: the service type is unsupported. A program that does
+ * not name the operations that it will post may post all that the service supports: for connected
+ * services that includes a UMR (window bind). */
 static unsigned qp_overhead(const struct ibv_qp_init_attr_ex *attr, const struct hv_qp_extra *extra)
 {
     bool datagram = attr->qp_type == IBV_QPT_UD || attr->qp_type == IBV_QPT_RAW_PACKET;
@@ -52,7 +53,8 @@ static unsigned qp_overhead(const struct ibv_qp_init_attr_ex *attr, const struct
     case IBV_QPT_DRIVER: /* a DCI */
     case IBV_QPT_UD:
         return size + PRM_SIZE(wqe_datagram_seg);
-    case IBV_QPT_RAW_PACKET: /* with room for headers, whether the device wants them or not */
+    /* always with room for headers, even if the device does not need them */
+    case IBV_QPT_RAW_PACKET:
         return size + PRM_SIZE(wqe_eth_seg) + ETH_INLINE_HDR;
     default:
         return 0;
@@ -64,7 +66,7 @@ static uint32_t qp_power_of_two(uint32_t n)
     return n <= 1 ? 1 : 1u << g_bit_storage(n - 1);
 }
 
-/* 0 or errno. */
+/* Chooses the sizes of the send queue: 0 or errno. */
 static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, uint32_t fixed)
 {
     uint32_t gather, inl, wqe, max = HV_CAP(qp->hca, max_wqe_sz_sq);
@@ -91,13 +93,14 @@ static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, uint32_t fixed
     qp->sq.max_gs = cap->max_send_sge;
     qp->max_inline = wqe > fixed ? wqe - fixed - 4 : 0;
     cap->max_send_wr = qp->sq.max_post;
-    cap->max_inline_data = wqe - fixed - 4; /* less than nothing, where there is no room */
+    cap->max_inline_data = wqe - fixed - 4; /* wraps below 0 if there is no room */
     return 0;
 }
 
-/* Where receive WQEs may be taken out of order, a ring has twice as many as are posted at a time:
- * what is posted lies over none that is not completed (mlx5_get_max_recv_wr()). With an SRQ there
- * is none, but how many were asked for is looked at first, as by mlx5_calc_rq_size(). */
+/* Chooses the sizes of the receive queue: 0 or EINVAL. If receive WQEs may be taken out of order,
+ * the ring has twice as many entries as may be posted at a time, so that a new WQE never overwrites
+ * one that is not completed (mlx5_get_max_recv_wr()). With an SRQ there is no receive queue, but
+ * the requested number is checked first, as in mlx5_calc_rq_size(). */
 static int qp_size_rq(struct user_qp *qp, struct ibv_qp_cap *cap, bool srq)
 {
     uint32_t wqe, spare = qp->ooo && cap->max_recv_wr > 1;
@@ -158,7 +161,7 @@ static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
     size_t rq = (size_t)qp->rq.wqe_cnt << qp->rq.wqe_shift;
     size_t sq = (size_t)qp->sq.wqe_cnt * WQEBB;
 
-    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) { /* two queues: each begins a page */
+    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) { /* two queues: each begins at a page */
         rq = hv_whole_pages(rq);
     }
     qp->ring_size = MAX(hv_whole_pages(rq + sq), PCI_PAGE);
@@ -182,7 +185,7 @@ static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
     return 0;
 }
 
-/* What libmlx5 says to the attributes before it works out sizes: 0 or errno. */
+/* The checks that libmlx5 makes before it chooses sizes: 0 or errno. */
 static int qp_check_attr(const struct ibv_qp_init_attr_ex *attr, const struct hv_qp_extra *extra)
 {
     const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
@@ -202,7 +205,7 @@ static int qp_check_attr(const struct ibv_qp_init_attr_ex *attr, const struct hv
     return attr->qp_type == IBV_QPT_DRIVER && !extra ? EOPNOTSUPP : 0;
 }
 
-/* What libibverbs says to the flags, then the kernel: 0 or errno. */
+/* The checks of the flags by libibverbs, then by the kernel: 0 or errno. */
 static int qp_check_flags(struct hv_hca *hca, enum ibv_qp_type type, uint32_t flags)
 {
     const uint32_t known = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SCATTER_FCS |
@@ -215,7 +218,7 @@ static int qp_check_flags(struct hv_hca *hca, enum ibv_qp_type type, uint32_t fl
     return flags & ~known ? EINVAL : flags & ~possible ? EOPNOTSUPP : 0;
 }
 
-/* What libibverbs, then the kernel say to the rest of them: 0 or errno. */
+/* The checks of the other attributes by libibverbs, then by the kernel: 0 or errno. */
 static int qp_check_create(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr,
                            const struct hv_qp_extra *extra)
 {
@@ -248,9 +251,8 @@ static int qp_check_create(struct hv_hca *hca, const struct ibv_qp_init_attr_ex 
     return attr->recv_cq || attr->qp_type == IBV_QPT_XRC_SEND ? 0 : EINVAL;
 }
 
-/* Whether CQEs may take small data, as libmlx5 decides it. Its posting to a DCI does not know of
- * it.
- */
+/* Whether CQEs may hold small data, as libmlx5 decides it. libmlx5's posting functions for a DCI do
+ * not support that. */
 static void qp_choose_scatter_to_cqe(struct user_qp *qp, const struct ibv_qp_init_attr_ex *attr,
                                      const struct hv_qp_extra *extra)
 {
@@ -266,7 +268,8 @@ static void qp_choose_scatter_to_cqe(struct user_qp *qp, const struct ibv_qp_ini
     }
 }
 
-/* What libibverbs writes for a program to read (set_qp()): whatever it gave, used or not. */
+/* Fills in what libibverbs writes for programs to read (set_qp()): the attributes that the program
+ * gave, used or not. */
 static void qp_init_public(struct ibv_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 {
     qp->qp_context = attr->qp_context;
@@ -280,7 +283,7 @@ static void qp_init_public(struct ibv_qp *qp, const struct ibv_qp_init_attr_ex *
     pthread_cond_init(&qp->cond, NULL);
 }
 
-/* The structure, of what the service type has. */
+/* Allocates the structure, with what the service type has. */
 static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_attr_ex *attr,
                               const struct hv_qp_extra *extra)
 {
@@ -329,7 +332,7 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
     return qp;
 }
 
-/* A handle without a QP, of the type XRC_RECV. NULL with errno. */
+/* Allocates a handle of type XRC_RECV, still without a QP. NULL with errno. */
 static struct user_qp *qp_new_xrc_tgt(struct ibv_context *context, struct ibv_xrcd *xrcd,
                                       void *qp_context)
 {
@@ -357,7 +360,7 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
         return NULL;
     }
     qp->ibv.qp_num = attr->qp_num;
-    qp->ibv.state = IBV_QPS_UNKNOWN; /* until it is asked for, or changed, by this handle */
+    qp->ibv.state = IBV_QPS_UNKNOWN; /* until this handle queries or modifies it */
     if (hv_kernel(uverbs_open_qp(&qp->hv))) {
         free(qp);
         return NULL;
@@ -365,15 +368,15 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
     return &qp->ibv;
 }
 
-/* A queue that libmlx5 works out the size of, and the QP does not have. */
+/* Resets the sizes of a queue that libmlx5 computes although the QP does not have it. */
 static void qp_forget_size(struct hv_wq *wq)
 {
     wq->wqe_cnt = wq->max_post = wq->max_gs = wq->wqe_shift = 0;
 }
 
-/* The sizes of both queues, and what the program is told of them: 0 or errno. Of XRC, libmlx5 does
- * the sums also for what there is not: an XRC target has neither, a sender nothing that receives.
- */
+/* Chooses the sizes of both queues, and tells them to the program: 0 or errno. For XRC, libmlx5
+ * also computes the sizes of queues that do not exist: an XRC target has no queues, and an XRC
+ * sender has no receive queue. */
 static int qp_size(struct user_qp *qp, struct ibv_qp_init_attr_ex *attr,
                    const struct hv_qp_extra *extra)
 {
@@ -391,7 +394,8 @@ static int qp_size(struct user_qp *qp, struct ibv_qp_init_attr_ex *attr,
     return err;
 }
 
-/* Everything in libmlx5's order: which of two mistakes is answered depends on it. */
+/* All checks are in libmlx5's order: if there are two mistakes, the order decides which errno is
+ * returned. */
 static int qp_create_queues(struct user_qp *qp, struct hv_context *ctx,
                             struct ibv_qp_init_attr_ex *attr, const struct hv_qp_extra *extra)
 {
@@ -415,7 +419,7 @@ static int qp_create_rss(struct user_qp *qp, struct hv_context *ctx,
     return err ? err : uverbs_create_rss_qp(&qp->hv, &attr->rx_hash_conf);
 }
 
-/* A DCT has no rings: its messages are an SRQ's. */
+/* A DCT has no rings: its messages go to an SRQ. */
 static int qp_create_dct(struct user_qp *qp, struct hv_context *ctx,
                          const struct ibv_qp_init_attr_ex *attr, const struct hv_qp_extra *extra)
 {
@@ -521,7 +525,7 @@ HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 
 #define PCI_VENDOR_MELLANOX 0x15b3
 
-/* libmlx5's answer for a device without it (ece_support): a vendor, no option. */
+/* libmlx5's answer for a device without ECE (ece_support): a vendor, but no options. */
 HV_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
     *ece = (struct ibv_ece){.vendor_id = PCI_VENDOR_MELLANOX};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs: what a change of state means to the rings, and what is told of a QP. */
+/* Queue pairs: the effect of a state change on the rings, and queries. */
 #include "guest-lib/verbs/user/qp.h"
 
-/* To RESET: the rings start over, and nothing of the QP stays in the CQs. */
+/* Goes to RESET: the rings begin anew, and the QP's completions are removed from the CQs. */
 static void qp_reset_rings(struct user_qp *qp)
 {
     hv_qp_clean_cqs(qp, false);
     qp->sq.head = qp->sq.tail = qp->rq.head = qp->rq.tail = qp->sq_post = 0;
-    if (qp->dbrec) { /* another handle on an XRC target has none */
+    if (qp->dbrec) { /* only one handle on an XRC target has one */
         qp->dbrec[0] = qp->dbrec[1] = 0;
     }
     qp->small_fence = false;
@@ -72,7 +72,7 @@ HV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int ma
     if (err) {
         return err;
     }
-    uverbs_qp_changed(&qp->hv); /* the device may have changed it */
+    uverbs_qp_changed(&qp->hv); /* the device may have changed the state */
     qp_fill_init_attr(qp, attr, init);
     if (mask & IBV_QP_STATE) {
         ibqp->state = attr->qp_state;
@@ -85,7 +85,8 @@ HV_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode o
     return 0;
 }
 
-/* The device has no packet pacing: a raw packet QP can be told that it has no limit. */
+/* The device does not support packet pacing. A raw packet QP accepts only the value for "no
+ * limit". */
 static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
 {
     bool possible =

@@ -2,12 +2,12 @@
 /*
  * Queue pairs: posting by lists (ibv_post_send(), ibv_post_recv()).
  *
- * What is posted counts when the doorbell record says so.
+ * A WQE is posted when the doorbell record says so.
  */
 #include <string.h>
 #include "guest-lib/verbs/user/send_wqe.h"
 
-/* What goes into the control segment beside the opcode. */
+/* These functions return the dword of the control segment beside the opcode. */
 static uint32_t send_imm_data(const struct ibv_send_wr *wr)
 {
     return GUINT32_FROM_BE(wr->imm_data);
@@ -23,7 +23,7 @@ static uint32_t send_imm_window(const struct ibv_send_wr *wr)
     return wr->bind_mw.mw->rkey;
 }
 
-/* Segments that come before the data, or in its place. */
+/* These functions write the segments before the data, or in the place of data. */
 static void send_put_rdma(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
     hv_wqe_put_raddr(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
@@ -56,8 +56,9 @@ static void send_put_local_inv(struct user_qp *qp, const struct ibv_send_wr *wr)
 static const struct send_op {
     bool known;
     uint8_t opcode, wc;
-    unsigned types;                                /* bit per enum ibv_qp_type: where it is known */
-    uint32_t (*imm)(const struct ibv_send_wr *wr); /* or NULL */
+    /* the types of QP that support the opcode: bit per enum ibv_qp_type */
+    unsigned types;
+    uint32_t (*imm)(const struct ibv_send_wr *wr);                 /* or NULL */
     void (*put)(struct user_qp *qp, const struct ibv_send_wr *wr); /* or NULL */
 } ops[] = {
 #define T(type)   (1u << IBV_QPT_##type)
@@ -108,7 +109,7 @@ static const struct send_op {
                               .types = CONNECTED,
                               .imm = send_imm_key},
     [IBV_WR_TSO] = {.known = true, .opcode = PRM_WQE_OPCODE_TSO, .types = T(RAW_PACKET)},
-    /* libmlx5's builders use it */
+    /* used by libmlx5's builders */
     [IBV_WR_DRIVER1] = {.known = true, .opcode = PRM_WQE_OPCODE_UMR},
 #undef CONNECTED
 #undef RELIABLE
@@ -120,7 +121,7 @@ static bool send_op_known(enum ibv_wr_opcode op)
     return (unsigned)op < G_N_ELEMENTS(ops) && ops[op].known;
 }
 
-/* What a QP of such a type has behind the control segment. */
+/* Writes the segment that QPs of this type have behind the control segment. */
 static void send_put_type(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
     switch (qp->ibv.qp_type) {
@@ -141,7 +142,7 @@ static void send_put_type(struct user_qp *qp, const struct ibv_send_wr *wr)
     }
 }
 
-/* As mlx5_post_send() counts the data of a large send. */
+/* Whether the data of a large send is short enough, counted as in mlx5_post_send(). */
 static bool send_fits_tso(const struct user_qp *qp, size_t num, const struct ibv_sge *sge)
 {
     uint64_t left = qp->max_tso;
@@ -155,7 +156,7 @@ static bool send_fits_tso(const struct user_qp *qp, size_t num, const struct ibv
     return true;
 }
 
-/* What the list of any request names, whether or not it has a use for data. */
+/* Writes the data of the request's list, even if the opcode has no use for data. */
 static void send_put_data(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
     struct ibv_data_buf bufs[64];
@@ -179,8 +180,8 @@ static void send_put_data(struct user_qp *qp, const struct ibv_send_wr *wr)
     hv_wqe_put_inline(qp, (size_t)wr->num_sge, bufs);
 }
 
-/* A request that this type of QP does not do goes to the device all the same, without the segments
- * that are its own; the device completes it in error. */
+/* Builds a WQE. If this type of QP does not support the opcode, the request is sent to the device
+ * anyway, without the opcode's own segments; the device completes it with an error. */
 static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
     const struct send_op *op;
@@ -197,7 +198,8 @@ static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
     }
     op = &ops[wr->opcode];
     fits = qp->dc == HV_DC_NONE && (op->types >> qp->ibv.qp_type & 1);
-    if (op->imm && (fits || op->imm != send_imm_window)) { /* there may be no window */
+    /* otherwise wr->bind_mw.mw may be invalid */
+    if (op->imm && (fits || op->imm != send_imm_window)) {
         imm = op->imm(wr);
     }
     if (!hv_wqe_begin(qp, op->opcode, wr->send_flags, wr->wr_id, fits ? op->wc : 0, imm)) {
@@ -213,7 +215,8 @@ static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
     }
 }
 
-/* Ends what was begun under the lock: tells the device of what was posted. 0 or EIO. */
+/* Releases the lock, and tells the device of the WQEs that were posted under it. Returns 0 or
+ * EIO. */
 static int send_unlock_and_ring(struct user_qp *qp)
 {
     bool any = qp->nreq;
@@ -245,7 +248,7 @@ static int qp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_
     struct ibv_send_wr *first = wr;
     int err, lost;
 
-    if (!qp->can_send && wr) { /* libmlx5's answers */
+    if (!qp->can_send && wr) { /* as in libmlx5 */
         *bad_wr = wr;
         return send_op_known(wr->opcode) ? ENOMEM : EINVAL;
     }
@@ -293,7 +296,7 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
                 n++;
             }
         }
-        if (n < rq->max_gs) { /* the list ends before the WQE does */
+        if (n < rq->max_gs) { /* the list is shorter than the WQE */
             memset(&seg[n], 0, sizeof(seg[n]));
             PRM_SET(wqe_data_seg, &seg[n], lkey, 0x100);
         }
@@ -316,7 +319,8 @@ static int qp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_
     }
     pthread_spin_lock(&qp->rq.lock);
     head = qp->rq.head;
-    err = hv_rq_post(&qp->rq, wr, bad_wr); /* where there is no receive queue, it is always full */
+    /* a QP without a receive queue behaves as if it were always full */
+    err = hv_rq_post(&qp->rq, wr, bad_wr);
     /* the RQ of a raw packet QP is ready before the QP may receive */
     if (qp->rq.head != head && (ibqp->qp_type != IBV_QPT_RAW_PACKET || qp->state >= IBV_QPS_RTR)) {
         __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);

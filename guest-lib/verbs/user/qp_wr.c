@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs: posting by builders (ibv_wr_*()). A series of them that fails takes back what it
- * wrote.
+ * Queue pairs: posting by builders (ibv_wr_*()). If a series of builder calls fails, all that it
+ * wrote is taken back.
  */
 #include <string.h>
 #include "guest-lib/verbs/user/send_wqe.h"
@@ -45,8 +45,8 @@ static void wr_abort(struct ibv_qp_ex *ex)
     pthread_spin_unlock(&qp->sq.lock);
 }
 
-/* A datagram and a message of DC need their address as well as their data, an XRC message its SRQ,
- * in either order. */
+/* Begins a WQE. UD and DC messages need an address besides their data, an XRC message needs an SRQ;
+ * the two setters may be called in either order. */
 static bool wr_begin(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t imm)
 {
     struct user_qp *qp = user_qp(&ex->qp_base);
@@ -58,16 +58,18 @@ static bool wr_begin(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t imm)
     qp->wr_setters_left =
         type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND || type == IBV_QPT_DRIVER ? 2 : 1;
     if (type == IBV_QPT_DRIVER) {
-        hv_wqe_put(qp, (struct prm_wqe_av[1]){0}, PRM_SIZE(wqe_av)); /* hv_wr_set_dc_addr() */
+        /* set by hv_wr_set_dc_addr() */
+        hv_wqe_put(qp, (struct prm_wqe_av[1]){0}, PRM_SIZE(wqe_av));
     } else if (type == IBV_QPT_XRC_SEND) {
-        hv_wqe_put_xrc(qp, 0); /* wr_set_xrc_srqn() */
+        hv_wqe_put_xrc(qp, 0); /* set by wr_set_xrc_srqn() */
     } else if (type == IBV_QPT_RAW_PACKET && opcode == PRM_WQE_OPCODE_SEND) {
         hv_wqe_put_eth(qp, ex->wr_flags & IBV_SEND_IP_CSUM, 0, NULL, 0);
     }
     return true;
 }
 
-/* Whether a WQE is open that waits for what a setter says; if none is, nothing is written. */
+/* Whether there is an open WQE that waits for a setter. If there is none, nothing may be
+ * written. */
 static bool wr_is_open(struct user_qp *qp)
 {
     if (!qp->wr_setters_left) {
@@ -174,7 +176,7 @@ static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
     wr_bind(ex, IBV_WC_LOCAL_INV, rkey, 0, &none);
 }
 
-/* The address comes first in the WQE: data that was set before it moves behind it. */
+/* The address comes first in the WQE, so data that was set before it is moved behind it. */
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
     struct user_qp *qp = user_qp(&ex->qp_base);
@@ -205,7 +207,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
 void hv_wr_set_dc_addr(struct user_qp *qp, const struct ibv_ah *ah, uint32_t dctn, uint64_t key,
                        const uint16_t *stream)
 {
-    if (wr_is_open(qp)) { /* the address follows the control segment: they are one basic block */
+    if (wr_is_open(qp)) { /* the address follows the control segment, in the same basic block */
         struct prm_wqe_av *av = (void *)(qp->cur_ctrl + 1);
 
         *av = ((const struct hv_ah *)ah)->av[0];
@@ -223,7 +225,7 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
     struct user_qp *qp = user_qp(&ex->qp_base);
 
-    if (wr_is_open(qp)) { /* right after the control segment: they share a basic block */
+    if (wr_is_open(qp)) { /* right after the control segment, in the same basic block */
         struct prm_wqe_xrc_seg *xrc = (void *)(qp->cur_ctrl + 1);
 
         PRM_SET(wqe_xrc_seg, xrc, xrc_srqn, remote_srqn & 0xffffff);
@@ -274,7 +276,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
     wr_set_inline_data_list(ex, 1, &buf);
 }
 
-/* What may be asked for, by service type. */
+/* The operations that each service type supports. */
 static uint64_t wr_possible_ops(enum ibv_qp_type type)
 {
     const uint64_t ud = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;

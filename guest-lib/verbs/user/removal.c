@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device that is to be removed beneath its program: when that is (HCASIM_REMOVE_AFTER,
- * HCASIM_REMOVE_WHEN). A thread waits for it, from the moment that the process opens the device;
- * there is none if nothing is to be removed. A child of fork() has a device of its own, and waits
- * for itself.
+ * Hot removal of a device while its program runs: when it happens (HCASIM_REMOVE_AFTER,
+ * HCASIM_REMOVE_WHEN). A thread waits for that time, from the moment that the process opens the
+ * device. If no removal is configured, there is no thread. A child of fork() has a device of its
+ * own, and its own thread.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "guest-lib/verbs/user/device.h"
 #include "guest-lib/verbs/verbs.h"
 
-#define LOOK_NS 10000000u /* between two looks for the file */
+#define LOOK_NS 10000000u /* between two checks for the file */
 
 struct removal {
     struct ibv_device *device;
@@ -48,7 +48,7 @@ static void *removal_main(void *opaque)
     return NULL;
 }
 
-/* The program's signals are not for it. */
+/* The program's signals must not run on this thread. */
 int hv_removal_watch(struct ibv_device *device)
 {
     const struct hv_port_config *config = hv_device(device)->config;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers of QPs that the device gives to no QP (mlx5dv_reserved_qpn_alloc()): for who must have
- * one without a QP of verbs, as a connection manager.
+ * QP numbers that the device assigns to no QP (mlx5dv_reserved_qpn_alloc()), for programs that need
+ * a number without a QP of verbs, such as a connection manager.
  *
- * The device reserves them in blocks, which are objects of DevX. A block's numbers are handed out
- * in turn, none a second time, and it goes when all have been and all are back.
+ * The device reserves numbers in blocks, which are DevX objects. The numbers of a block are given
+ * out in order, each only once. A block is destroyed when all its numbers were given out and have
+ * been returned.
  */
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/user.h"
@@ -13,7 +14,7 @@ struct hv_reserved_qpns {
     struct mlx5dv_devx_obj *obj;
     uint32_t first, next, in_use;
     struct hv_reserved_qpns *older;
-    uint8_t taken[]; /* a byte for each */
+    uint8_t taken[]; /* one byte per number */
 };
 
 static uint32_t reserved_per_block(struct ibv_context *ctx)
@@ -22,7 +23,7 @@ static uint32_t reserved_per_block(struct ibv_context *ctx)
                          log_reserved_qpn_granularity);
 }
 
-/* NULL with errno: what became of the command. */
+/* Reserves a block. NULL with the errno of the command. */
 static struct hv_reserved_qpns *reserved_new_block(struct ibv_context *ctx)
 {
     struct hv_reserved_qpns *block = calloc(1, sizeof(*block) + reserved_per_block(ctx));

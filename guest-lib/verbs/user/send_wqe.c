@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A send WQE while it is built; see user/send_wqe.h. */
+/* Builds a send WQE; see user/send_wqe.h. */
 #include <string.h>
 #include "guest-lib/verbs/user/send_wqe.h"
 
-#define MIN_TSO_HEADER 14 /* an Ethernet header */
+#define MIN_TSO_HEADER 14 /* length of an Ethernet header */
 
 void hv_wqe_fail(struct user_qp *qp, int err)
 {
@@ -66,9 +66,9 @@ static void send_commit(struct user_qp *qp)
     qp->nreq++;
 }
 
-/* The length goes into a whole byte, as from libmlx5, though ds has six bits of it: a WQE of the
- * largest size has 64 units. Such a one has no length, and the device completes it in error.
- * (mlx5e, whose WQEs may be as large, stays a block below.) */
+/* The length is written to a whole byte, as in libmlx5, although ds has only six bits of it. A WQE
+ * of the largest size has 64 units; then ds is 0, and the device completes the WQE with an error.
+ * (mlx5e's WQEs, which could be as large, are at least one block smaller.) */
 void hv_wqe_end(struct user_qp *qp)
 {
     prm_store32(&qp->cur_ctrl->bytes[4], qp->ibv.qp_num << 8 | (qp->cur_size & 0xff));
@@ -111,7 +111,7 @@ void hv_wqe_put_xrc(struct user_qp *qp, uint32_t srqn)
     hv_wqe_put(qp, seg, sizeof(seg));
 }
 
-/* With its first bytes (hdr), or none. */
+/* Writes the Ethernet segment, with the packet's first bytes (hdr) or without. */
 static void send_put_eth_seg(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr,
                              size_t hdr_len)
 {
@@ -136,8 +136,8 @@ static void send_put_eth_seg(struct user_qp *qp, bool csum, uint32_t mss, const 
     }
 }
 
-/* A raw packet's headers need not be in the WQE, unless it is cut into segments (hdr), or the
- * device wants them there: then the segment waits for the data (send_put_l2()). */
+/* A raw packet's headers need to be in the WQE only for segmentation (hdr), or if the device wants
+ * them there; in the second case the segment is written together with the data (send_put_l2()). */
 void hv_wqe_put_eth(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len)
 {
     if (hdr && (hdr_len < MIN_TSO_HEADER || hdr_len > qp->max_tso_header)) {
@@ -155,7 +155,7 @@ void hv_wqe_put_sge(struct user_qp *qp, uint32_t lkey, uint64_t addr, uint32_t l
 {
     struct prm_wqe_data_seg seg[1] = {0};
 
-    if (length) { /* 0 would be 2 GiB */
+    if (length) { /* 0 would mean 2 GiB */
         PRM_SET(wqe_data_seg, seg, byte_count, length & 0x7fffffff);
         PRM_SET(wqe_data_seg, seg, lkey, lkey);
         PRM_SET(wqe_data_seg, seg, addr, addr);
@@ -163,8 +163,8 @@ void hv_wqe_put_sge(struct user_qp *qp, uint32_t lkey, uint64_t addr, uint32_t l
     }
 }
 
-/* The Ethernet segment with the packet's first bytes, as libmlx5 copies them; how many those are.
- */
+/* Writes the Ethernet segment with the packet's first bytes, as libmlx5 copies them. Returns their
+ * number. */
 static size_t send_put_l2(struct user_qp *qp, size_t num, const struct ibv_sge *sge)
 {
     uint8_t hdr[HV_L2_HEADER];
@@ -176,7 +176,7 @@ static size_t send_put_l2(struct user_qp *qp, size_t num, const struct ibv_sge *
         memcpy(hdr + len, (const void *)(uintptr_t)sge[i].addr, part);
         len += part;
     }
-    len = len < MIN_TSO_HEADER ? 0 : len; /* no packet: the device says so */
+    len = len < MIN_TSO_HEADER ? 0 : len; /* too short for a packet: the device reports the error */
     send_put_eth_seg(qp, qp->l2_csum, 0, len ? hdr : NULL, len);
     qp->l2_due = false;
     return len;
@@ -199,7 +199,7 @@ void hv_wqe_put_sges(struct user_qp *qp, size_t num, const struct ibv_sge *sge)
     }
 }
 
-/* Inline data in as many pieces as there are. */
+/* Copies inline data from num pieces. */
 void hv_wqe_put_inline(struct user_qp *qp, size_t num, const struct ibv_data_buf *bufs)
 {
     uint8_t unit[16] = {0};
@@ -241,13 +241,13 @@ void hv_wqe_put_inline(struct user_qp *qp, size_t num, const struct ibv_data_buf
 
 #define BIT(name) (1ull << PRM_MKEY_MASK_##name)
 
-/* A UMR that binds a window, or with no length takes a key back. */
+/* Writes a UMR that binds a window. If the length is 0, it invalidates the key. */
 void hv_wqe_put_bind(struct user_qp *qp, enum ibv_mw_type type, uint32_t new_rkey,
                      const struct ibv_mw_bind_info *info)
 {
     struct prm_wqe_umr_ctrl_seg umr[1] = {0};
     struct prm_mkc mkc[1] = {0};
-    struct prm_wqe_klm_seg klm[4] = {0}; /* the one, and padding */
+    struct prm_wqe_klm_seg klm[4] = {0}; /* one entry, and padding */
     uint64_t mask = BIT(FREE) | BIT(KEY) | (type == IBV_MW_TYPE_2 ? BIT(QPN) : 0);
 
     if (info->length > 1ull << 31) {
@@ -301,7 +301,8 @@ void hv_wr_post_wqe(struct user_qp *qp, const void *wqe, unsigned ds, enum ibv_w
         prm_store32(qp->cur_ctrl, (prm_load32(ctrl) & 0xff0000ff) | (qp->sq_post & 0xffff) << 8);
         memcpy(&qp->cur_ctrl->bytes[4], &ctrl->bytes[4], 12);
     }
-    /* it may be longer than the ring: the last one wins, and nothing else is written */
+    /* if it is longer than the ring, later units overwrite earlier ones, and nothing outside the
+     * ring */
     for (unsigned at = 1; at < ds; at++) {
         hv_wqe_put(qp, ctrl + at, 16);
     }

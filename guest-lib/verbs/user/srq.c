@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared receive queues: their rings, ordinary, XRC's and those with tag matching.
+ * Shared receive queues and their rings: ordinary ones, XRC SRQs, and those with tag matching.
  *
- * The WQEs are a linked list that the device follows: each one's next segment names the one
- * that is posted after it. A completed WQE goes to the list's end. The last one in the list is
- * never posted, so that there is always one to append to.
+ * The WQEs are a linked list that the device follows: each WQE's next segment names the WQE that is
+ * posted after it. A completed WQE is appended to the list. The last WQE in the list is never
+ * posted, so that there is always one to append to.
  *
- * The ring has as many WQEs again, if the device allows that: libmlx5 keeps those for receives
- * whose pages are not there yet. Here nothing waits for pages, but a program sees them: kernel and
- * device know the ring's size, by which they judge a limit and answer ibv_query_srq().
+ * If the device allows it, the ring has twice as many WQEs: libmlx5 keeps the additional ones for
+ * receives whose pages are not present yet. Here no receive waits for pages, but programs see the
+ * larger ring: kernel and device know the ring's size, and use it to check a limit and to answer
+ * ibv_query_srq().
  */
 #include "guest-lib/verbs/user/tm.h"
 
@@ -101,7 +102,7 @@ static int post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct i
     }
     if (posted) {
         srq->counter = (uint16_t)(srq->counter + posted);
-        /* the WQEs are written before the doorbell record says that they are */
+        /* the WQEs are written before the doorbell record counts them */
         __atomic_store_n(srq->dbrec, GUINT32_TO_BE((uint32_t)srq->counter), __ATOMIC_RELEASE);
     }
     srq_unlock(srq);
@@ -116,7 +117,7 @@ static uint32_t srq_power_of_two(uint32_t n)
     return 1u << (n > 1 ? g_bit_storage(n - 1) : 0);
 }
 
-/* Counts and sizes, rounded up as libmlx5 does (mlx5_alloc_srq_buf()): 0 or EINVAL. */
+/* Chooses counts and sizes, rounded up as in libmlx5 (mlx5_alloc_srq_buf()): 0 or EINVAL. */
 static int srq_choose_size(struct hv_srq *srq, const struct ibv_srq_attr *attr)
 {
     uint32_t max_wqes = 1u << HV_CAP(srq->hca, log_max_srq_sz);
@@ -179,7 +180,7 @@ static void srq_free(struct hv_srq *srq)
     free(srq);
 }
 
-/* What libibverbs says before the kernel is asked (ibv_cmd_create_srq_ex()): 0 or errno. */
+/* The checks of libibverbs before it asks the kernel (ibv_cmd_create_srq_ex()): 0 or errno. */
 static int srq_check_ex(const struct ibv_srq_init_attr_ex *ex, enum ibv_srq_type type)
 {
     bool has_cq = ex->comp_mask & IBV_SRQ_INIT_ATTR_CQ && ex->cq;
@@ -199,7 +200,7 @@ static int srq_check_ex(const struct ibv_srq_init_attr_ex *ex, enum ibv_srq_type
     return ex->comp_mask & IBV_SRQ_INIT_ATTR_TM && ex->tm_cap.max_num_tags ? 0 : EINVAL;
 }
 
-/* Creates any kind; the sizes become those of the queue. */
+/* Creates an SRQ of any kind. The sizes in *ex become those of the queue. */
 static struct ibv_srq *srq_create(struct ibv_srq_init_attr_ex *ex, enum ibv_srq_type type)
 {
     struct ibv_pd *pd = ex->pd;
@@ -257,7 +258,7 @@ HV_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_
     struct ibv_srq *srq = srq_create(&ex, IBV_SRQT_BASIC);
 
     if (srq) {
-        srq->srq_context = attr->srq_context; /* that of others libibverbs leaves out */
+        srq->srq_context = attr->srq_context; /* libibverbs does not set it for other kinds */
         attr->attr = ex.attr;
     }
     return srq;
@@ -269,7 +270,7 @@ static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq
     bool tm = !basic && attr->srq_type == IBV_SRQT_TM;
 
     if (!attr->pd || (!basic && !tm && attr->srq_type != IBV_SRQT_XRC) ||
-        /* what tag matching tells, only extended polling can read */
+        /* only extended polling can read the results of tag matching */
         (tm && (!attr->cq || !user_cq(attr->cq)->ex.start_poll))) {
         errno = EINVAL;
         return NULL;
@@ -321,7 +322,7 @@ HV_EXPORT int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
     if (err) {
         return err;
     }
-    attr->max_wr = srq->ring_cnt - 1; /* mlx5_ib_query_srq(); who made it was told the others */
+    attr->max_wr = srq->ring_cnt - 1; /* as in mlx5_ib_query_srq(); the creator was told wqe_cnt */
     attr->max_sge = srq->max_gs;
     attr->srq_limit = limit;
     return 0;

@@ -100,7 +100,7 @@ HV_EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 
 /* -- rates ------------------------------------------------------------------------------------- */
 
-/* mult: in units of 2.5 Gb/s, or -1 where it is no whole number of them. */
+/* mult: the rate in units of 2.5 Gb/s, or -1 if it is not a multiple of 2.5 Gb/s. */
 static const struct {
     enum ibv_rate rate;
     int mult, mbps;

@@ -2,50 +2,50 @@
 /*
  * Tag matching: the library's side of an XRQ's list.
  *
- * An entry of the list has a number, its handle, which program and device know it by. Free entries
- * are a queue; one of them is never used, as the device must be told with each entry which one is
- * next. An entry is free again when all completions that concern it have been polled: that of its
- * message, and that of each list operation that the program wanted to hear of.
+ * An entry of the list has a number, its handle, by which program and device know it. Free entries
+ * are a queue. One of them is never used, because the device must be told with each entry which
+ * entry is next. An entry is free again when all completions that concern it have been polled: that
+ * of its message, and that of each list operation for which the program wanted a completion.
  *
- * The device counts unexpected messages, and so does the program: an entry that was added in
- * ignorance of one may not match. Completions of list operations tell the device's count; where
- * that is not what the program knew, they are marked IBV_WC_TM_SYNC_REQ (mlx5_post_srq_ops(),
- * handle_tag_matching()).
+ * Both the device and the program count unexpected messages: if the program did not know of an
+ * unexpected message when it added an entry, the entry may not match. Completions of list
+ * operations contain the device's count; if it differs from the program's, they are marked
+ * IBV_WC_TM_SYNC_REQ (mlx5_post_srq_ops(), handle_tag_matching()).
  */
 #include "guest-lib/verbs/user/tm.h"
 #include <string.h>
 #include "guest-lib/verbs/user/cqe_data.h"
 #include "guest-lib/verbs/user/qp.h"
 
-#define FLAG_SW_CNT  0x40u /* of a WQE's segment */
+#define FLAG_SW_CNT  0x40u /* in the segment of a WQE */
 #define FLAG_CQE_REQ 0x80u
-#define SUCCESS      (1u << 31) /* first word of a list operation's CQE */
-#define MAX_UNKNOWN  0x3fffu    /* unexpected messages of which the device has not been told */
+#define SUCCESS      (1u << 31) /* in the first word of a list operation's CQE */
+#define MAX_UNKNOWN  0x3fffu    /* unexpected messages that were not reported to the device */
 /* Ends a scatter list. */
 #define TERMINATOR_LKEY 0x100
 
 struct tm_tag {
-    struct tm_tag *next; /* of those that are free */
+    struct tm_tag *next; /* next free entry */
     uint64_t wr_id;
-    uint16_t unexpected; /* as the program knew when it was added */
-    uint8_t expect_cqe;  /* completions that concern it */
+    uint16_t unexpected; /* the program's count when the entry was added */
+    uint8_t expect_cqe;  /* number of completions that are still to come */
     void *ptr;
     uint32_t size;
 };
 
-/* A list operation whose completion was asked for. */
+/* A list operation for which a completion was requested. */
 struct tm_list_op {
-    struct tm_tag *tag; /* NULL: of none */
+    struct tm_tag *tag; /* NULL: it concerns no entry */
     uint64_t wr_id;
-    uint32_t sq_head; /* behind it */
+    uint32_t sq_head; /* the queue's head behind it */
 };
 
 struct hv_tm {
     struct user_qp *qp; /* the command QP */
     struct tm_tag *tags, *free_head, *free_tail;
-    struct tm_list_op *ops; /* as many as the QP has basic blocks */
+    struct tm_list_op *ops; /* one for each basic block of the QP */
     uint32_t op_head, op_tail;
-    uint32_t unexpected_in, unexpected_out; /* seen; told to the device */
+    uint32_t unexpected_in, unexpected_out; /* messages seen; messages reported to the device */
 };
 
 static void tm_lock(struct hv_srq *srq)
@@ -62,7 +62,7 @@ static void tm_unlock(struct hv_srq *srq)
     }
 }
 
-/* A completion that concerned the entry was polled, or will not come. */
+/* A completion that concerns the entry was polled, or will not come. */
 static void tm_release(struct hv_tm *tm, struct tm_tag *tag)
 {
     if (tag->expect_cqe && --tag->expect_cqe == 0) {
@@ -75,8 +75,9 @@ static void tm_release(struct hv_tm *tm, struct tm_tag *tag)
 /* -- the command QP -----------------------------------------------------------------------------
  */
 
-/* Connected to itself. It takes no message, but a connected QP has a path: the port's own address.
- * (libmlx5 gives it none, which a kernel accepts of an InfiniBand port only.) */
+/* Connects the command QP to itself. It sends no messages, but a connected QP needs a path: the
+ * port's own address. (libmlx5 gives it no path, which a kernel accepts only for an InfiniBand
+ * port.) */
 static int tm_connect(struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
@@ -189,7 +190,7 @@ int hv_tm_stop(struct hv_srq *srq)
 struct tm_wqe {
     struct prm_wqe_ctrl_seg ctrl[1];
     struct prm_wqe_tm_seg tm[1];
-    struct prm_wqe_data_seg data[1]; /* of an entry that is added */
+    struct prm_wqe_data_seg data[1]; /* for an entry that is added */
 };
 
 static void tm_fill(struct tm_wqe *wqe, const struct ibv_ops_wr *wr, unsigned opcode,
@@ -272,7 +273,7 @@ static int tm_post_del(struct hv_srq *srq, const struct ibv_ops_wr *wr)
     struct tm_tag *tag;
 
     if (wr->tm.handle > srq->max_tags || !tm->tags[wr->tm.handle].expect_cqe) {
-        return ENOMEM; /* not the device's */
+        return ENOMEM; /* not in the device's list */
     }
     tag = &tm->tags[wr->tm.handle];
     tm_fill(wqe, wr, PRM_TM_OPCODE_REMOVE, wr->tm.handle);
@@ -334,7 +335,7 @@ static int tm_post_srq_ops(struct ibv_srq *ibsrq, struct ibv_ops_wr *wr, struct 
 /* -- completions --------------------------------------------------------------------------------
  */
 
-/* A message for an entry of the list. */
+/* Completes a message for an entry of the list. */
 static void tm_complete_match(struct user_cq *cq, struct hv_srq *srq, const struct prm_cqe64 *cqe,
                               struct completion *done)
 {
@@ -377,12 +378,12 @@ static void tm_complete_list_op(struct hv_srq *srq, const struct prm_cqe64 *cqe,
     }
     op = &tm->ops[tm->op_head++ & (tm->qp->sq.wqe_cnt - 1)];
     if (removes && !success) {
-        done->status = IBV_WC_TM_ERR; /* its message came first */
+        done->status = IBV_WC_TM_ERR; /* a message has matched it already */
     }
     if (op->tag) {
         done->tm_sync = prm_load16(&cqe->bytes[4]) != op->tag->unexpected;
         tm_release(tm, op->tag);
-        if (removes && success) { /* there will be no message */
+        if (removes && success) { /* no message will come */
             tm_release(tm, op->tag);
         }
     }

@@ -2,14 +2,15 @@
 /*
  * User indices: the numbers by which CQEs name their queue.
  *
- * Finding one takes no lock. Chunks of the table stay until the context closes, so that a reader
- * who finds an index that was just freed sees an empty entry, never freed memory.
+ * Looking one up takes no lock. Chunks of the table stay until the context closes, so a reader of
+ * an index that was just freed finds an empty entry, never freed memory.
  */
 #include "guest-lib/verbs/user/user.h"
 
 #define CHUNK_SIZE (1u << HV_UIDX_CHUNK_SHIFT)
 
-/* Under the table's lock. NULL: out of memory. */
+/* The entry of an index; allocates its chunk if necessary. Under the table's lock. NULL: out of
+ * memory. */
 static struct hv_rsc *uidx_entry(struct hv_uidx_table *table, uint32_t uidx)
 {
     struct hv_rsc *chunk = table->chunk[uidx >> HV_UIDX_CHUNK_SHIFT];
@@ -61,7 +62,7 @@ void hv_uidx_free(struct hv_context *ctx, uint32_t uidx)
     if (rsc) {
         __atomic_store_n(&rsc->type, HV_RSC_NONE, __ATOMIC_RELEASE);
         rsc->obj = NULL;
-        /* low numbers are used again: few chunks */
+        /* low numbers are used again, so that few chunks are needed */
         table->next = MIN(table->next, uidx);
     }
     pthread_mutex_unlock(&table->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Work queues of their own (RQs), and tables of them that an RSS QP picks from. */
+/* Separate work queues (RQs), and the indirection tables from which an RSS QP selects. */
 #include "guest-lib/verbs/user/cq.h"
 #include "guest-lib/verbs/user/qp.h"
 
@@ -33,7 +33,7 @@ static int wq_post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_
 /* -- creation ----------------------------------------------------------------------------------
  */
 
-/* Sizes as libmlx5 rounds them up: 0 or errno. */
+/* Chooses sizes, rounded up as in libmlx5: 0 or errno. */
 static int wq_choose_size(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr)
 {
     uint32_t max_stride = HV_CAP(wq->hca, max_wqe_sz_rq), stride;
@@ -81,7 +81,7 @@ static int wq_alloc_memory(struct hv_rwq *wq, struct hv_context *ctx)
     return wq->uidx < 0 ? ENOMEM : 0;
 }
 
-/* What libibverbs, then the kernel say to the attributes: 0 or errno. */
+/* The checks of the attributes by libibverbs, then by the kernel: 0 or errno. */
 static int wq_check_attr(struct hv_hca *hca, const struct ibv_wq_init_attr *attr)
 {
     const uint32_t possible = IBV_WQ_FLAGS_CVLAN_STRIPPING |
@@ -160,7 +160,7 @@ static int destroy_wq(struct ibv_wq *ibwq)
 /* -- states ------------------------------------------------------------------------------------
  */
 
-/* From RESET the queue is empty, whatever was in it. */
+/* Empties the queue, which begins anew after RESET. */
 static void wq_reset_ring(struct hv_rwq *wq)
 {
     struct user_cq *cq = user_cq(wq->ibv.cq);
@@ -178,7 +178,7 @@ static int modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
 
     if (to_ready && attr->attr_mask & IBV_WQ_ATTR_CURR_STATE &&
         attr->curr_wq_state != ibwq->state) {
-        return -EINVAL; /* libmlx5's sign */
+        return -EINVAL; /* libmlx5 returns it negative */
     }
     if (to_ready && ibwq->state == IBV_WQS_RESET) {
         wq_reset_ring(hv_rwq(ibwq));
