@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * alltoall: N processes, each of which sends each other one a small message a round, over RC with a
- * queue pair for each pair of them, or over DC with a target and a few initiators each; what either
- * costs in queue pairs, memory and time. Every byte is looked at.
+ * alltoall: N processes, each of which sends a small message to each other process in every round.
+ * They use RC with a queue pair for each pair of processes, or DC with a target and a few
+ * initiators each. Prints what each costs in queue pairs, memory and time. Every byte is checked.
  *
  *     alltoall -g GID [-d DEVICE] [-n PROCESSES] [-r ROUNDS] [-s SIZE] [-i INITIATORS] rc|dc
  *
- * Prints one line. Exit status 0: every message came once and as it was sent; 77: no DC.
+ * Prints one line. Exit status 0: every message came once and unchanged; 77: the device has no DC.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -32,14 +32,14 @@
 #define DCI_DEPTH 64
 #define KEY       0xdc00dc00dc00dc00ull
 #define NO_DC     77
-#define TIMEOUT   20 /* 4 s: many processes on few processors */
+#define TIMEOUT   20 /* 4 s: there are many processes on few processors */
 
-/* What all processes see. */
+/* Memory that all processes share. */
 struct board {
     union ibv_gid gid[MAX_RANKS];
-    uint32_t qpn[MAX_RANKS][MAX_RANKS]; /* RC: of a rank, towards a rank */
+    uint32_t qpn[MAX_RANKS][MAX_RANKS]; /* RC: the QP of the first rank towards the second rank */
     uint32_t dctn[MAX_RANKS];
-    unsigned arrived[4]; /* at each meeting */
+    unsigned arrived[4]; /* processes that have arrived at each meeting point */
     uint64_t resident_kb[MAX_RANKS];
     double seconds[MAX_RANKS];
     bool failed, no_dc;
@@ -59,11 +59,11 @@ static struct ibv_pd *pd;
 static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_srq *srq;
 static struct ibv_mr *mr;
-static uint8_t *memory; /* receives, then what is sent to each rank */
+static uint8_t *memory; /* the receives, then the bytes that are sent to each rank */
 static struct ibv_qp *qps[MAX_RANKS], *dct, *dcis[MAX_DCIS];
 static struct ibv_ah *ahs[MAX_RANKS];
-static unsigned busy[MAX_DCIS], outstanding; /* sends */
-static unsigned got[MAX_RANKS];              /* the round of the message that came last, and one */
+static unsigned busy[MAX_DCIS], outstanding; /* outstanding sends: of each initiator, and in all */
+static unsigned got[MAX_RANKS]; /* one more than the round of the last message from each rank */
 
 static double now(void)
 {
@@ -83,7 +83,7 @@ static uint8_t byte_of(unsigned from, unsigned to, unsigned round, size_t at)
     return (uint8_t)(from * 31 + to * 17 + round * 5 + at);
 }
 
-/* Until all are there. */
+/* Waits until all processes have called it. */
 static void meet(unsigned where)
 {
     __atomic_add_fetch(&board->arrived[where], 1, __ATOMIC_SEQ_CST);
@@ -174,7 +174,7 @@ static struct ibv_qp *make_dci(void)
 /* -- messages -----------------------------------------------------------------------------------
  */
 
-/* What has come, checked. */
+/* Takes and checks the messages that have come. */
 static unsigned take(void)
 {
     struct ibv_wc wc[32];
@@ -202,7 +202,7 @@ static unsigned take(void)
     return (unsigned)n;
 }
 
-/* Sends that are complete; wr_id is the initiator. */
+/* Takes completions of sends; wr_id is the initiator. */
 static void retire(void)
 {
     struct ibv_wc wc[32];
@@ -385,7 +385,8 @@ static int wait_for_all(double started)
 
         wait(&status);
         if (!WIFEXITED(status) || WEXITSTATUS(status)) {
-            board->failed = true; /* the others stop where they meet, or when their sends fail */
+            /* the other processes stop at their next meeting, or when their sends fail */
+            board->failed = true;
             good = false;
         }
     }

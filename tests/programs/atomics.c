@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * atomics: whoever may is made to change one word at the same time, by additions and by
- * compare-and-swap; at the end it is what they all did together.
+ * atomics: every HCA and CPU that may changes one word at the same time, by additions and by
+ * compare-and-swap. At the end the word must hold the result of all changes together.
  *
- *     atomics -g GID [-d DEVICE[,DEVICE]] [-p PORT]          the side whose word it is
+ *     atomics -g GID [-d DEVICE[,DEVICE]] [-p PORT]          the side that owns the word
  *     atomics -g GID [-d DEVICE[,DEVICE]] [-p PORT] HOST     the other side
  *
- * The other side's HCA reaches the word over a QP with each device of the first side; each of those
- * devices reaches it over a QP with itself, too. Where the devices promise PCI atomics of the
- * word's size (IBV_ATOMIC_GLOB), all of them share one word, with threads that change it by C11's
- * atomics. Where they promise atomics among the QPs of an HCA only (IBV_ATOMIC_HCA), each has a
- * word of its own, and no thread touches it: docs/explanation/ordering.md.
+ * The other side's HCA reaches the word over a QP with each device of the first side. Each of those
+ * devices also reaches it over a QP with itself. If the devices promise PCI atomics of the word's
+ * size (IBV_ATOMIC_GLOB), all of them share one word with threads that change it by C11's atomics.
+ * If they promise atomics only among the QPs of an HCA (IBV_ATOMIC_HCA), each device has a word of
+ * its own, and no thread touches it: docs/explanation/ordering.md.
  *
- * The lower half of a word counts additions, its upper half swaps that took effect. Exit status 0:
- * every word is exact; 77: the device has no atomics.
+ * The lower half of a word counts additions, its upper half counts swaps that took effect. Exit
+ * status 0: every word is exact; 77: the device has no atomics.
  */
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -30,11 +30,11 @@
 #define NO_ATOMICS  77
 #define MAX_DEVICES 2
 #define CPU_THREADS 2
-#define CPU_MOST    (1u << 28) /* changes by a thread: no half overflows */
-#define BURST       4096       /* of a thread's changes, at most */
-#define PAUSE       500        /* after a burst, us at most: longer than an HCA's swap takes */
-#define ROUNDS      100        /* an addition and a swap each */
-#define TIMEOUT     18         /* 1 s */
+#define CPU_MOST    (1u << 28) /* the most changes by a thread: no half overflows */
+#define BURST       4096       /* the most changes of a thread in a burst */
+#define PAUSE       500 /* the longest pause after a burst, us: longer than an HCA's swap takes */
+#define ROUNDS      100 /* each round has an addition and a swap */
+#define TIMEOUT     18  /* 1 s */
 #define ACCESS                                                                                     \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
      IBV_ACCESS_REMOTE_ATOMIC)
@@ -50,12 +50,12 @@ static const struct test {
 };
 #define TESTS (sizeof(tests) / sizeof(tests[0]))
 
-/* Of changes that took effect. */
+/* Numbers of changes that took effect. */
 struct counts {
     uint64_t adds, swaps;
 };
 
-/* What the first side's devices promise of a test. */
+/* What the first side's devices promise for a test. */
 enum promise {
     PROMISES_NOTHING,
     PROMISES_HCA,
@@ -79,14 +79,14 @@ struct device {
     bool masked;
 };
 
-/* A QP that changes a word, and a thread that has it do so. */
+/* A QP that changes a word, and the thread that controls it. */
 struct requester {
     pthread_t thread;
     const struct test *test;
     struct ibv_cq *cq;
     struct ibv_qp *qp;
     uint64_t word;  /* its address at the responder */
-    uint64_t *back; /* where what was there before comes */
+    uint64_t *back; /* receives the old value */
     uint32_t rkey, lkey;
     struct counts counts;
 };
@@ -100,7 +100,7 @@ struct cpu {
 };
 
 struct memory {
-    uint64_t words[TESTS][MAX_DEVICES][16]; /* a word for two cache lines */
+    uint64_t words[TESTS][MAX_DEVICES][16]; /* each word has two cache lines to itself */
     uint64_t back[MAX_DEVICES];
 };
 
@@ -108,7 +108,7 @@ static struct endpoint_options options = {.port = "18520"};
 static struct device devices[MAX_DEVICES];
 static unsigned num_devices;
 static struct requester remote[MAX_DEVICES], own[MAX_DEVICES];
-static struct ibv_qp *echo[MAX_DEVICES]; /* own requesters' peers */
+static struct ibv_qp *echo[MAX_DEVICES]; /* the peers of this side's own requesters */
 static struct memory *memory;
 static struct hello mine, theirs;
 static atomic_bool stop;
@@ -124,8 +124,7 @@ static uint64_t lower_half(const struct test *test)
     return (1ull << half_of(test)) - 1;
 }
 
-/* -- by an HCA ----------------------------------------------------------------------------------
- */
+/* -- changes by an HCA ------------------------------------------------------------------------- */
 
 static uint64_t post_plain(struct requester *r, bool swap, uint64_t operand, uint64_t compare)
 {
@@ -165,7 +164,7 @@ static uint64_t hca_add(struct requester *r)
                            : post_plain(r, false, 1, 0);
 }
 
-/* One try, from what the word may still be. */
+/* Tries one swap, given what the word may still hold. */
 static bool hca_swap(struct requester *r, uint64_t is)
 {
     uint64_t upper = ~lower_half(r->test), next = is + (1ull << half_of(r->test));
@@ -187,14 +186,13 @@ static void *requester_run(void *arg)
         uint64_t before = hca_add(r);
 
         r->counts.adds++;
-        /* under masks the lower field may be anything, whole words must be as they were left */
+        /* under masks the lower field may hold anything; a whole word must be as it was left */
         r->counts.swaps += hca_swap(r, r->test->masked ? before : before + 1);
     }
     return NULL;
 }
 
-/* -- by a CPU -----------------------------------------------------------------------------------
- */
+/* -- changes by a CPU -------------------------------------------------------------------------- */
 
 static uint64_t changed(const struct test *test, uint64_t word, bool swap)
 {
@@ -246,7 +244,7 @@ static void begin(pthread_t *thread, void *(*function)(void *), void *arg)
     need(!pthread_create(thread, NULL, function, arg), "pthread_create()");
 }
 
-/* Has these requesters work on the words of a test, and waits for them. */
+/* Lets these requesters work on the words of a test, and waits for them. */
 static void requesters_work(struct requester *first, unsigned num, size_t test)
 {
     for (unsigned i = 0; i < num; i++) {
@@ -297,7 +295,7 @@ static void report(size_t test, struct counts hcas, struct counts cpus)
     fflush(stdout);
 }
 
-/* The side whose word it is. */
+/* Runs a test on the side that owns the word. */
 static void hold_word(size_t test)
 {
     bool all = mine.promises[test] == PROMISES_ALL;
@@ -354,7 +352,7 @@ static void reach_word(size_t test)
 /* -- objects ------------------------------------------------------------------------------------
  */
 
-/* Of a device; PROMISES_NOTHING: it cannot take part. */
+/* Returns what a device promises. PROMISES_NOTHING: it cannot take part. */
 static enum promise promise_of(const struct device *device, const struct test *test)
 {
     unsigned bit = test->size == 8 ? IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP
@@ -372,7 +370,7 @@ static enum promise promise_of(const struct device *device, const struct test *t
                                                                                     : PROMISES_HCA;
 }
 
-/* What all devices of this side promise. */
+/* Returns what all devices of this side promise. */
 static enum promise promise(const struct test *test)
 {
     enum promise least = PROMISES_ALL;
@@ -402,7 +400,8 @@ static void open_devices(void)
     free(names);
 }
 
-/* Room for what comes back is one for each thread: a side has requesters of one kind at work. */
+/* Makes a requester. Each thread has one place for replies, because only requesters of one kind
+ * work on a side. */
 static void make_requester(struct requester *r, const struct device *device, unsigned number)
 {
     need((r->cq = ibv_create_cq(device->ctx, 64, NULL, NULL, 0)), "ibv_create_cq()");
@@ -418,7 +417,7 @@ static void connect_to(struct requester *r, union ibv_gid gid, uint32_t qpn, uin
     endpoint_connect_rc(r->qp, endpoint_towards(gid, options.gid_index), qpn, TIMEOUT);
 }
 
-/* The first side's device with itself. */
+/* Connects a device of the first side with itself. */
 static void make_own(unsigned i)
 {
     union ibv_gid gid = endpoint_gid(devices[i].ctx, options.gid_index);
@@ -431,7 +430,7 @@ static void make_own(unsigned i)
     connect_to(&own[i], gid, echo[i]->qp_num, devices[i].mr->rkey);
 }
 
-/* The other side has a QP for each device of the first side. */
+/* Makes this side's objects. The other side has a QP for each device of the first side. */
 static void make_objects(void)
 {
     uint32_t wanted = num_devices, told;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program sees of its HCA beside the library: sysfs and device files. Run by `hcasim run`;
- * each statement is about a process of its own, on a wire of its own.
+ * Tests which entries of its HCA in sysfs, /dev and the network a program sees. Run by `hcasim
+ * run`; each statement has its own process and wire.
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -38,7 +38,7 @@
 
 #define IBDEV "/sys/class/infiniband/mlx5_0"
 
-/* The first line of a file, without its end. */
+/* Returns the first line of a file, without its line end. */
 static const char *line_of(const char *path)
 {
     static char line[128];
@@ -80,7 +80,7 @@ static bool wire_is_there(void)
     return !access(path, F_OK);
 }
 
-/* In a child; it ends well if what it says is so. */
+/* Runs a statement in a child process, which exits with status 0 if the statement holds. */
 static void in_a_child(void (*statement)(void))
 {
     pid_t pid = fork();
@@ -148,7 +148,7 @@ START_TEST(sysfs_tells_of_the_device_what_verbs_tell)
 }
 END_TEST
 
-/* Width and speed are those that mlx5_ib makes of the mode (translate_eth_proto_oper()). */
+/* Width and speed are what mlx5_ib makes of the link mode (translate_eth_proto_oper()). */
 static void the_speed_is(const char *profile, int width, int speed, const char *rate, int mbps)
 {
     struct ibv_port_attr attr;
@@ -334,7 +334,7 @@ START_TEST(paths_may_begin_in_a_folder_above)
 }
 END_TEST
 
-/* As who puts a path together from parts writes it. */
+/* A program that assembles a path from parts writes such paths. */
 START_TEST(a_path_may_have_parts_that_lead_nowhere)
 {
     struct stat st;
@@ -383,7 +383,7 @@ static int count_in_class(const char *path, const struct stat *st, int flag, str
     return 0;
 }
 
-/* The C library's own walks. */
+/* Uses the C library's own walks of folders. */
 START_TEST(patterns_and_walks_find_the_hca_s)
 {
     bool has_lo = false, has_hca = false;
@@ -449,7 +449,7 @@ START_TEST(the_device_file_is_a_character_device)
 }
 END_TEST
 
-/* As the kernel's, of which root may write to few. */
+/* The entries are as the kernel's, of which root may write only a few. */
 START_TEST(what_sysfs_tells_cannot_be_written)
 {
     const char *guid = IBDEV "/node_guid";
@@ -469,7 +469,7 @@ START_TEST(what_sysfs_tells_cannot_be_written)
 }
 END_TEST
 
-/* Programs that were built with an older C library call these. */
+/* Programs that were built with an older C library call these functions. */
 START_TEST(old_names_see_the_same)
 {
     static const char *const names[] = {"__xstat", "__xstat64", "__lxstat", "__lxstat64"};
@@ -490,7 +490,7 @@ END_TEST
 
 START_TEST(what_is_not_the_hca_s_is_the_machine_s)
 {
-    int (*volatile call)(const char *, int) = access; /* of which no compiler knows "nonnull" */
+    int (*volatile call)(const char *, int) = access; /* no compiler sees its "nonnull" */
     struct stat st;
 
     own_wire();
@@ -499,13 +499,13 @@ START_TEST(what_is_not_the_hca_s_is_the_machine_s)
     ck_assert_int_eq(stat("/dev/null", &st), 0);
     ck_assert_int_eq(access("/dev/infinity", F_OK), -1);
     ck_assert_int_eq(errno, ENOENT);
-    /* Whether a program may pass no path is the system's to say. */
+    /* The system decides whether a program may pass no path. */
     ck_assert_int_eq(call(NULL, F_OK), -1);
     ck_assert_int_eq(errno, EFAULT);
 }
 END_TEST
 
-/* It takes no number on the wire, makes no file there, and leaves a capture as it is. */
+/* Reading takes no number on the wire, makes no file there, and leaves a capture as it is. */
 START_TEST(who_looks_is_no_host)
 {
     char capture[] = "/tmp/beside-XXXXXX", text[8] = "";
@@ -534,7 +534,7 @@ static void become_a_host_and_wait(int told, int wait)
     exit(0);
 }
 
-/* 10.0.0.2 in the GID, or another. */
+/* Returns whether the GID ends with this text, such as 0a00:0002 of 10.0.0.2. */
 static bool gid_ends(const char *end)
 {
     const char *line = line_of(IBDEV "/ports/1/gids/1");
@@ -542,7 +542,7 @@ static bool gid_ends(const char *end)
     return !strcmp(line + strlen(line) - strlen(end), end);
 }
 
-/* The number that it would have may be another's by then. */
+/* By the time it joins, another host may have taken the number that it saw. */
 START_TEST(who_becomes_a_host_after_a_look_is_seen_as_that_host)
 {
     struct ibv_context *context;
@@ -581,7 +581,7 @@ START_TEST(a_child_that_looks_sees_its_parent_s_device)
     own_wire();
     setenv("HCASIM_IP", "10.9.8.7", 1);
     context = open_first();
-    unsetenv("HCASIM_IP"); /* what the child would have, did it become a host */
+    unsetenv("HCASIM_IP"); /* the child would have this address if it joined the wire */
     in_a_child(sees_its_parent_s);
     sees_its_parent_s();
     in_a_child(sees_its_parent_s);
@@ -589,7 +589,7 @@ START_TEST(a_child_that_looks_sees_its_parent_s_device)
 }
 END_TEST
 
-/* The folder that a file of the tree is in, beside its name. */
+/* Finds the folder of the simulated tree, to which a file's name is added. */
 static void root_of_the_tree(char root[PATH_MAX])
 {
     char name[32];
@@ -636,7 +636,7 @@ START_TEST(nothing_is_left)
     in_a_child(tell_root);
     ck_assert_int_eq(read(root_pipe[0], root, sizeof(root)), sizeof(root));
     ck_assert_int_ne(access(root, F_OK), 0);
-    /* What a killed process left goes with the next look. */
+    /* The next reader removes what a killed process left behind. */
     pid = fork();
     if (!pid) {
         tell_root_and_die();
@@ -730,7 +730,7 @@ static int tcp(int family)
     return fd;
 }
 
-/* Whether what is sent to the host's address arrives here. A datagram's socket asks nobody. */
+/* Whether data for the host's address arrives at the machine itself: a datagram socket tells. */
 static bool is_taken_to_the_machine(unsigned host)
 {
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -754,7 +754,7 @@ static void reach_the_parent(void)
     open_first();
     ck_assert_int_eq(call_with(connect, fd, 3, listening_port), 0);
     close(fd);
-    ck_assert_int_eq(call_with(bind, tcp(AF_INET), 3, 0), -1); /* is another's */
+    ck_assert_int_eq(call_with(bind, tcp(AF_INET), 3, 0), -1); /* another host's */
     ck_assert_int_eq(errno, EADDRNOTAVAIL);
 }
 
@@ -772,7 +772,7 @@ START_TEST(sockets_meet_at_the_addresses_of_hosts)
     ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&at, &len), 0);
     listening_port = at.sin_port;
     in_a_child(reach_the_parent);
-    ck_assert(is_taken_to_the_machine(77)); /* who may become one */
+    ck_assert(is_taken_to_the_machine(77)); /* it may still join */
     ck_assert(!is_taken_to_the_machine(0x20003));
     ck_assert_int_eq(call_with(bind, tcp(AF_INET6), 3, 0), -1);
     ck_assert_int_ne(errno, EADDRNOTAVAIL);
@@ -781,7 +781,7 @@ START_TEST(sockets_meet_at_the_addresses_of_hosts)
 }
 END_TEST
 
-/* As programs do that make no connection. */
+/* As programs without connections use them. */
 START_TEST(datagrams_reach_the_addresses_of_hosts)
 {
     int receiver = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -864,7 +864,7 @@ START_TEST(a_duplicate_is_the_same_file)
     close(fd);
     ck_assert(is_rdma_cm(copy) && is_rdma_cm(other));
     ck_assert_int_eq(dup2(fileno(stdin), copy), copy);
-    ck_assert_int_eq(write(other, "", 1), -1); /* is no command */
+    ck_assert_int_eq(write(other, "", 1), -1); /* it is not a command */
     ck_assert_int_eq(errno, EINVAL);
     close(other);
     close(copy);
@@ -878,7 +878,7 @@ START_TEST(other_ways_to_duplicate_and_to_close)
     ck_assert_int_ge(copy, fd + 10);
     ck_assert(is_rdma_cm(copy));
     close(fd);
-    ck_assert_int_eq(write(copy, "", 1), -1); /* is no command */
+    ck_assert_int_eq(write(copy, "", 1), -1); /* it is not a command */
     ck_assert_int_eq(errno, EINVAL);
     ck_assert_int_eq(close_range((unsigned)copy, (unsigned)copy, 0), 0);
     ck_assert_int_eq(fcntl(copy, F_GETFD), -1);
@@ -892,7 +892,7 @@ END_TEST
 
 static atomic_uint asked;
 
-/* Asks until it is told something else than that there is no room for an answer; what that is. */
+/* Asks until the answer is not that the buffer has no room; returns that answer. */
 static void *ask_until_it_is_closed(void *opaque)
 {
     const int *fd = opaque;
@@ -904,7 +904,7 @@ static void *ask_until_it_is_closed(void *opaque)
     return (void *)(intptr_t)errno;
 }
 
-/* As of any file: it is there, or there is none. */
+/* As with any file, the descriptor either is a file or it is not. */
 START_TEST(a_descriptor_that_is_being_closed_is_a_file_or_none)
 {
     for (unsigned i = 0; i < CLOSINGS; i++) {
@@ -926,7 +926,7 @@ END_TEST
 
 static int borrowed_fd;
 
-/* A child that has its parent's memory until it ends. */
+/* Makes a child that shares its parent's memory until it ends. */
 __attribute__((noinline)) static void close_and_look_in_a_borrower(void)
 {
     pid_t pid = vfork();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program is told of its HCA's network device by netlink and by ioctl(). Run by `hcasim
- * run`; each statement is about a process of its own, on a wire of its own, with two devices.
+ * Tests what netlink and ioctl() tell a program about its HCA's network device. Run by `hcasim
+ * run`; each statement has a process of its own on a wire of its own, with two devices.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -56,7 +56,7 @@ static int netlink(int family)
     return fd;
 }
 
-/* A request of a header, and an attribute behind it if value is not NULL. */
+/* Sends a request with a header, and with an attribute behind it if value is not NULL. */
 static void ask(int fd, int type, int flags, const void *header, size_t header_len, int attribute,
                 const void *value, size_t len)
 {
@@ -80,12 +80,12 @@ static void ask(int fd, int type, int flags, const void *header, size_t header_l
     ck_assert_int_eq(send(fd, &request, request.message.nlmsg_len, 0), request.message.nlmsg_len);
 }
 
-/* What a request was answered. */
+/* The answers to the last request. */
 static struct nlmsghdr *answers[64];
 static unsigned num_answers;
 static uint8_t received[1 << 16];
 
-/* Until the dump ends, or an answer or an error has come. Returns the error, or 0. */
+/* Receives until the dump ends, or an answer or an error has come. Returns the error, or 0. */
 static int hear(int fd, bool dump)
 {
     size_t used = 0;
@@ -104,7 +104,7 @@ static int hear(int fd, bool dump)
         len = recvmsg(fd, &message, 0);
         ck_assert_int_gt(len, 0);
         ck_assert_int_eq(len, peeked);
-        ck_assert_uint_eq(from.nl_pid, 0); /* the kernel */
+        ck_assert_uint_eq(from.nl_pid, 0); /* from the kernel */
         for (struct nlmsghdr *answer = (struct nlmsghdr *)(void *)(received + used);
              NLMSG_OK(answer, len); answer = NLMSG_NEXT(answer, len)) {
             const struct nlmsgerr *error = NLMSG_DATA(answer);
@@ -240,7 +240,7 @@ START_TEST(its_addresses_are_among_the_addresses)
     ck_assert_uint_eq(addresses_of(index, AF_INET, &own, sizeof(own)), 1);
     ck_assert_uint_eq(addresses_of(index, AF_INET6, &link_local, sizeof(link_local)), 1);
     ck_assert_uint_eq(addresses_of(1, AF_INET, &loopback, sizeof(loopback)), 1);
-    /* The kernel refuses the number of an interface that it does not know. */
+    /* With strict checking, the kernel refuses the number of an unknown interface. */
     ck_assert_int_eq(setsockopt(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &strict, sizeof(strict)),
                      0);
     which = (struct ifaddrmsg){.ifa_family = AF_INET, .ifa_index = index};
@@ -252,7 +252,7 @@ START_TEST(its_addresses_are_among_the_addresses)
 }
 END_TEST
 
-/* The interface that a route to the address goes by; 0: there is none. */
+/* Returns the interface of the route to the address; 0: there is none. */
 static unsigned way_to(int fd, uint32_t ipv4)
 {
     const struct rtmsg header = {.rtm_family = AF_INET, .rtm_dst_len = 32};
@@ -272,7 +272,7 @@ START_TEST(routes_lead_to_hosts)
     own_wire();
     fd = netlink(NETLINK_ROUTE);
     ck_assert_uint_eq(way_to(fd, 0x0a090877), if_nametoindex("hca0"));
-    ck_assert_uint_eq(way_to(fd, 0x0a090807), if_nametoindex("lo")); /* itself */
+    ck_assert_uint_eq(way_to(fd, 0x0a090807), if_nametoindex("lo")); /* the host itself */
     ck_assert_uint_eq(way_to(fd, INADDR_LOOPBACK), if_nametoindex("lo"));
     ck_assert_uint_ne(way_to(fd, 0xe0000001), if_nametoindex("hca0"));
     close(fd);
@@ -409,7 +409,7 @@ START_TEST(ioctl_refuses_as_the_kernel_does)
 }
 END_TEST
 
-/* Of all interfaces with an IPv4 address, in a buffer for so many of them. */
+/* Lists all interfaces with an IPv4 address, in a buffer with room for so many. */
 static int list_interfaces(struct ifreq *list, int room, bool *has_lo, bool *has_hca1)
 {
     struct ifconf conf = {.ifc_len = room * (int)sizeof(*list), .ifc_req = list};
@@ -444,7 +444,7 @@ END_TEST
 static void ethtool_tells_speed(const char *profile, unsigned mbps, unsigned mode)
 {
     union {
-        struct ethtool_link_settings settings; /* the masks are behind it */
+        struct ethtool_link_settings settings; /* the masks follow it */
         uint32_t words[sizeof(struct ethtool_link_settings) / 4 + 3 * 127];
     } link = {.settings = {.cmd = ETHTOOL_GLINKSETTINGS}};
     struct ifreq ifr = {.ifr_name = "hca0", .ifr_data = (void *)&link};
@@ -474,7 +474,7 @@ END_TEST
 
 START_TEST(ethtool_tells_driver_and_speed)
 {
-    /* The settings, and three masks of link modes behind them, each of up to 127 words. */
+    /* The settings, followed by three masks of link modes of up to 127 words each. */
     struct ethtool_link_settings *link = calloc(1, sizeof(*link) + 3 * 127 * sizeof(uint32_t));
     struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
     struct ethtool_cmd cmd = {.cmd = ETHTOOL_GSET};
@@ -504,8 +504,7 @@ START_TEST(ethtool_tells_driver_and_speed)
 }
 END_TEST
 
-/* -- whatever a program sends ------------------------------------------------------------------
- */
+/* -- arbitrary requests ------------------------------------------------------------------------ */
 
 static void send_noise(int fd, unsigned *seed)
 {
@@ -525,7 +524,7 @@ static void send_noise(int fd, unsigned *seed)
     send(fd, bytes, len, 0);
 }
 
-/* Who may, could do harm with a request that changes something. */
+/* With sufficient rights, a request that changes something could do harm. */
 static bool is_harmless(int family)
 {
     return family == NETLINK_RDMA || geteuid() != 0;
@@ -577,7 +576,7 @@ START_TEST(a_child_asks_as_its_parent_does)
 }
 END_TEST
 
-/* Counts the messages of links that many dumps bring; each thread has its own socket. */
+/* Counts the messages about links in many dumps; each thread has its own socket. */
 static void *count_links(void *opaque)
 {
     unsigned *count = opaque;

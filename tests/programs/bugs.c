@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs with a bug: each gets the errno, the work completion and the asynchronous event that
- * libmlx5, the kernel and the device give, and no other program on the wire notices.
+ * Programs with a bug: each bug leads to the errno, the work completion and the asynchronous event
+ * that libmlx5, the kernel and the device give, and no other program on the wire notices it.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +16,8 @@
 #define ACCESS_ALL (REMOTE | IBV_ACCESS_LOCAL_WRITE)
 
 static struct ibv_cq *send_cq, *recv_cq;
-static struct ibv_mr *mr, *remote, *read_only, *foreign; /* foreign: in the other domain */
+/* foreign belongs to the other protection domain */
+static struct ibv_mr *mr, *remote, *read_only, *foreign;
 static struct ibv_qp *a, *b;
 static uint8_t buf[BUF] __attribute__((aligned(4096)));
 
@@ -56,7 +57,8 @@ static void connect_both(unsigned access)
     connect_to(b, a->qp_num, access);
 }
 
-/* The event of that type about that object; the one before it must be that a QP was reached. */
+/* Expects the event of that type about that object. Before it may only come the event that a QP was
+ * reached. */
 static void expect_event(enum ibv_event_type type, const void *element)
 {
     for (;;) {
@@ -141,23 +143,23 @@ static void teardown(void)
 
 enum {
     NO_KEY = 1,
-    FOREIGN,  /* the other domain's */
-    READ_ONLY /* no right at all but to be read locally */
+    FOREIGN,  /* the lkey of the other domain */
+    READ_ONLY /* no right except to be read locally */
 };
 
-/* 11.6.2 of the verbs chapter: the cause at the requester, then at the responder if it takes a
- * receive, and the responder's affiliated event. A QP in error flushes what comes after. */
+/* 11.6.2 of the verbs chapter: the status at the requester, then at the responder if it consumes a
+ * receive, and the responder's affiliated event. A QP in error flushes later work. */
 static const struct wr_bug {
     const char *name;
     enum ibv_wr_opcode opcode;
-    int lkey, rkey;      /* what is wrong with it */
-    int recv_key;        /* of the receive that waits */
-    uint32_t recv_bytes; /* 0: none is posted */
+    int lkey, rkey;      /* kinds of the request's keys (the enum above) */
+    int recv_key;        /* the key of the waiting receive */
+    uint32_t recv_bytes; /* 0: no receive is posted */
     uint32_t bytes;
     unsigned raddr;  /* offset */
-    unsigned access; /* of the responding QP */
+    unsigned access; /* rights at the responding QP */
     enum ibv_wc_status status, recv_status;
-    enum ibv_event_type event; /* of the responding QP; 0: none */
+    enum ibv_event_type event; /* event of the responding QP; 0: none */
 } wr_bugs[] = {
     {"send: no such lkey", IBV_WR_SEND, NO_KEY, 0, 0, 64, 64, 0, ACCESS_ALL,
      .status = IBV_WC_LOC_PROT_ERR},
@@ -253,7 +255,7 @@ START_TEST(a_bad_work_request_completes_with_its_cause)
         expect_state(b, IBV_QPS_ERR);
     }
     expect_state(a, IBV_QPS_ERR);
-    /* the program does not know yet, and posts on */
+    /* the program does not know about the error yet and posts on */
     ck_assert_int_eq(post_write(a), 0);
     ck_assert_int_eq(completion(send_cq).status, IBV_WC_WR_FLUSH_ERR);
 }
@@ -269,7 +271,8 @@ END_TEST
 
 /* -- posting ----------------------------------------------------------------------------------- */
 
-/* libmlx5 in RESET, INIT and RTR: no work request has few enough pieces (ENOMEM). */
+/* libmlx5 in RESET, INIT and RTR: no number of pieces is small enough, so posting fails with
+ * ENOMEM. */
 START_TEST(sending_waits_for_rts)
 {
     struct ibv_qp_attr rtr = rtr_attr(b->qp_num);
@@ -313,7 +316,7 @@ START_TEST(what_does_not_fit_is_not_posted)
 }
 END_TEST
 
-/* One more than the queue takes; it takes more when completions were polled. */
+/* Posts one more than the queue takes. The queue takes more after completions were polled. */
 START_TEST(a_full_queue_takes_no_more)
 {
     struct ibv_sge sge = sge_of(mr, 64);
@@ -335,7 +338,8 @@ START_TEST(a_full_queue_takes_no_more)
 }
 END_TEST
 
-/* An AV has no domain: a handle of another one than the QP's is as good. */
+/* An address vector has no protection domain: a handle of another domain than the QP's also
+ * works. */
 START_TEST(an_address_handle_of_another_domain_is_taken)
 {
     struct ibv_qp *ud = new_qp(IBV_QPT_UD);
@@ -362,7 +366,7 @@ START_TEST(an_address_handle_of_another_domain_is_taken)
 }
 END_TEST
 
-/* libmlx5 looks at the opcode only to know which segments it needs. */
+/* libmlx5 examines the opcode only to find which segments it needs. */
 START_TEST(the_device_says_what_a_service_does_not_do)
 {
     static const struct {
@@ -406,7 +410,7 @@ START_TEST(the_device_says_what_a_service_does_not_do)
 }
 END_TEST
 
-/* ibv_query_qp(): what the structure says is what was asked for last. */
+/* ibv_query_qp(): the structure contains the state that was last requested. */
 START_TEST(a_qp_shows_the_state_that_was_asked_for)
 {
     struct ibv_sge sge = {(uintptr_t)buf, 8, mr->lkey ^ 0x7fff00};
@@ -429,7 +433,7 @@ END_TEST
 
 /* -- completion queues ------------------------------------------------------------------------- */
 
-/* Two QPs, the first of which completes to a CQ that it has overrun. */
+/* Two QPs; the first completes to a CQ that it has overrun. */
 struct overrun {
     struct ibv_cq *small;
     struct ibv_qp *c, *d;
@@ -465,8 +469,8 @@ static void free_overrun(struct overrun *o)
     ck_assert_int_eq(ibv_destroy_cq(o->small), 0);
 }
 
-/* C11-39 and after: the CQ is in error for good, its program is told, and QPs that complete to it
- * stop. What was written before can be polled. */
+/* C11-39 and after: the CQ stays in error, its program gets the event, and QPs that complete to it
+ * stop. Completions that were written before can still be polled. */
 START_TEST(an_overrun_cq_is_in_error)
 {
     struct overrun o = new_overrun();
@@ -477,7 +481,7 @@ START_TEST(an_overrun_cq_is_in_error)
         n = ibv_poll_cq(o.small, 1, &wc);
         ck_assert_int_ge(n, 0);
     }
-    /* other queues of the process work */
+    /* other queues of the process still work */
     connect_both(ACCESS_ALL);
     ck_assert_int_eq(post_write(a), 0);
     ck_assert_int_eq(completion(send_cq).status, IBV_WC_SUCCESS);
@@ -485,8 +489,9 @@ START_TEST(an_overrun_cq_is_in_error)
 }
 END_TEST
 
-/* So does a work queue that completes to it: mlx5_ib_wq_event(). The device has it in ERR then,
- * whatever the library and the kernel remember; a program that says so can start it anew. */
+/* A work queue that completes to it stops, too: mlx5_ib_wq_event(). The device then has it in ERR,
+ * whatever the library and the kernel remember; a program that passes ERR as the current state can
+ * start it again. */
 START_TEST(an_overrun_cq_is_fatal_to_its_wqs)
 {
     struct overrun o = new_overrun();
@@ -515,13 +520,14 @@ END_TEST
 
 /* -- states ------------------------------------------------------------------------------------ */
 
-/* ib_modify_qp_is_ok(): every attribute that a transition needs, none that it cannot have. */
+/* ib_modify_qp_is_ok(): a transition needs all required attributes, and accepts no attribute that
+ * it cannot have. */
 START_TEST(a_transition_needs_its_attributes)
 {
     struct ibv_qp_attr rtr = rtr_attr(b->qp_num), bad;
     struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 10, .max_rd_atomic = 1};
 
-    ck_assert_int_eq(ibv_modify_qp(a, &rtr, RTR_MASK), EINVAL); /* from RESET */
+    ck_assert_int_eq(ibv_modify_qp(a, &rtr, RTR_MASK), EINVAL); /* from RESET to RTR */
     ck_assert_int_eq(ibv_modify_qp(a, &rts, RTS_MASK), EINVAL);
     ck_assert_int_eq(to_init(a, 0), 0);
     for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
@@ -549,7 +555,7 @@ START_TEST(a_transition_needs_its_attributes)
         }
     }
     ck_assert_int_eq(ibv_modify_qp(a, &rts, RTS_MASK), 0);
-    ck_assert_int_eq(ibv_modify_qp(a, &rtr, RTR_MASK), EINVAL); /* back */
+    ck_assert_int_eq(ibv_modify_qp(a, &rtr, RTR_MASK), EINVAL); /* back to RTR */
     expect_state(a, IBV_QPS_RTS);
 }
 END_TEST
@@ -560,8 +566,8 @@ START_TEST(what_is_in_use_stays)
 {
     ck_assert_int_eq(ibv_destroy_cq(send_cq), EBUSY);
     ck_assert_int_eq(ibv_destroy_cq(recv_cq), EBUSY);
-    ck_assert_int_eq(ibv_dealloc_pd(pd), EBUSY);       /* regions and QPs */
-    ck_assert_int_eq(ibv_dealloc_pd(other_pd), EBUSY); /* a region */
+    ck_assert_int_eq(ibv_dealloc_pd(pd), EBUSY);       /* there are regions and QPs */
+    ck_assert_int_eq(ibv_dealloc_pd(other_pd), EBUSY); /* there is a region */
     connect_both(ACCESS_ALL);
     ck_assert_int_eq(post_write(a), 0);
     ck_assert_int_eq(completion(send_cq).status, IBV_WC_SUCCESS);
@@ -580,7 +586,8 @@ static struct ibv_qp *open_target(struct ibv_context *by, struct ibv_xrcd *xrcd,
     return ibv_open_qp(by, &attr);
 }
 
-/* ib_open_qp(): of the domain, by its number, and only a target. It goes with its last handle. */
+/* ib_open_qp() opens a target QP of the domain by its number, and only a target. The QP exists
+ * until its last handle is destroyed. */
 START_TEST(an_xrc_target_stays_as_long_as_it_is_open)
 {
     char path_of[] = "/tmp/hcasim-xrcd-XXXXXX";
@@ -649,7 +656,8 @@ END_TEST
 /* ib_check_mr_access(), ib_umem_get() */
 START_TEST(regions_are_checked)
 {
-    /* Below vm.mmap_min_addr nothing is put; what had been unmapped another thread might map. */
+    /* Nothing is mapped below vm.mmap_min_addr. A higher address that was unmapped might be mapped
+     * again by another thread. */
     void *unmapped = (void *)4096;
     const struct {
         void *addr;
@@ -691,7 +699,7 @@ START_TEST(what_the_device_cannot_make_is_refused)
         bad[i] = good;
     }
     bad[0].cap.max_send_wr = (uint32_t)dev.max_qp_wr + 1;
-    bad[1].cap.max_recv_wr = 1 << 20; /* max_qp_wr is of sends */
+    bad[1].cap.max_recv_wr = 1 << 20; /* max_qp_wr limits sends only */
     bad[2].cap.max_send_sge = 1000;
     bad[3].cap.max_recv_sge = (uint32_t)dev.max_sge + 1000;
     bad[4].cap.max_inline_data = 100000;
@@ -709,13 +717,13 @@ START_TEST(what_the_device_cannot_make_is_refused)
     ck_assert_ptr_null(ibv_create_ah(pd, &ah));
     ck_assert_int_eq(errno, EINVAL);
     ah.port_num = 1;
-    ah.is_global = 0; /* RoCE has no other way */
+    ah.is_global = 0; /* RoCE requires is_global */
     ck_assert_ptr_null(ibv_create_ah(pd, &ah));
     ck_assert_int_eq(errno, EINVAL);
 }
 END_TEST
 
-/* libmlx5 where the kernel's driver has no ece_support */
+/* libmlx5 does so if the kernel's driver has no ece_support. */
 START_TEST(there_is_no_enhanced_connection_establishment)
 {
     struct ibv_ece ece = {.vendor_id = 1, .options = 2};
@@ -732,7 +740,7 @@ START_TEST(there_is_no_enhanced_connection_establishment)
 }
 END_TEST
 
-/* mlx5_modify_qp_rate_limit(); ib_modify_qp_is_ok() knows it of raw packet QPs alone */
+/* mlx5_modify_qp_rate_limit(); ib_modify_qp_is_ok() allows it for raw packet QPs only. */
 START_TEST(a_connected_qp_has_no_rate_limit)
 {
     struct ibv_qp_rate_limit_attr attr = {.rate_limit = 1000};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long a cache line takes from one processor to another one and back, in nanoseconds: the least
- * of some tries. A virtual machine's processors may share a cache now and be far from each other a
- * second later; what two threads or processes do together is slower then, whoever does it
- * (scripts/bench verbs).
+ * Measures how long a cache line takes from one processor to another one and back, in nanoseconds:
+ * the least of some tries. A virtual machine's processors may share a cache now and be far from
+ * each other a second later. Then everything that two threads or processes do together is slower,
+ * in any program (scripts/bench verbs).
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -16,10 +16,10 @@
 #define TRIES 5
 #define TURNS 20000u
 
-static _Atomic unsigned ball; /* how often it was thrown */
+static _Atomic unsigned ball; /* the number of throws so far */
 static cpu_set_t processors[2];
 
-/* One for each of two threads. False: there is one only. */
+/* Finds a processor for each of two threads. Returns false if there is only one. */
 static bool find_processors(void)
 {
     unsigned n = 0;
@@ -41,7 +41,7 @@ static void stay_on(const cpu_set_t *processor)
     pthread_setaffinity_np(pthread_self(), sizeof(*processor), processor);
 }
 
-/* Waits until it was thrown so often, and throws it. */
+/* Waits for that number of throws, and throws the ball. */
 static void throw_back(unsigned thrown)
 {
     while (atomic_load(&ball) != thrown) {

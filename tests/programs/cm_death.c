@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that ends, however it does, has said goodbye: a kernel closes its files, and the
- * connection manager says to each peer what the connection's state wants. Its queue pairs answer
- * nobody any more. Under hcasim run; written to the ABI (rdma/rdma_user_cm.h).
+ * Tests that a process says goodbye when it ends, however it ends. A kernel closes its files, and
+ * the connection manager sends each peer the message that the connection's state requires. Its
+ * queue pairs no longer answer. Under hcasim run; written to the ABI (rdma/rdma_user_cm.h).
  *
- * Two processes meet in a state; the one ends in a way, and the other one is told.
+ * Two processes bring a connection to a state. One process ends in some way, and the other process
+ * must get the right event.
  */
 #include <arpa/inet.h>
 #include <check.h>
@@ -29,11 +30,11 @@
 #define PS_TCP  0x106
 #define PORT    7471
 #define QPN     0x1234
-#define PATIENT 30000 /* ms for what must come before */
+#define PATIENT 30000 /* ms, for what must come */
 /* Less than the connection manager's first retry; measured: docs/howto/rdma-cm.md. */
 #define SOON_MS   2000
 #define UNSEEN_MS 500
-#define WATCHES   1000 /* more than a user may have, as a rule */
+#define WATCHES   1000 /* usually more than a user may have */
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 
 enum event { /* rdma_cm_event_type */
@@ -48,10 +49,10 @@ enum event { /* rdma_cm_event_type */
 };
 
 enum state {
-    ASKED,       /* a request has come, and is not answered */
-    ANSWERED,    /* the answer has come, and is not acknowledged */
-    ESTABLISHED, /* both know */
-    LEAVING,     /* the one that lives has begun to disconnect */
+    ASKED,       /* a request has come and is not answered yet */
+    ANSWERED,    /* the answer has come and is not acknowledged yet */
+    ESTABLISHED, /* both sides have established the connection */
+    LEAVING,     /* the surviving process has begun to disconnect */
     STATES
 };
 
@@ -103,8 +104,8 @@ static const struct {
     {"term", end_by_term}, {"interrupt", end_by_int}, {"kill", end_by_kill},
 };
 
-static int file;    /* of the connection manager */
-static uint32_t id; /* the connection's */
+static int file;    /* the connection manager's file */
+static uint32_t id; /* identifier of the connection */
 static int to_peer, from_peer;
 
 static void say(void)
@@ -119,7 +120,7 @@ static void hear(void)
     ck_assert_int_eq(read(from_peer, &byte, 1), 1);
 }
 
-/* 0 or errno. */
+/* Returns 0 or an errno. */
 static int command(uint32_t cmd, const void *in, size_t len, size_t out)
 {
     uint8_t buf[1024];
@@ -136,7 +137,7 @@ static int command(uint32_t cmd, const void *in, size_t len, size_t out)
     ck_assert_int_eq(                                                                              \
         command(RDMA_USER_CM_CMD_##name, &(__VA_ARGS__), sizeof(__VA_ARGS__), sizeof(resp)), 0)
 
-/* The next event, in so many ms; a request's identifier is the connection's. */
+/* Returns the next event within so many ms; a request's identifier becomes the connection's. */
 static enum event next_event(int ms)
 {
     struct pollfd fd = {.fd = file, .events = POLLIN};
@@ -161,7 +162,7 @@ static uint32_t create(void)
 {
     struct rdma_ucm_create_id_resp resp;
 
-    ibv_free_device_list(ibv_get_device_list(NULL)); /* has the library loaded */
+    ibv_free_device_list(ibv_get_device_list(NULL)); /* loads the library */
     file = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(file, 0);
     ASK(CREATE_ID, resp,
@@ -223,7 +224,7 @@ static void ask(enum state state, struct in_addr to)
     }
 }
 
-/* The IPv4 address of this host, from a GID of its device. */
+/* Returns the IPv4 address of this host, from a GID of its device. */
 static struct in_addr own_address(void)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -242,7 +243,7 @@ static struct in_addr own_address(void)
     return addr;
 }
 
-/* To where the two are to be, the one that asks and the one that is asked. */
+/* Brings both sides to the state; asks: this side sends the request. */
 static void meet(enum state state, bool asks)
 {
     struct in_addr addr;
@@ -258,7 +259,7 @@ static void meet(enum state state, bool asks)
     serve(state);
 }
 
-/* A process as any other, not one of Check's. */
+/* Makes the process an ordinary one that Check does not track. */
 static void become_mortal(void)
 {
     static const int checks[] = {SIGSEGV, SIGTERM, SIGINT};
@@ -293,7 +294,7 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* As fork(): parent and child then say() and hear() each other. */
+/* Like fork(), but parent and child can then say() and hear() each other. */
 static pid_t fork_a_peer(void)
 {
     int down[2], up[2];
@@ -307,7 +308,7 @@ static pid_t fork_a_peer(void)
     return pid;
 }
 
-/* Returns the process that is to end; it is where it should be. */
+/* Returns the process that is to end, when it has reached the state. */
 static pid_t meet_a_mortal(enum state state, bool asks, unsigned way)
 {
     pid_t pid = fork_a_peer();
@@ -324,7 +325,8 @@ static pid_t meet_a_mortal(enum state state, bool asks, unsigned way)
 static void survive(enum state state, bool asks, unsigned way)
 {
     pid_t pid = meet_a_mortal(state, asks, way);
-    bool unseen = state == ASKED && !asks; /* no program is told of a request before it accepts */
+    /* a program does not see a request before it is accepted */
+    bool unseen = state == ASKED && !asks;
     enum event told;
     double start;
 
@@ -362,7 +364,7 @@ START_TEST(who_was_asked_is_told_of_any_end)
 }
 END_TEST
 
-/* Where the machine has no watches of files left, the connection manager looks by itself. */
+/* If the machine has no file watches left, the connection manager checks by itself. */
 START_TEST(who_cannot_watch_is_told_all_the_same)
 {
     int fds[WATCHES], n = 0;
@@ -380,7 +382,7 @@ END_TEST
 /* -- its device -------------------------------------------------------------------------------
  */
 
-/* What a queue pair's peer is to know. */
+/* What the peer of a queue pair needs to know. */
 struct place {
     union ibv_gid gid;
     uint32_t qpn;
@@ -480,7 +482,7 @@ static enum ibv_wc_status write_to(struct ibv_qp *qp, const struct place *there)
     return wc.status;
 }
 
-/* Not even that a queue pair or a key is unknown: nobody is there. */
+/* The dead host does not even answer that a queue pair or a key is unknown: nobody is there. */
 START_TEST(a_dead_host_answers_no_more)
 {
     struct place there;

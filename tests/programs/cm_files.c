@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Files of the connection manager (/dev/infiniband/rdma_cm) in several hands: threads, handlers of
- * signals, children. Under hcasim run; written to the ABI (rdma/rdma_user_cm.h), so that the same
- * must hold with a kernel.
+ * Tests files of the connection manager (/dev/infiniband/rdma_cm) that several users share:
+ * threads, signal handlers, children. Under hcasim run; written to the ABI (rdma/rdma_user_cm.h),
+ * so that the same must hold with a kernel.
  */
 #include <arpa/inet.h>
 #include <check.h>
@@ -24,7 +24,7 @@
 #define PS_TCP   0x106
 #define QPT_RC   2
 #define PORT     7174
-#define PATIENT  20 /* seconds: a hang */
+#define PATIENT  20 /* seconds; longer is a hang */
 #define WRITERS  3
 #define RACE_MS  1500
 #define CHILDREN 40
@@ -34,13 +34,13 @@ static int rdma_cm(void)
 {
     int fd;
 
-    ibv_free_device_list(ibv_get_device_list(NULL)); /* has the library loaded */
+    ibv_free_device_list(ibv_get_device_list(NULL)); /* loads the library */
     fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
     return fd;
 }
 
-/* 0 or errno. */
+/* Returns 0 or an errno. */
 static int command(int fd, uint32_t cmd, const void *in, size_t len, size_t out)
 {
     uint8_t buf[512];
@@ -123,7 +123,7 @@ static void *write_to_shared(void *opaque)
     return NULL;
 }
 
-/* A kernel holds the file for a call under way. (Only files of rdma_cm are opened meanwhile.) */
+/* A kernel keeps the file open during a call. (Only files of rdma_cm are opened meanwhile.) */
 START_TEST(a_file_stays_while_somebody_writes_to_it)
 {
     pthread_t thread[WRITERS];
@@ -156,16 +156,16 @@ static void *wait_for_event(void *opaque)
     return NULL;
 }
 
-/* AddressSanitizer takes what a cancelled thread's cleanup has on the stack for what the call that
- * was cancelled left there. And its malloc() does not know of fork(): a child gets the allocator's
- * lock as another thread had it at that moment, and waits for it for ever. */
+/* AddressSanitizer confuses the stack of a cancelled thread's cleanup with what the cancelled call
+ * left there. And its malloc() does not know of fork(): a child inherits the allocator's lock as
+ * another thread held it at that moment, and waits for it for ever. */
 #ifdef __SANITIZE_ADDRESS__
 #define IS_ASAN true
 #else
 #define IS_ASAN false
 #endif
 
-/* A thread that is cancelled while it waits holds the file no more. */
+/* A thread that is cancelled while it waits no longer holds the file. */
 START_TEST(a_cancelled_thread_keeps_no_file)
 {
     int fd = rdma_cm(), other = rdma_cm();
@@ -202,7 +202,7 @@ static void use_until_signal(unsigned us)
     struct itimerval timer = {.it_value = {.tv_usec = us}};
     int fd = rdma_cm();
 
-    alarm(PATIENT); /* a hang ends by it */
+    alarm(PATIENT); /* ends a hang */
     signal(SIGVTALRM, end_the_program);
     setitimer(ITIMER_VIRTUAL, &timer, NULL);
     for (;;) {
@@ -210,7 +210,8 @@ static void use_until_signal(unsigned us)
     }
 }
 
-/* A signal's handler runs when the system call that it came in is over: it may use the file. */
+/* A signal handler runs after the interrupted system call has ended, so the handler may use the
+ * file. */
 START_TEST(a_handler_ends_a_program_that_is_in_a_command)
 {
     for (unsigned i = 0; i < ENDINGS; i++) {
@@ -261,7 +262,8 @@ static void *create_and_destroy_in_shared(void *opaque)
     return NULL;
 }
 
-/* It has a connection manager of its own; of its parent's it has a copy, at work for ever. */
+/* The child has a connection manager of its own. It inherits a copy of its parent's connection
+ * manager that is for ever in the middle of a call. */
 START_TEST(a_child_with_files_of_its_own_closes_its_parent_s)
 {
     pthread_t thread;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An MPI program whose every result is known: all-to-all, all-reduce, puts and accumulates into
- * windows, fetch-and-op and compare-and-swap, round after round, every value compared.
+ * An MPI program whose every result is known in advance: all-to-all, all-reduce, puts and
+ * accumulates into windows, fetch-and-op and compare-and-swap, round after round. It compares every
+ * value.
  *
- * usage: collective [ROUNDS [SEED]]. Prints each wrong value (round, operation, place, what is
- * there, what should be) and, on rank 0, a last line "N rounds, N wrong". Exit status 1: any wrong.
+ * usage: collective [ROUNDS [SEED]]. Prints each wrong value (round, operation, place, actual
+ * value, expected value) and, on rank 0, a last line "N rounds, N wrong". Exit status 1: a value
+ * was wrong.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -111,7 +113,7 @@ static uint64_t share(int from, int to, size_t i)
     return word(3, (uint64_t)from, (uint64_t)to, i) & 0xffffff;
 }
 
-/* Each cell of each rank gets a share of every rank, under a shared lock. */
+/* Each cell of each rank gets a share from every rank, under a shared lock. */
 static void accumulate(MPI_Win win, uint64_t *mem)
 {
     memset(mem, 0, CELLS * 8);
@@ -145,8 +147,8 @@ static void accumulate(MPI_Win win, uint64_t *mem)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Every rank takes numbers from one counter of rank 0: each is given once. Then a counter is raised
- * by compare-and-swap. */
+/* Every rank draws numbers from one counter of rank 0; each number is given once. Then a counter is
+ * raised by compare-and-swap. */
 static void counters(MPI_Win win, uint64_t *mem, unsigned each)
 {
     uint64_t one = 1, *got = malloc(each * 8), *all = malloc(each * (size_t)ranks * 8);

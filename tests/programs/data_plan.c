@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A batch lays everything that it needs into both arenas one after the other, with gaps of random
- * size. Sources and gaps keep the background pattern; a target gets its source's bytes, which
- * pattern() computes for any place of any side.
+ * Plans batches (data_plan.h). A batch places everything that it needs into both arenas, one piece
+ * after the other, with gaps of random size. Sources and gaps keep the background pattern. A target
+ * gets its source's bytes, which pattern() computes for any place of any side.
  */
 #include "tests/programs/data_plan.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GAP       64         /* bytes between two pieces, at most */
-#define BUDGET    (2u << 20) /* bytes of an arena after which a batch is closed */
+#define GAP       64         /* the most bytes between two pieces */
+#define BUDGET    (2u << 20) /* a batch is closed after this many bytes of an arena */
 #define SRQ_EXTRA 100
 #define REPORTS   8
 
@@ -35,7 +35,7 @@ static uint64_t next(struct data_plan *plan)
     return mix(plan->random);
 }
 
-/* 0 to n - 1. */
+/* Returns 0 to n - 1. */
 static uint32_t below(struct data_plan *plan, uint32_t n)
 {
     return (uint32_t)((next(plan) >> 32) * n >> 32);
@@ -51,7 +51,7 @@ static uint64_t salt(const struct data_plan *plan, unsigned side)
     return mix(plan->config.seed * 2 + side) ^ mix(plan->batch + 1);
 }
 
-/* The background of an arena from at on. */
+/* Writes the background of an arena, from `at` on. */
 static void pattern(uint64_t key, uint32_t at, uint8_t *to, uint32_t len)
 {
     while (len) {
@@ -72,7 +72,7 @@ static void pattern(uint64_t key, uint32_t at, uint8_t *to, uint32_t len)
 
 static const struct {
     unsigned n;
-    enum data_kind kind[16]; /* as often as it stands here */
+    enum data_kind kind[16]; /* each kind is as likely as often as it stands here */
 } mixes[DATA_TRANSPORTS] = {
     [DATA_RC] = {14,
                  {DATA_SEND, DATA_SEND, DATA_SEND, DATA_SEND_IMM, DATA_WRITE, DATA_WRITE,
@@ -106,7 +106,7 @@ void data_plan_init(struct data_plan *plan, const struct data_config *config)
     plan->random = mix(config->seed + 1);
 }
 
-/* Mostly small; all sizes up to the largest. */
+/* Returns a length: mostly small, but all sizes up to the largest occur. */
 static uint32_t some_length(struct data_plan *plan, enum data_transport transport)
 {
     static const uint32_t most[16] = {
@@ -115,7 +115,7 @@ static uint32_t some_length(struct data_plan *plan, enum data_transport transpor
     uint32_t limit = most[below(plan, 16)];
 
     if (transport == DATA_UD) {
-        /* as many as fit is a case of its own */
+        /* the largest payload is a case of its own */
         return one_in(plan, 16) ? plan->config.mtu : below(plan, plan->config.mtu + 1);
     }
     if (transport == DATA_RC_SRQ && limit > DATA_SRQ_LEN) {
@@ -128,7 +128,7 @@ static uint32_t some_length(struct data_plan *plan, enum data_transport transpor
     return below(plan, limit + 1);
 }
 
-/* Room for len bytes, at a multiple of align. */
+/* Allocates len bytes at a multiple of align. */
 static uint32_t place(struct data_plan *plan, unsigned side, uint32_t len, uint32_t align)
 {
     uint32_t at = plan->used[side] + 1 + below(plan, GAP);
@@ -145,7 +145,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* len bytes in up to max pieces, each somewhere. */
+/* Places len bytes in up to max pieces at random places. */
 static void scatter(struct data_plan *plan, unsigned side, uint32_t len, unsigned max,
                     struct data_list *list)
 {
@@ -169,7 +169,7 @@ static void scatter(struct data_plan *plan, unsigned side, uint32_t len, unsigne
             from = cut[i];
         }
     }
-    /* in the order of the list, or against it */
+    /* pieces in the order of the list, or in reverse */
     wish = below(plan, 2);
     for (unsigned i = 0; i < list->n; i++) {
         struct data_piece *piece = &list->piece[wish ? i : list->n - 1 - i];
@@ -178,7 +178,7 @@ static void scatter(struct data_plan *plan, unsigned side, uint32_t len, unsigne
     }
 }
 
-/* The receive that op takes. */
+/* Adds the receive that op consumes. */
 static void add_slot(struct data_plan *plan, const struct data_op *op)
 {
     unsigned side = !op->side;
@@ -243,8 +243,8 @@ static void make_op(struct data_plan *plan, unsigned lane, unsigned side)
     plan->bytes += op->len;
 }
 
-/* The last operation of each side on each lane is signaled. On UC it is one that the other side
- * sees complete: a WRITE's own completion only says that it was sent. */
+/* Makes the last operation of each side on each lane signaled. On UC it must be an operation whose
+ * completion the other side sees: a WRITE's own completion only says that it was sent. */
 static void close_lanes(struct data_plan *plan)
 {
     bool seen[DATA_LANES][2] = {{false}};
@@ -292,7 +292,7 @@ void data_plan_next(struct data_plan *plan, unsigned max_ops)
 /* -- what memory must hold ----------------------------------------------------------------------
  */
 
-/* The bytes from skip on of what lies in list to. */
+/* Writes the bytes from skip on that the places of `to` hold. */
 static void put(uint8_t *arena, const struct data_list *to, uint32_t skip, const uint8_t *bytes,
                 uint32_t len)
 {
@@ -311,7 +311,7 @@ static void put(uint8_t *arena, const struct data_list *to, uint32_t skip, const
     }
 }
 
-/* The message of op, as it lies in to from skip on. */
+/* Writes op's message to the places of `to`, from skip on. */
 static void put_message(const struct data_plan *plan, const struct data_op *op, uint8_t *shadow,
                         const struct data_list *to, uint32_t skip)
 {
@@ -343,7 +343,7 @@ static void put_read(const struct data_plan *plan, const struct data_op *op, uin
     }
 }
 
-/* What an operation does to the target's side. */
+/* Applies an operation's effect to the target's side. */
 static void put_remote(const struct data_plan *plan, const struct data_op *op, uint8_t *shadow)
 {
     struct data_list target = {1, {{op->remote, op->len}}};
@@ -377,7 +377,7 @@ void data_fill(const struct data_plan *plan, unsigned side, uint8_t *arena, uint
     }
 }
 
-/* The slot that the i-th operation takes, where slots are taken in order. */
+/* Returns whether the i-th operation takes this slot, where slots are taken in order. */
 static bool is_next_slot(const struct data_plan *plan, unsigned side, unsigned lane, unsigned slot)
 {
     for (unsigned i = 0; i < slot; i++) {
@@ -493,7 +493,8 @@ uint64_t data_compare(const struct data_plan *plan, unsigned side, const uint8_t
     unsigned said = 0;
     bool before = false;
 
-    /* A shared counter tells each what the others made of it: any value up to its sum. */
+    /* The result of a shared counter depends on the order of all operations: any value up to its
+     * sum. */
     for (unsigned i = 0; i < plan->num_ops; i++) {
         const struct data_op *op = &plan->op[i];
         uint64_t got;

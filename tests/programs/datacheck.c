@@ -3,11 +3,11 @@
  * datacheck: two processes send each other what a plan says (data_plan.h), over libibverbs, and
  * check every byte that came or must not have changed.
  *
- *     datacheck -g GID [options]          on one side; it listens on TCP for the other one
+ *     datacheck -g GID [options]          on one side; it listens on TCP for the other side
  *     datacheck -g GID [options] HOST     on the other side, with the same options
  *
- * Exit status 0: every operation completed as it should and no byte differs. 1: it did not, or a
- * byte does. 2: bad arguments or no such device.
+ * Exit status 0: every operation completed as expected and no byte differs. 1: an operation did
+ * not, or a byte differs. 2: bad arguments or no such device.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -34,11 +34,11 @@
 struct options {
     const char *dev, *host, *port;
     uint64_t ops, seed;
-    unsigned gid, ib_port, qps, transports; /* transports: bits */
+    unsigned gid, ib_port, qps, transports; /* transports: a bit mask */
     uint8_t timeout;
 };
 
-/* What the sides tell each other, all in network byte order. */
+/* The parameters that the sides exchange, all in network byte order. */
 struct hello {
     uint64_t ops, seed, arena;
     uint32_t lanes, transports, max_sge, max_srq_sge, max_inline, rd_atom, mtu, rkey;
@@ -49,7 +49,7 @@ struct hello {
 struct check {
     struct options opt;
     unsigned side;
-    int peer; /* socket */
+    int peer; /* the socket to the other side */
     struct ibv_context *ctx;
     struct ibv_pd *pd;
     struct ibv_cq *send_cq, *recv_cq;
@@ -62,14 +62,14 @@ struct check {
     struct hello mine, theirs;
     uint8_t *arena, *shadow;
     struct data_plan plan;
-    unsigned last_done[DATA_LANES]; /* index of the operation that completed last, and one */
+    unsigned last_done[DATA_LANES]; /* one more than the index of the last completed operation */
     uint64_t differences;
 };
 
 /* -- the other side -----------------------------------------------------------------------------
  */
 
-/* Returns when both sides are at this point. */
+/* Returns when both sides have reached this point. */
 static void meet(struct check *c, unsigned point)
 {
     uint64_t mine = htobe64(c->plan.batch << 8 | point), theirs;
@@ -105,7 +105,7 @@ static void open_device(struct check *c)
     need(ibv_query_port(c->ctx, (uint8_t)c->opt.ib_port, &c->port) == 0, "ibv_query_port");
 }
 
-/* The same on both sides: qps lanes of each transport. */
+/* Makes the same choice on both sides: qps lanes of each transport. */
 static void choose_lanes(const struct options *opt, struct data_config *config)
 {
     config->seed = opt->seed;
@@ -150,7 +150,7 @@ static void create_qp(struct check *c, const struct data_config *config, unsigne
     }
     need(ibv_modify_qp(c->qp[lane], &attr, mask) == 0, "ibv_modify_qp to INIT");
     c->mine.qpn[lane] = htonl(c->qp[lane]->qp_num);
-    /* far from each other; that of the first lane passes the largest PSN soon */
+    /* far apart; the PSN of the first lane soon passes the largest value */
     c->mine.psn[lane] = htonl((0xffff80 + lane * 0x070000 + c->side * 0x030000) & 0xffffff);
 }
 
@@ -212,7 +212,7 @@ static void fill_ah(const struct check *c, struct ibv_ah_attr *ah)
     memcpy(ah->grh.dgid.raw, c->theirs.gid, 16);
 }
 
-/* Connected lanes use the port's MTU and the two below it in turn. */
+/* Connected lanes use the port's MTU and the two smaller MTUs in turn. */
 static void connect_qp(struct check *c, const struct data_config *config, unsigned lane)
 {
     enum data_transport transport = config->transport[lane];
@@ -271,7 +271,7 @@ static void destroy_objects(struct check *c)
 /* -- a batch ------------------------------------------------------------------------------------
  */
 
-/* The two keys take turns in a list. */
+/* The two keys alternate in a list. */
 static int make_sges(const struct check *c, const struct data_list *list, struct ibv_sge *sge)
 {
     for (unsigned i = 0; i < list->n; i++) {
@@ -342,7 +342,7 @@ static void post_operation(struct check *c, unsigned i)
     }
 }
 
-/* Says what is wrong with a completion. */
+/* Prints what is wrong with a completion. */
 static void wrong(const struct check *c, const struct ibv_wc *wc, const char *what)
 {
     fail("batch %" PRIu64 ", completion of %s %u (%s, opcode %d, %u bytes): %s", c->plan.batch,
@@ -374,8 +374,8 @@ static void sent(struct check *c, const struct ibv_wc *wc)
     c->last_done[op->lane] = (unsigned)wc->wr_id + 1;
 }
 
-/* The GRH of a datagram over RoCEv2 names both GIDs; of IPv4 only the last 20 bytes are there, and
- * they are an IPv4 header (annex A17). */
+/* The GRH of a datagram over RoCEv2 names both GIDs. For IPv4 only its last 20 bytes are written,
+ * and they are an IPv4 header (annex A17). */
 static bool names_the_peer(const struct check *c, unsigned slot)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * dc: two processes, each with DC targets and initiators, over libibverbs and libmlx5: messages of
- * few initiators to many targets, RDMA and atomics, errors, and streams. Every byte is looked at.
+ * few initiators to many targets, RDMA and atomics, errors, and streams. Every byte is checked.
  *
  *     dc -g GID [-d DEVICE] [-p PORT]          on one side
  *     dc -g GID [-d DEVICE] [-p PORT] HOST     on the other side
  *
- * Exit status 0: all is as it must be, and a line says what was done. 77: the device has no DC.
+ * Exit status 0: everything is right, and a line says what was done. 77: the device has no DC.
  */
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
@@ -20,13 +20,14 @@
 
 #define TARGETS    8
 #define INITIATORS 2
-#define ROUNDS     50 /* of a message from each initiator to each target */
+#define ROUNDS     50 /* messages from each initiator to each target */
 #define MESSAGE    3000
 #define DEPTH      128
-#define KEY        0x1122334455667788ull /* of the first target; the others' follow */
-#define NO_DC      77
-#define CQE        4095
-#define TIMEOUT    14 /* 67 ms */
+/* key of the first target; the keys of the other targets follow */
+#define KEY     0x1122334455667788ull
+#define NO_DC   77
+#define CQE     4095
+#define TIMEOUT 14 /* 67 ms */
 
 struct hello {
     union ibv_gid gid;
@@ -35,8 +36,8 @@ struct hello {
     uint32_t dctn[TARGETS];
 };
 
-/* A side's memory: what the other one writes, by initiator and target, its counters, what it
- * reads from here, and what messages come into. */
+/* A side's memory: what the other side writes, by initiator and target; its counters; what it reads
+ * from here; and where messages arrive. */
 struct arena {
     uint8_t written[INITIATORS][TARGETS][MESSAGE];
     uint64_t counter[TARGETS];
@@ -214,7 +215,7 @@ static void take_message(void)
     messages++;
 }
 
-/* Each initiator goes from target to target, message by message. */
+/* Each initiator sends to one target after another, message by message. */
 static void sends(void)
 {
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -317,7 +318,7 @@ static void atomics(void)
     }
 }
 
-/* A wrong key is no connection; the initiator that had it starts over and is as good as new. */
+/* With a wrong key there is no connection. The initiator is reset and works as before. */
 static void wrong_key(void)
 {
     struct work w = to(0, 3, IBV_WR_RDMA_WRITE);
@@ -341,7 +342,8 @@ static void wrong_key(void)
     together(peer);
 }
 
-/* What goes wrong on one stream is that stream's, until it is reset. False: there are none. */
+/* An error on a stream affects only that stream, until it is reset. Returns false if there are no
+ * streams. */
 static bool streams(void)
 {
     struct mlx5dv_context caps = {.comp_mask = MLX5DV_CONTEXT_MASK_DCI_STREAMS};
@@ -380,7 +382,7 @@ static bool streams(void)
     return true;
 }
 
-/* What a DCT answers when it is asked. */
+/* Checks what a DCT's queries return. */
 static void questions(void)
 {
     struct ibv_qp_init_attr init;
@@ -399,9 +401,9 @@ static void questions(void)
     need(ibv_modify_qp(dct[0], &attr, IBV_QP_STATE) != 0, "refusing another state of a DCT");
 }
 
-/* -- life -------------------------------------------------------------------------------------- */
+/* -- setup and main() -------------------------------------------------------------------------- */
 
-/* False: the device has no DC. */
+/* Returns false if the device has no DC. */
 static bool make_objects(void)
 {
     const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Options, devices and QPs of programs with two sides. */
+/* Implements endpoint.h: options, devices and QPs of programs with two sides. */
 #include "tests/programs/endpoint.h"
 #include <getopt.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <time.h>
 #include "tests/programs/other_side.h"
 
-#define RD_ATOMIC 8 /* READs and atomics under way, either way */
+#define RD_ATOMIC 8 /* outstanding READs and atomics in each direction */
 
 void endpoint_options(int argc, char **argv, struct endpoint_options *options)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that has handlers of its own for faults, set after it opened the device: it gets its
- * own faults, as it asked for them, and none of the device's.
+ * A program that installs its own handlers for faults after it opened the device. Its handlers get
+ * the program's own faults and none of the device's.
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -37,7 +37,7 @@ static void setup(void)
     came = info_came = blocked = 0;
 }
 
-/* A READ of what was unmapped meanwhile. */
+/* Posts a READ of memory that was unmapped meanwhile. */
 static void fault_of_the_device(void)
 {
     struct pair *p = pair_new(false, false);
@@ -71,7 +71,7 @@ START_TEST(sigaction_gets_the_programs_own)
     ck_assert_int_eq(blocked, 3);
     must_be_0(sigaction(number, NULL, &old));
     ck_assert(old.sa_sigaction == note_with_info && sigismember(&old.sa_mask, SIGUSR1));
-    must_be_0(raise(number)); /* and again: nothing is blocked any more */
+    must_be_0(raise(number)); /* and again: the signal is no longer blocked */
     ck_assert_int_eq(came, 2);
 }
 END_TEST
@@ -79,7 +79,7 @@ END_TEST
 START_TEST(signal_gets_the_programs_own)
 {
     int number = signals[_i];
-    sighandler_t before = signal(number, note); /* a sanitizer has one */
+    sighandler_t before = signal(number, note); /* a sanitizer has a handler */
 
     ck_assert(before != SIG_ERR && before != note);
     fault_of_the_device();
@@ -94,7 +94,7 @@ START_TEST(signal_gets_the_programs_own)
 }
 END_TEST
 
-/* One that is for once. */
+/* A handler for one fault only (SA_RESETHAND). */
 START_TEST(a_handler_for_one_fault_is_gone_after_it)
 {
     struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND | SA_NODEFER}, old;
@@ -110,7 +110,7 @@ START_TEST(a_handler_for_one_fault_is_gone_after_it)
 }
 END_TEST
 
-/* Without a handler a fault ends the program, as ever. */
+/* Without a handler a fault ends the program, as usual. */
 START_TEST(a_fault_of_the_programs_ends_it)
 {
     signal(signals[_i], note);
@@ -120,7 +120,7 @@ START_TEST(a_fault_of_the_programs_ends_it)
 }
 END_TEST
 
-/* One that happens, and is not sent: no program can ignore that. */
+/* A fault that happens and is not sent by a process: no program can ignore it. */
 START_TEST(a_fault_that_is_ignored_ends_the_program)
 {
     volatile char *nowhere = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -142,7 +142,7 @@ static void allow(int number, siginfo_t *info, void *context)
     must_be_0(mprotect((void *)forbidden, PAGE, PROT_READ | PROT_WRITE));
 }
 
-/* A handler that mends what was wrong: the program goes on where it had the fault. */
+/* A handler that repairs the cause: the program goes on where the fault happened. */
 START_TEST(a_handler_mends_a_fault_that_happens)
 {
     struct sigaction action = {.sa_sigaction = allow, .sa_flags = SA_SIGINFO};

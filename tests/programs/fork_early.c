@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A process forks while another of its threads opens the first device, or the connection manager's
- * file: its child, which has no such thread, can do the same. Under hcasim run.
+ * file. The child does not have that thread, and must be able to do the same. Under hcasim run.
  *
- * The process has called the library before. With the first call hcasim run's front loads it, and a
- * fork() does not wait for the loader: a child would have a library whose symbols are bound in
- * part.
+ * The process has called the library before the fork. The first call makes hcasim run's front load
+ * the library, and fork() does not wait for the loader: a child would have a library whose symbols
+ * are only partly bound.
  *
  * Written to libibverbs alone.
  */
@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include "tests/programs/own_wire.h"
 
-#define LAST_US 20000 /* an opening takes less */
+#define LAST_US 20000 /* an opening takes less time */
 #define STEP_US 1000
 #define PATIENT 30 /* seconds */
 
@@ -62,7 +62,7 @@ static void fork_while_a_thread(void (*opens)(void), useconds_t after_us)
     pthread_t thread;
     pid_t pid;
 
-    ibv_node_type_str(IBV_NODE_CA); /* the library is there */
+    ibv_node_type_str(IBV_NODE_CA); /* loads the library */
     ck_assert_int_eq(pthread_create(&thread, NULL, in_a_thread, &opens), 0);
     usleep(after_us);
     pid = fork();
@@ -75,7 +75,7 @@ static void fork_while_a_thread(void (*opens)(void), useconds_t after_us)
     pthread_join(thread, NULL);
 }
 
-/* Each time in a process that has not opened anything yet. */
+/* Forks each time in a process that has not opened anything yet. */
 static void fork_early(void (*opens)(void))
 {
     for (useconds_t us = 0; us < LAST_US; us += STEP_US) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What /dev/infiniband/rdma_cm answers about addresses of AF_IB on a RoCE device: the outlines of
- * tests/verbs/test_ucma_ib.c, by a program of the ABI (rdma/rdma_user_cm.h), so that a kernel can
- * be asked the same. Run in a guest, and by `hcasim run`.
+ * Tests what /dev/infiniband/rdma_cm answers about addresses of AF_IB on a RoCE device: the cases
+ * of tests/verbs/test_ucma_ib.c, in a program written to the ABI (rdma/rdma_user_cm.h), so that a
+ * kernel can be asked the same. Run in a guest, and by `hcasim run`.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -21,9 +21,9 @@
 #define ADDR_RESOLVED  0 /* enum rdma_cm_event_type */
 #define ROUTE_RESOLVED 2
 #define REJECTED       8
-#define NO_CONSUMER    28 /* reason of a refusal: the consumer's */
+#define NO_CONSUMER    28 /* reason of a refusal: rejected by the consumer */
 
-/* struct sockaddr_ib of librdmacm, big-endian but for the family and the scope. */
+/* struct sockaddr_ib of librdmacm, big-endian except the family and the scope. */
 struct gid_addr {
     uint16_t family, pkey;
     uint32_t flowinfo;
@@ -49,7 +49,7 @@ static void teardown(void)
     close_device();
 }
 
-/* 0 or errno. */
+/* Returns 0 or an errno. */
 static int command(uint32_t cmd, const void *in, size_t len, size_t out)
 {
     uint8_t buf[1024];
@@ -114,7 +114,7 @@ static int resolve_route(uint32_t id)
     return COMMAND(RESOLVE_ROUTE, (struct rdma_ucm_resolve_route){.id = id, .timeout_ms = 2000});
 }
 
-/* The next event, which is of that type; returns its status. */
+/* Takes the next event, which must be of that type; returns its status. */
 static uint32_t event(uint32_t type)
 {
     struct rdma_ucm_event_resp resp = {.event = UINT32_MAX};
@@ -228,7 +228,7 @@ START_TEST(another_subnet_and_partition)
 }
 END_TEST
 
-/* The address that the GID says, IPv4. */
+/* Uses the IPv4 address that the GID contains. */
 START_TEST(who_listens_so_is_not_reached)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(PORT)};

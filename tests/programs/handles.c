@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program sees of the two halves of a call: libmlx5 in the process, and the kernel, which
- * knows objects by their handles alone and answers with errno.
+ * Tests what a program sees of the two halves of a call: libmlx5 in the process, and the kernel,
+ * which knows objects only by their handles and answers with an errno.
  */
 #include <stdio.h>
 #include <sys/utsname.h>
@@ -12,7 +12,7 @@
 #define BUF        8192
 #define QKEY       0x11111111
 #define GARBLE     0xdeadbeef
-#define SENTINEL   12345 /* an errno that nobody gives */
+#define SENTINEL   12345 /* an errno that no call sets */
 
 #define QP_ACCESS  (REMOTE | IBV_ACCESS_LOCAL_WRITE)
 #define ACCESS_ALL (QP_ACCESS | IBV_ACCESS_MW_BIND)
@@ -84,7 +84,7 @@ static void setup(void)
     ck_assert_ptr_nonnull(table);
 }
 
-/* Whatever a program tried, everything is still there and can be closed. */
+/* Whatever a program tried, everything still exists and can be closed. */
 static void teardown(void)
 {
     ck_assert_int_eq(ibv_destroy_rwq_ind_table(table), 0);
@@ -118,8 +118,8 @@ static int post_send(struct ibv_qp *to, struct ibv_send_wr *wr)
     return ibv_post_send(to, wr, &bad);
 }
 
-/* -- calls: 0, or the error that they return; for those that return a pointer, errno ------------
- */
+/* -- calls: return 0 or their error; calls that return a pointer set errno
+ * ----------------------- */
 
 static int dealloc_pd(void)
 {
@@ -394,7 +394,7 @@ static const struct use {
     const char *name;
     uint32_t *(*handle)(void);
     int (*call)(void);
-    bool may_succeed; /* what it does can be done once more */
+    bool may_succeed; /* the call can be repeated */
 } uses[] = {
     {"dealloc_pd", handle_of_pd, dealloc_pd, false},
     {"reg_mr", handle_of_pd, reg_mr, true},
@@ -429,8 +429,8 @@ static const struct use {
     {"destroy_rwq_ind_table", handle_of_table, destroy_table, false},
 };
 
-/* lookup_get_idr_uobject(): nothing has that number. Nothing was done: with the handle as it was
- * the call does what it does. */
+/* lookup_get_idr_uobject(): no object has that number. The call had no effect: with the correct
+ * handle it does its work. */
 START_TEST(a_handle_that_is_not_the_kernels_is_found_out)
 {
     const struct use *use = &uses[_i];
@@ -450,7 +450,7 @@ START_TEST(a_handle_that_is_not_the_kernels_is_found_out)
 }
 END_TEST
 
-/* rdma_lookup_get_uobject(): one numbering for objects of all kinds. */
+/* rdma_lookup_get_uobject(): objects of all kinds share one numbering. */
 START_TEST(a_handle_of_another_kind_is_found_out)
 {
     const struct use *use = &uses[_i];
@@ -486,7 +486,7 @@ START_TEST(no_two_objects_have_one_handle)
 }
 END_TEST
 
-/* Of polling and asking for a notification the kernel learns nothing. */
+/* The kernel does not see polling and requests for notification. */
 START_TEST(what_libmlx5_does_alone_needs_no_handle)
 {
     struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
@@ -599,7 +599,8 @@ START_TEST(what_the_kernel_refuses_is_in_errno_too)
 }
 END_TEST
 
-/* EBUSY of what the kernel does not know, and of what is posted: the return value alone. */
+/* For EBUSY of objects that the kernel does not know, and for posting, libmlx5 only returns the
+ * error and does not set errno. */
 START_TEST(what_libmlx5_refuses_is_returned_only)
 {
     struct ibv_td_init_attr td_attr = {0};
@@ -619,7 +620,7 @@ START_TEST(what_libmlx5_refuses_is_returned_only)
     ck_assert_int_eq(ibv_dealloc_pd(domain), EBUSY);
     ck_assert_int_eq(ibv_dealloc_td(td), EBUSY);
     ck_assert_int_eq(ibv_destroy_comp_channel(channel), EBUSY);
-    ck_assert_int_eq(post_send(qp, &wr), ENOMEM); /* in RESET */
+    ck_assert_int_eq(post_send(qp, &wr), ENOMEM); /* the QP is in RESET */
     ck_assert_int_eq(ibv_post_recv(qp, &recv, &bad), EINVAL);
     ck_assert_int_eq(errno, SENTINEL);
     ck_assert_int_eq(ibv_destroy_qp(in_domain), 0);
@@ -645,7 +646,7 @@ END_TEST
 
 /* -- regions of no bytes ----------------------------------------------------------------------- */
 
-/* ib_umem_get() counts pages: where a page begins no bytes have none. */
+/* ib_umem_get() counts pages: a region without bytes that begins at a page boundary has none. */
 START_TEST(a_region_of_no_bytes_is_not_at_the_beginning_of_a_page)
 {
     errno = 0;
@@ -654,7 +655,7 @@ START_TEST(a_region_of_no_bytes_is_not_at_the_beginning_of_a_page)
 }
 END_TEST
 
-/* One with no bytes, from and to the region. */
+/* Posts a request with no bytes, from and to the region. */
 static enum ibv_wc_status status_of(enum ibv_wr_opcode opcode, const struct ibv_mr *in)
 {
     struct ibv_sge sge = {(uintptr_t)in->addr, 0, in->lkey};
@@ -669,8 +670,8 @@ static enum ibv_wc_status status_of(enum ibv_wr_opcode opcode, const struct ibv_
 
 /* Linux has refused it since "RDMA/umem: Be careful about boundary conditions in
  * ib_umem_find_best_pgsz()": 09ea6837a043 of Linux 7.2, which came to 6.12 with 6.12.111 and is not
- * in 6.1. The last byte of no bytes is before the first one, the sum overflows, and mlx5_ib ends
- * with a warning and EINVAL before it asks the device. With no VM it is as it was. */
+ * in 6.1. The last of no bytes is before the first one, the sum overflows, and mlx5_ib ends with a
+ * warning and EINVAL before it asks the device. Without a VM the old behaviour is kept. */
 static bool kernel_refuses_no_bytes(void)
 {
     unsigned major = 0, minor = 0, patch = 0;
@@ -710,8 +711,8 @@ END_TEST
 
 /* -- what a QP can hold ------------------------------------------------------------------------ */
 
-/* libmlx5 looks at the size of a WQE, not at max_sge, which leaves room for the largest overhead;
- * of receives a power of two fits. */
+/* libmlx5 examines the size of a WQE, not max_sge. The WQE leaves room for the largest overhead;
+ * the number of receive pieces that fits is a power of two. */
 START_TEST(a_qp_has_room_for_more_pieces_than_the_device_promises)
 {
     struct ibv_qp_init_attr init = qp_attr(IBV_QPT_RC), told;
@@ -735,8 +736,8 @@ END_TEST
 
 /* -- windows ----------------------------------------------------------------------------------- */
 
-/* libmlx5's post_send() writes the new key into the WQE only: mw->rkey is the program's to change,
- * and the old key no longer works. */
+/* libmlx5's post_send() writes the new key into the WQE only: the program itself must change
+ * mw->rkey, and the old key no longer works. */
 START_TEST(a_window_that_is_bound_by_posting_keeps_its_rkey)
 {
     uint32_t old = mw->rkey, key = ibv_inc_rkey(old);
@@ -752,7 +753,7 @@ START_TEST(a_window_that_is_bound_by_posting_keeps_its_rkey)
                                 .wr.rdma = {(uintptr_t)buf + 64, key}};
 
     connect_both();
-    ck_assert_int_eq(post_send(peer, &bind), 0); /* where the window is accessed */
+    ck_assert_int_eq(post_send(peer, &bind), 0); /* posted on the QP where the window is accessed */
     ck_assert_int_eq(completion(cq).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(mw->rkey, old);
     ck_assert_int_eq(post_send(qp, &write), 0);
@@ -763,7 +764,7 @@ START_TEST(a_window_that_is_bound_by_posting_keeps_its_rkey)
 }
 END_TEST
 
-/* ibv_bind_mw() is of windows of type 1 and chooses the key. */
+/* ibv_bind_mw() is for windows of type 1 and chooses the key. */
 START_TEST(a_window_that_is_bound_by_the_library_has_a_new_rkey)
 {
     struct ibv_mw *type_1 = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
@@ -775,7 +776,7 @@ START_TEST(a_window_that_is_bound_by_the_library_has_a_new_rkey)
     ck_assert_ptr_nonnull(type_1);
     old = type_1->rkey;
     connect_both();
-    ck_assert_int_eq(ibv_bind_mw(peer, mw, &bind), EINVAL); /* of type 2 */
+    ck_assert_int_eq(ibv_bind_mw(peer, mw, &bind), EINVAL); /* a window of type 2 */
     ck_assert_int_eq(ibv_bind_mw(peer, type_1, &bind), 0);
     ck_assert_int_eq(completion(cq).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(type_1->rkey, ibv_inc_rkey(old));

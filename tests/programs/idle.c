@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * idle: opens the first device, has two connected QPs exchange messages, then sleeps until an event
- * comes, which never does. Says "idle" when there is nothing more to do.
+ * idle: opens the first device, exchanges messages over two connected QPs, then sleeps until an
+ * event comes, which never happens. Prints "idle" when there is nothing more to do.
  *
- * Written to libibverbs alone; what it takes then is looked at from outside.
+ * Written to libibverbs alone. Other programs measure its use of resources from outside.
  */
 #include "tests/programs/pair.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that make, use and destroy objects of one kind at once, kind after kind: each call
- * succeeds, and each thread ends. Whether one waits for the others is printed, and not judged.
+ * Threads that make, use and destroy objects of one kind at once, kind after kind. Each call must
+ * succeed, and each thread must end. The program prints whether threads wait for each other, but
+ * does not judge it.
  *
  * usage: lifecycles [-t THREADS] [-n TIMES]
  *
- * Prints for each kind how many a second one thread alone has, and all of them together, and when
- * the first of them was done. Written to libibverbs alone.
+ * Prints for each kind how many objects a second one thread alone handles, how many all threads
+ * handle together, and when the first thread was done. Written to libibverbs alone.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -14,11 +15,11 @@
 #include <string.h>
 #include "tests/programs/pair.h"
 
-#define MOST  64 /* threads */
+#define MOST  64 /* the most threads */
 #define SRQS  8
 #define GRH   40
 #define QKEY  0x5a5a
-#define LIVES 3 /* of a QP: from RESET to ERR */
+#define LIVES 3 /* transitions of a QP from RESET to ERR */
 
 struct worker {
     pthread_t thread;
@@ -31,7 +32,7 @@ struct worker {
 struct kind {
     const char *name;
     void (*once)(struct worker *me, unsigned n);
-    bool alone; /* nobody but these threads has the device open */
+    bool alone; /* only these threads have the device open */
 };
 
 static unsigned times = 100;
@@ -152,7 +153,7 @@ static struct ibv_qp *datagram_qp(struct ibv_cq *cq)
     return qp;
 }
 
-/* A datagram over it to the QP itself. */
+/* Sends a datagram over it to the QP itself. */
 static void use_address(struct worker *me, struct ibv_qp *qp, struct ibv_ah *ah, struct ibv_mr *mr)
 {
     struct ibv_sge sge = {(uintptr_t)me->buf, MSG, mr->lkey};
@@ -255,7 +256,7 @@ static void *works(void *arg)
     return NULL;
 }
 
-/* Seconds until the last was done; *first: until the first was. */
+/* Returns the seconds until the last thread was done; *first: until the first was done. */
 static double run(const struct kind *kind, unsigned threads, double *first)
 {
     static struct worker workers[MOST];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * litmus: what one side sees of the other's operations, in which order
+ * litmus: checks in which order one side sees the other side's operations
  * (docs/explanation/ordering.md).
  *
- *     litmus -g GID [options]          on one side; it listens on TCP for the other one
+ *     litmus -g GID [options]          on one side; it listens on TCP for the other side
  *     litmus -g GID [options] HOST     on the other side, with the same options
  *
- * Each test is a row of the table below: rounds in which the sides take turns. One of them lets
- * data of a length and content of that round go over an RC QP; the other one waits in the way of
- * the test for a sign that it is there, and compares every byte at once, with nothing between that
- * would hide bytes that come late. Prints a line for each test. Exit status 0: what was there was
- * always right. 1: it was not. 2: bad arguments or no such device.
+ * Each test is a row of the table below: rounds in which the sides take turns. One side sends data
+ * over an RC QP; length and content depend on the round. The other side waits, in the way of the
+ * test, for a sign that the data has arrived. Then it compares every byte at once, with nothing in
+ * between that would hide bytes that arrive late. Prints a line for each test. Exit status 0: the
+ * data was always right. 1: it was not. 2: bad arguments or no such device.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -29,17 +29,17 @@
 #define PORT    "18515"
 
 struct shared {
-    uint8_t data[MAX_LEN]; /* from here on the other side writes */
+    uint8_t data[MAX_LEN]; /* the other side writes from here on */
     uint64_t flag;
     uint64_t mark;  /* store buffering: what the other side writes in a round */
-    uint64_t count; /* for both sides' CPUs and HCAs */
-    uint64_t reply; /* from here on this side's HCA writes */
+    uint64_t count; /* counter that both sides' CPUs and HCAs change */
+    uint64_t reply; /* this side's HCA writes from here on */
     uint64_t read_back[MAX_LEN / 8];
-    uint8_t out[MAX_LEN]; /* what goes out */
+    uint8_t out[MAX_LEN]; /* outgoing data */
     uint64_t out_flag, out_mark;
 };
 
-/* What the sides tell each other, all in network byte order. */
+/* The parameters that the sides exchange, all in network byte order. */
 struct hello {
     uint64_t addr;
     uint32_t rkey, qpn, psn, rounds;
@@ -50,7 +50,7 @@ struct litmus {
     const char *dev, *host, *port;
     unsigned gid, ib_port, rounds;
     bool cpu_is_emulated;
-    int peer; /* socket */
+    int peer; /* the socket to the other side */
     struct ibv_context *ctx;
     struct ibv_pd *pd;
     struct ibv_cq *send_cq, *recv_cq;
@@ -125,7 +125,7 @@ static void complete(struct ibv_cq *cq)
     }
 }
 
-/* Waits until the word holds a value, looking at nothing but the word. */
+/* Waits until the word holds a value, and reads only the word. */
 static void await(const uint64_t *word, uint64_t value)
 {
     time_t end = time(NULL) + OTHER_SIDE_PATIENCE;
@@ -138,8 +138,8 @@ static void await(const uint64_t *word, uint64_t value)
 /* -- the data of a round ------------------------------------------------------------------------
  */
 
-/* Of all sizes: inside a packet's copy in one piece, in several, by other instructions, of several
- * packets. The last word is the round. */
+/* Returns lengths of all sizes: within a packet's copy in one piece, in several pieces, with other
+ * instructions, and in several packets. The last word is the round. */
 static size_t length_of(unsigned round)
 {
     static const size_t lengths[] = {16,  24,   40,   64,   72,   120,  256,  264,
@@ -180,8 +180,7 @@ static void compare(struct litmus *l, const char *test, const void *data, unsign
     }
 }
 
-/* -- tests: what the writing side does, and what the other one ------------------------------------
- */
+/* -- tests: what the writing side does, and what the other side does --------------------------- */
 
 static void write_then_flag(struct litmus *l, unsigned round)
 {
@@ -272,7 +271,7 @@ static const struct {
 /* -- rounds -------------------------------------------------------------------------------------
  */
 
-/* Both sides are here, and no operation is under way. */
+/* Returns when both sides are here, and no operation is under way. */
 static void meet(struct litmus *l)
 {
     uint64_t mine = 0, theirs;
@@ -286,7 +285,7 @@ static void report(struct litmus *l, const char *test, unsigned before)
     fflush(stdout);
 }
 
-/* The sides act in turn; what was there before a round is no round's data. */
+/* The sides act in turn. What was there before a round is not the data of any round. */
 static void take_turns(struct litmus *l, size_t test)
 {
     unsigned before = l->wrong;
@@ -311,9 +310,9 @@ static void take_turns(struct litmus *l, size_t test)
     report(l, tests[test].name, before);
 }
 
-/* Each side writes to the other, waits until that is complete, and looks at what the other one
- * writes here: at least one of them finds it (a completion of a WRITE says that it is in memory).
- */
+/* Each side writes to the other side, waits until the WRITE is complete, and reads what the other
+ * side writes here. At least one of them finds the other's value, because a completion of a WRITE
+ * says that it is in memory. */
 static void store_buffering(struct litmus *l)
 {
     unsigned before = l->wrong;
@@ -337,7 +336,8 @@ static void store_buffering(struct litmus *l)
     report(l, "store buffering", before);
 }
 
-/* Both CPUs and both HCAs add to the same words: nothing is lost (IBV_ATOMIC_GLOB's promise). */
+/* Both CPUs and both HCAs add to the same words: no addition is lost (IBV_ATOMIC_GLOB's
+ * promise). */
 static void atomics_and_cpu(struct litmus *l)
 {
     unsigned before = l->wrong;
@@ -491,7 +491,7 @@ static bool parse(int argc, char **argv, struct litmus *l)
         case 'p':
             l->port = optarg;
             break;
-        case '1': /* docs/explanation/ordering.md says what for */
+        case '1': /* docs/explanation/ordering.md says what it is for */
             l->cpu_is_emulated = true;
             break;
         default:

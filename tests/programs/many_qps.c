@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC QPs of one device, each connected to itself, in one thread or dealt to several: how many
- * messages a second they have together (scripts/bench verbs). Every message says which one of which
- * QP it is, and that is checked.
+ * Measures how many messages a second many RC QPs of one device have together. Each QP is connected
+ * to itself. One thread handles all QPs, or several threads share them (scripts/bench verbs). Every
+ * message contains its number and its QP, and both are checked.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 #include "tests/programs/other_side.h"
 
 #define MSG     64
-#define DEPTH   16 /* messages of a QP on their way */
-#define BATCH   16 /* completions of a poll, WQEs of a doorbell */
-#define MOST    64 /* QPs, threads */
+#define DEPTH   16 /* outstanding messages of a QP */
+#define BATCH   16 /* completions in a poll, WQEs for a doorbell */
+#define MOST    64 /* the most QPs and threads */
 #define TIMEOUT 18
 #define IS_SEND                                                                                    \
     (1ull << 32) /* in wr_id, beside the slot and the number of the QP in its thread               \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * masked_atomics: compare-and-swap under masks and fetch-and-add within fields, as WQEs that the
- * program writes itself, over libibverbs and libmlx5; each against a reference in C.
+ * program writes itself, over libibverbs and libmlx5. Compares each with a reference in C.
  *
- *     masked_atomics -g GID [-d DEVICE] [-p PORT]          the side whose memory it is
+ *     masked_atomics -g GID [-d DEVICE] [-p PORT]          the side that owns the memory
  *     masked_atomics -g GID [-d DEVICE] [-p PORT] HOST     the side that operates on it
  *
- * Exit status 0: every word that came back and every word that was left is right. 77: the device
- * has no such atomics.
+ * Exit status 0: every returned word and every resulting word is right. 77: the device has no such
+ * atomics.
  */
 #include <infiniband/verbs.h>
 #include <inttypes.h>
@@ -34,7 +34,7 @@ static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
-static uint64_t *memory; /* [0] the word, [1] what came back */
+static uint64_t *memory; /* [0] the word, [1] the returned value */
 static struct hello mine, theirs;
 static struct endpoint_options options = {.port = "18519"};
 static unsigned done;
@@ -59,7 +59,7 @@ static uint64_t swapped(uint64_t word, uint64_t swap, uint64_t swap_mask, uint64
     return (word ^ compare) & compare_mask ? word : (word & ~swap_mask) | (swap & swap_mask);
 }
 
-/* A boundary bit is the most significant one of its field: nothing is carried out of it. */
+/* A boundary bit is the most significant bit of its field: no carry leaves the field. */
 static uint64_t added(uint64_t word, uint64_t add, uint64_t boundary, unsigned bits)
 {
     uint64_t sum = 0, carry = 0;
@@ -87,7 +87,7 @@ static uint64_t load(const uint64_t *at, unsigned size)
     return word;
 }
 
-/* Operands in the order in which they are in the WQE. Returns what the word was. */
+/* Operands are in the order of the WQE. Returns the old value of the word. */
 static uint64_t operate(enum masked_opcode opcode, unsigned size, const uint64_t *operands,
                         unsigned num)
 {
@@ -118,7 +118,7 @@ static void check(const char *what, uint64_t is, uint64_t wanted)
     }
 }
 
-/* The word as the other side has it now, by RDMA READ. */
+/* Returns the other side's word as it is now, by RDMA READ. */
 static uint64_t fetch(unsigned size)
 {
     struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* WQEs of atomics under masks: which they are, docs/adr/0011-extended-atomics-on-the-wire.md says.
- */
+/* WQEs of masked atomics, as docs/adr/0011-extended-atomics-on-the-wire.md describes them. */
 #include "tests/programs/masked_wqe.h"
 #include <endian.h>
 #include <infiniband/mlx5dv.h>
 #include <string.h>
 #include "tests/programs/other_side.h"
 
-#define OPMOD_EXT   8u   /* opmod of such a WQE: this, and log2 of the size less 2 */
+#define OPMOD_EXT   8u   /* opmod of such a WQE: this, plus log2 of the size minus 2 */
 #define CAP_EXT     0xcu /* masked compare and swap, masked fetch and add */
 #define CAP_SIZES   0xcu /* 4 and 8 bytes */
 #define QUERY_CAPS  0x100u

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * membug: a program with a bug that memory checkers are to find in it.
+ * membug: a program with a bug that memory checkers must find.
  *
  *     membug [freed | lost]
  *
- * It sends one message over UC to an address where nobody is (GID 1 of its own first device, with
- * no receive posted), waits for the completion and frees the buffer. With "freed" the buffer is
- * freed before the SEND is posted; with "lost" it, and some more memory, is never freed. Exit
- * status 0: the SEND has completed well, as it does on hardware in all cases.
+ * It sends one message over UC to itself (GID 1 of its first device), with no receive posted, waits
+ * for the completion and frees the buffer. With "freed" the buffer is freed before the SEND is
+ * posted. With "lost" the buffer, and some more memory, is never freed. Exit status 0: the SEND has
+ * completed successfully, as it does on hardware in all cases.
  */
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -58,7 +58,7 @@ static struct ibv_qp *connected_to_itself(struct ibv_pd *pd, struct ibv_cq *cq)
     return qp;
 }
 
-/* More than one, since a stale copy of a pointer may be found somewhere. */
+/* Loses several blocks, because a stale copy of a pointer may be found somewhere. */
 static void lose_memory(void)
 {
     for (int i = 0; i < 10; i++) {

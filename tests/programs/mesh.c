@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mesh: one of N processes that talk over RC with all others, each with each, and check every byte.
+ * mesh: one of N processes that exchange messages over RC, each with each, and check every byte.
  *
  *     mesh -i RANK -n RANKS -g GID [-r ROUNDS] [-t TIMEOUT] FOLDER
  *
  * A round with a peer is a WRITE into the peer's memory and a SEND behind it. Round r + 1 is sent
  * when the peer's round r has come, so the two halves of a peer's memory are never overwritten
- * before they are checked. With -r 0 rounds go on until there is a file "stop" in FOLDER. An
- * acknowledgement is waited for 4.096 us times 2^TIMEOUT (18: a second), eight times.
+ * before they are checked. With -r 0 rounds go on until there is a file "stop" in FOLDER. The
+ * timeout of an acknowledgement is 4.096 us times 2^TIMEOUT (18: a second), eight times.
  *
  * Files in FOLDER: this program makes hello.RANK (what peers must know), ready.RANK (connected) and
- * done.RANK (all rounds complete); who started it makes "go" when all are ready, and "end" when all
- * that live are done.
+ * done.RANK (all rounds complete). The parent makes "go" when all are ready, and "end" when all
+ * surviving processes are done.
  *
- * Prints "rank R: N rounds, D differences, lost: PEER PEER ...". A peer is lost when a request to
- * it completes with IBV_WC_RETRY_EXC_ERR; any other error is a failure. Exit status 0: no
- * difference and no failure.
+ * Prints "rank R: N rounds, D differences, lost: PEER PEER ...". A peer is lost if a request to it
+ * completes with IBV_WC_RETRY_EXC_ERR; any other error is a failure. Exit status 0: no difference
+ * and no failure.
  */
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -31,7 +31,7 @@
 #define MESSAGE   256
 #define RECEIVES  2
 #define PROBE_MS  1000
-#define PROBE     (1u << 31) /* in a wr_id: not a round's */
+#define PROBE     (1u << 31) /* flag in a wr_id: the request belongs to no round */
 #define LAST      1u
 
 struct hello {
@@ -40,15 +40,15 @@ struct hello {
     uint32_t rkey, qpn[MAX_RANKS];
 };
 
-/* A round's SEND; the WRITE before it is all bytes of pattern(). */
+/* A round's SEND. The WRITE before it consists of bytes of pattern(). */
 struct message {
     uint32_t from, round, flags;
     uint8_t fill[MESSAGE - 12];
 };
 
-/* What peers write to and what is sent to them, by rank. */
+/* The memory that peers write to, and what is sent to them, by rank. */
 struct share {
-    uint8_t written[2][MESSAGE]; /* by the peer */
+    uint8_t written[2][MESSAGE]; /* memory that the peer writes */
     uint8_t writes[MESSAGE];
     struct message out, in[RECEIVES];
 };
@@ -56,7 +56,7 @@ struct share {
 struct peer {
     struct ibv_qp *qp;
     unsigned sent, got; /* rounds */
-    unsigned next_in;   /* the receive that completes next */
+    unsigned next_in;   /* the next receive to complete */
     bool busy, sent_last, got_last, lost;
 };
 
@@ -228,7 +228,7 @@ static void connect_qp(unsigned other)
 /* -- traffic ------------------------------------------------------------------------------------
  */
 
-/* The bytes that rank a writes to (kind 0) or sends to (kind 1) rank b in a round. */
+/* Writes the bytes that rank a writes to (kind 0) or sends to (kind 1) rank b in a round. */
 static void pattern(uint8_t *at, size_t len, unsigned a, unsigned b, unsigned round, unsigned kind)
 {
     uint32_t x = (a * 131 + b) * 2654435761u + round * 40503u + kind * 977u + 1;
@@ -326,7 +326,7 @@ static bool is_finished(const struct peer *p)
     return p->lost || (p->sent_last && p->got_last && !p->busy);
 }
 
-/* A peer that is waited for may be dead; a WRITE of no bytes finds out. */
+/* A peer that this process waits for may be dead; a WRITE of no bytes finds out. */
 static void probe(void)
 {
     for (unsigned i = 0; i < ranks; i++) {

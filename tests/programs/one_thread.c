@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Both ends of a connection in one thread, each on a device of its own, for counting what a message
- * costs: nothing depends on when another process runs (scripts/bench cost).
+ * Drives both ends of a connection in one thread, each on its own device, to count what a message
+ * costs: the result does not depend on the scheduling of another process (scripts/bench cost).
  */
 #include <infiniband/verbs.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include "tests/programs/other_side.h"
 
 #define DEPTH 128 /* work requests of a queue */
-#define BATCH 16  /* completions of a poll */
+#define BATCH 16  /* completions in a poll */
 #define GID   1
 
 static const char usage[] =
@@ -145,7 +145,7 @@ static unsigned poll(struct ibv_cq *cq)
     return (unsigned)n;
 }
 
-/* What a profiler looks at. */
+/* The function that a profiler measures. */
 void measured(enum ibv_wr_opcode opcode, uint32_t size, unsigned count, unsigned outstanding);
 
 __attribute__((noinline)) void measured(enum ibv_wr_opcode opcode, uint32_t size, unsigned count,

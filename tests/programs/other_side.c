@@ -76,7 +76,7 @@ int other_side_connect(const char *host, const char *port)
     return fd;
 }
 
-/* A socket with a timeout tells of EINTR when its process is stopped and goes on, without any
+/* A socket with a timeout returns EINTR when its process is stopped and continued, even without a
  * signal handler (signal(7)). */
 static void hear(int fd, uint8_t *theirs, size_t len)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * own_rings [RUNS [SEED]]: takes its rings by mlx5dv_init_obj(), and from then on posts, rings and
- * looks for completions by memory alone, as a GPU does. Before and between it calls nothing for 1
- * ms to 1 s. Each run opens the device anew. What is stored to the doorbell page, and by whom,
- * changes from message to message. A doorbell that is not noticed ends the program with an error.
+ * own_rings [RUNS [SEED]]: gets its rings by mlx5dv_init_obj(). From then on it posts, rings
+ * doorbells and looks for completions through memory alone, as a GPU does. Before and in between it
+ * makes no call for 1 ms to 1 s. Each run opens the device anew. What is stored to the doorbell
+ * page, and with which instructions, changes from message to message. If a doorbell is not noticed,
+ * the program ends with an error.
  *
  * Written to libibverbs and libmlx5 alone.
  */
@@ -19,7 +20,7 @@
 #include "tests/programs/pair.h"
 
 #define RUNS     6
-#define MESSAGES 5 /* in a run; each way to ring has a turn */
+#define MESSAGES 5 /* in a run; each way to ring gets a turn */
 #define IDLE_MS  1000
 
 /* The rings of one end. */
@@ -88,7 +89,7 @@ static void store_in_a_process(struct doorbell *d)
     must(child > 0 && waitpid(child, &status, 0) == child && status == 0, "errno %d", errno);
 }
 
-/* One of the ways; 8 bytes, or with BlueFlame all of the WQE. */
+/* Rings in one of the ways: stores 8 bytes, or with BlueFlame the whole WQE. */
 static void ring(struct rings *r, const void *wqe, unsigned way)
 {
     struct doorbell d = {.at = (volatile uint64_t *)((char *)r->qp.bf.reg + r->toggle),
@@ -151,7 +152,7 @@ static void take_completion(struct rings *r, unsigned opcode, const char *what)
     __atomic_store_n(&r->cq.dbrec[0], htobe32(r->ci & 0xffffff), __ATOMIC_RELEASE);
 }
 
-/* Arms for any completion from the next on. The first time all that is written to the record is a 0
+/* Arms for any completion from the next on. The first time, the store to the record writes a 0
  * where a 0 was. */
 static void arm_by_hand(struct rings *r)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A suite, and a wire for it (own_wire.h). */
+/* Runs a suite on its own wire (own_wire.h). */
 #include "tests/programs/own_wire.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two connected QPs (pair.h). */
+/* Implements pair.h: two connected QPs. */
 #include "tests/programs/pair.h"
 #include <string.h>
 #include <time.h>
@@ -203,7 +203,7 @@ struct ibv_wc success(struct ibv_cq *cq)
     return wc;
 }
 
-/* A message that says which one it is; the other end's buffer has it when it is complete. */
+/* Sends a numbered message. When it is complete, the other end's buffer holds it. */
 void message(struct pair *p, int from, unsigned n)
 {
     uint8_t *src = p->buf[from][n % DEPTH], *dst = p->buf[!from][n % DEPTH];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a process does beside the verbs: fork(), cancelled threads, events that it acknowledges
- * late, memory that it unmaps, a configuration with a mistake. Each ends in an answer, and the rest
- * of the program goes on.
+ * Tests what a process does besides verbs: fork(), cancelled threads, late acknowledgements of
+ * events, unmapped memory, a wrong configuration. Each ends with an answer, and the rest of the
+ * program goes on.
  *
- * Written to libibverbs alone, but for the environment that a simulated device is configured by.
+ * Written to libibverbs alone, except for the environment that configures a simulated device.
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -37,7 +37,7 @@ static int open_descriptors(void)
     return n;
 }
 
-/* Each try is the first one: what it took it has given back. */
+/* Each try behaves like the first: it has released what it acquired. */
 START_TEST(a_configuration_that_is_refused_takes_nothing)
 {
     int before = open_descriptors(), num = -1;
@@ -54,7 +54,7 @@ START_TEST(a_configuration_that_is_refused_takes_nothing)
 }
 END_TEST
 
-/* Opens the device while the process may have no more descriptors than that. */
+/* Opens the device while the process may have no more than that number of descriptors. */
 static bool opens_with(rlim_t descriptors)
 {
     struct rlimit all, few;
@@ -77,14 +77,15 @@ static bool opens_with(rlim_t descriptors)
     return opened;
 }
 
-/* Whichever of its descriptors is the first that it does not get: a device that cannot be opened
- * leaves nothing behind, and opens once there are more. */
+/* Whichever descriptor is the first that it does not get: a device that cannot be opened leaves
+ * nothing behind, and can be opened once more descriptors are allowed. */
 START_TEST(a_device_that_lacks_a_descriptor_takes_none)
 {
     rlim_t descriptors = 0;
     int before;
 
-    ibv_free_device_list(ibv_get_device_list(NULL)); /* from now on it has a place on the wire */
+    /* from now on the device has a place on the wire */
+    ibv_free_device_list(ibv_get_device_list(NULL));
     before = open_descriptors();
     while (!opens_with(descriptors)) {
         ck_assert_int_eq(open_descriptors(), before);
@@ -97,8 +98,9 @@ END_TEST
 
 /* -- fork -------------------------------------------------------------------------------------- */
 
-/* ThreadSanitizer keeps the parent's threads in a child, where they are not, and ends when a new
- * one is where one of them was. On a larger stack it is elsewhere. */
+/* ThreadSanitizer keeps the parent's threads in a child, where they do not exist, and aborts
+ * when a new thread's stack is where one of theirs was. With a larger stack the new thread is
+ * elsewhere. */
 static void have_threads_elsewhere(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -111,8 +113,8 @@ static void have_threads_elsewhere(void)
 #endif
 }
 
-/* The HCA is the parent's. Every call that needs it says so; a device that is opened in the child
- * is the child's own. */
+/* The HCA belongs to the parent. Every call that needs it fails in the child; a device that the
+ * child opens is its own. */
 static void use_what_is_the_parents(struct pair *p)
 {
     struct ibv_sge sge = {(uintptr_t)p->buf, MSG, p->mr[0]->lkey};
@@ -142,7 +144,8 @@ static void use_what_is_the_parents(struct pair *p)
     device_close();
 }
 
-/* What librdmacm knows a device by. */
+/* Opens a listed device. librdmacm knows a device by its GUID, so the opened device must have the
+ * listed GUID. */
 static void open_what_is_listed(void)
 {
     struct ibv_device **listed = ibv_get_device_list(NULL);
@@ -161,7 +164,7 @@ static void open_what_is_listed(void)
     ibv_free_device_list(listed);
 }
 
-/* In a child, while the parent has opened the device, and listed what it has. */
+/* Makes a child do so while the parent has the device open and a list of devices. */
 static void have_a_child_open_what_is_listed(void)
 {
     int status;
@@ -185,8 +188,8 @@ START_TEST(a_child_lists_what_it_opens)
 }
 END_TEST
 
-/* A device is the parent's, whatever is asked about it: its child is no host before it opens one.
- */
+/* A device belongs to the parent, whatever the child asks about it: the child joins the wire only
+ * when it opens a device. */
 START_TEST(a_child_that_asks_about_a_device_is_no_host)
 {
     struct ibv_device_attr attr;
@@ -219,7 +222,7 @@ static __be64 listed_guid(void)
     return guid;
 }
 
-/* Lists what there is, closes what it did not open, opens a device. */
+/* Lists the devices, closes descriptors that it did not open, and opens a device. */
 static void become_a_daemon(void)
 {
     struct ibv_device **listed = ibv_get_device_list(NULL);
@@ -235,7 +238,7 @@ static void become_a_daemon(void)
     must_be_0(ibv_query_device(context, &attr));
     fflush(NULL);
     pid = fork();
-    if (!pid) { /* another host */
+    if (!pid) { /* the child is another host */
         _exit(listed_guid() == attr.node_guid);
     }
     must(waitpid(pid, &status, 0) == pid && !status, "another host has the same GUID");
@@ -243,8 +246,8 @@ static void become_a_daemon(void)
     ibv_free_device_list(listed);
 }
 
-/* libibverbs has no descriptor open before a device is. So what a device is known by is not lost
- * with one. */
+/* libibverbs has no descriptor open before a device is open. So a daemon that closes all
+ * descriptors must not lose what identifies a device. */
 START_TEST(a_daemon_closes_nothing_that_a_device_needs)
 {
     int status;
@@ -261,8 +264,8 @@ START_TEST(a_daemon_closes_nothing_that_a_device_needs)
 }
 END_TEST
 
-/* What other threads of the process were doing is not left undone in a child: their locks. (The
- * device has been opened only now: its thread begins.) */
+/* A child must not depend on locks that other threads of the parent held. (The device has been
+ * opened only now: its thread begins.) */
 START_TEST(a_child_need_not_wait_for_the_devices_thread)
 {
     for (int i = 0; i < 20; i++) {
@@ -294,10 +297,10 @@ START_TEST(a_child_is_told_that_the_device_is_its_parents)
 }
 END_TEST
 
-/* -- its end ----------------------------------------------------------------------------------- */
+/* -- the end of a process ---------------------------------------------------------------------- */
 
-/* A QP of this process, in RTS, that is connected to one of the process at the other ends of two
- * pipes. */
+/* Makes a QP of this process, in RTS, that is connected to a QP of the process at the other ends of
+ * two pipes. */
 static struct ibv_qp *qp_towards_process(struct ibv_cq *cq, int in, int out)
 {
     struct ibv_qp *qp = new_qp(0, cq, NULL);
@@ -313,7 +316,7 @@ static struct ibv_qp *qp_towards_process(struct ibv_cq *cq, int in, int out)
     return qp;
 }
 
-/* Both are ready when this returns. */
+/* Returns when both processes are ready. */
 static void meet(int in, int out)
 {
     char ready = 1;
@@ -321,7 +324,7 @@ static void meet(int in, int out)
     must(write(out, &ready, 1) == 1 && read(in, &ready, 1) == 1, "errno %d", errno);
 }
 
-/* Polls for so long that its doorbells are gathered, posts, ends. */
+/* Polls for so long that its doorbells are batched, posts, and ends. */
 static void post_and_exit(int in, int out, unsigned messages)
 {
     static uint8_t byte;
@@ -349,7 +352,7 @@ static void post_and_exit(int in, int out, unsigned messages)
     exit(0);
 }
 
-/* A card works on what was posted although the program that posted it does nothing more. */
+/* A card carries out what was posted even if the program does nothing more. */
 START_TEST(what_was_posted_goes_out_although_the_process_ends)
 {
     static uint8_t buf[MSG];
@@ -393,8 +396,9 @@ END_TEST
 
 /* -- ibv_fork_init() --------------------------------------------------------------------------- */
 
-/* Since rdma-core 51 it does nothing where the kernel copies what is registered, at any time;
- * before, it has to come first. What ibv_is_fork_initialized() says is the kernel's. */
+/* Since rdma-core 51 ibv_fork_init() does nothing where the kernel copies registered memory, and
+ * may be called at any time; earlier versions require it first. ibv_is_fork_initialized() reports
+ * what the kernel does. */
 static void register_a_page(void)
 {
     static uint8_t byte;
@@ -435,8 +439,8 @@ END_TEST
 
 /* -- sleep ------------------------------------------------------------------------------------- */
 
-/* The device keeps its time although nobody polls and nothing comes: retries run out, of a queue
- * pair whose peer there is not, long after anything else happened. */
+/* The device keeps time although nobody polls and nothing arrives: the retries of a queue pair
+ * without a peer run out long after anything else happened. */
 START_TEST(who_sleeps_is_told_that_nobody_answers)
 {
     static uint8_t byte;
@@ -499,15 +503,16 @@ static void *posts_and_polls(void *arg)
     return NULL;
 }
 
-/* A cancelled thread leaves its frames without unpoisoning them, and ASan then takes its own
- * sigaltstack() at the thread's end for an access to one of them. */
+/* A cancelled thread leaves its stack frames poisoned, and ASan then takes its own sigaltstack() at
+ * the thread's end for an access to one of them. */
 #ifdef __SANITIZE_ADDRESS__
 #define UNDER_ASAN true
 #else
 #define UNDER_ASAN false
 #endif
 
-/* A thread ends where it waits, never with a lock of the library: all others go on. */
+/* A cancelled thread ends where it waits, and never holds a lock of the library: all other threads
+ * go on. */
 START_TEST(a_cancelled_thread_holds_nothing)
 {
     struct pair *p, *other;
@@ -544,7 +549,7 @@ static void *acknowledges_later(void *arg)
     struct ibv_cq *cq = arg;
 
     usleep(20000);
-    cq->cq_context = NULL; /* it is there as long as it is not acknowledged */
+    cq->cq_context = NULL; /* the CQ exists as long as the event is not acknowledged */
     ibv_ack_cq_events(cq, 1);
     return NULL;
 }
@@ -568,8 +573,8 @@ START_TEST(a_cq_stays_until_its_events_are_acknowledged)
 }
 END_TEST
 
-/* An event that nobody came for goes with its CQ, and what tells of it: whoever looks at the
- * descriptor of the channel does not wait for what is gone. */
+/* An event that nobody took is destroyed with its CQ, and so is its notification: a program that
+ * checks the channel's descriptor does not wait for a destroyed event. */
 START_TEST(an_event_goes_with_its_cq)
 {
     struct ibv_comp_channel *channel;
@@ -626,10 +631,10 @@ static struct ibv_wc post_on(struct pair *p, const struct ibv_mr *mr, enum ibv_w
     return completion(p->cq[0]);
 }
 
-/* Hardware holds a region's pages as long as it is registered, so a peer still reads what the
- * program has unmapped. Here the memory is gone, or not to be accessed, and the answer is that of a
- * function whose DMA nobody answers: an operational error for the peer, a protection error for the
- * program's own work request, never the end of the program. */
+/* Hardware keeps a region's pages as long as it is registered, so a peer can still read memory that
+ * the program has unmapped. Here the memory is gone or inaccessible. The answer is that of a
+ * function whose DMA nobody answers: an operational error for the peer and a protection error for
+ * the program's own work request. The program never ends by it. */
 START_TEST(a_peer_is_refused_memory_that_is_gone)
 {
     static const struct {
@@ -687,7 +692,7 @@ static void write_to(volatile uint8_t *at)
     }
 }
 
-/* The program's own faults stay its own. */
+/* The program's own faults go to its own handler. */
 START_TEST(a_fault_of_the_program_goes_to_its_handler)
 {
     struct sigaction action = {.sa_handler = program_handler};
@@ -704,7 +709,7 @@ START_TEST(a_fault_of_the_program_goes_to_its_handler)
 }
 END_TEST
 
-/* And end it, if it has no handler. */
+/* If the program has no handler, its own fault ends it. */
 START_TEST(a_fault_of_a_program_without_a_handler_ends_it)
 {
     uint8_t *at = mmap(NULL, REGION, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -715,7 +720,7 @@ START_TEST(a_fault_of_a_program_without_a_handler_ends_it)
 }
 END_TEST
 
-/* -- all --------------------------------------------------------------------------------------- */
+/* -- main() ------------------------------------------------------------------------------------ */
 
 int main(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Raw packet QPs beside others: each completion comes back with the work request that it is of.
- * There is one CQ for everything.
+ * Raw packet QPs that share one CQ with other QPs: each completion comes back with its own work
+ * request.
  */
 #include "tests/programs/statements.h"
 
@@ -29,8 +29,8 @@ static void move(struct ibv_qp *qp, enum ibv_qp_state state, int mask)
 }
 
 /* libmlx5 finds a completion's queue by the user index in the CQE (get_req_context(),
- * get_resp_ctx() of its cq.c): the SQ and the RQ of a raw packet QP carry the QP's as an RC QP
- * does, in completions that succeed and in those that fail. */
+ * get_resp_ctx() of its cq.c). The SQ and the RQ of a raw packet QP carry the QP's index, as an RC
+ * QP does, in successful and in failed completions. */
 START_TEST(a_completion_belongs_to_its_own_queue)
 {
     struct ibv_cq *cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
@@ -77,8 +77,8 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
     return attr.qp_state;
 }
 
-/* mlx5_ib sqrq_state_to_qp_state(): an SQ in ERR beside an RQ that is ready is SQE; it is the
- * device that knows, for nobody has told the driver. */
+/* mlx5_ib sqrq_state_to_qp_state(): if the SQ is in ERR and the RQ is ready, the state is SQE. Only
+ * the device knows this, because nothing notified the driver. */
 START_TEST(a_send_that_fails_is_an_error_of_the_send_queue)
 {
     struct ibv_cq *cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs whose device is removed (HCASIM_REMOVE_WHEN) while their threads use it: calls fail or
- * do nothing, and none of them hangs or crashes; who waits for an event wakes up; all that was made
- * can be destroyed.
+ * Programs whose device is removed (HCASIM_REMOVE_WHEN) while their threads use it. Calls fail or
+ * do nothing, and none of them hangs or crashes; threads that wait for an event wake up; every
+ * object can be destroyed.
  *
- * Written to libibverbs alone. Under ThreadSanitizer it also shows that the removal is in order
+ * Written to libibverbs alone. Under ThreadSanitizer it also shows that the removal is synchronized
  * with what threads do meanwhile.
  */
 #include <check.h>
@@ -16,9 +16,9 @@
 #include "tests/programs/pair.h"
 
 #define THREADS 6
-#define ROUNDS  50 /* that each thread goes on for when the device is gone */
+#define ROUNDS  50 /* rounds that each thread continues after the removal */
 
-static char file[64]; /* the device is removed when it is there */
+static char file[64]; /* the device is removed when this file exists */
 
 static void one_device_open(void)
 {
@@ -47,7 +47,7 @@ static void remove_device(void)
     close(fd);
 }
 
-/* Waits until the first device's context is told. */
+/* Waits until the first device's context gets the event. */
 static void wait_until_told(void)
 {
     struct ibv_async_event event;
@@ -59,7 +59,7 @@ static void wait_until_told(void)
 
 static bool gone;
 
-/* 0, or an errno that a call may have then. */
+/* Accepts 0, or an errno that a call may return after the removal. */
 static void may_be(int err)
 {
     must(!err || err == EIO || err == ENOMEM, "errno %d", err);
@@ -84,7 +84,7 @@ static void try_recv(struct pair *p, int end, unsigned slot)
     may_be(ibv_post_recv(p->qp[end], &wr, &bad));
 }
 
-/* Messages, and a region that comes and goes. */
+/* Sends messages, and registers and deregisters a region. */
 static void *uses_it(void *opaque)
 {
     struct pair *p = opaque;
@@ -114,7 +114,7 @@ static void *waits_for_a_completion(void *opaque)
     return NULL;
 }
 
-/* Each has queues of its own; one sleeps. */
+/* Each thread has its own queues; one thread sleeps. */
 START_TEST(threads_go_on)
 {
     struct pair *p[THREADS], *silent = pair_new(true, false);
@@ -193,7 +193,7 @@ START_TEST(it_is_found_no_more)
 }
 END_TEST
 
-/* The first device's peer gets no answer any more, and is whole. */
+/* The first device's peer gets no more answers, and keeps working. */
 START_TEST(another_device_stays)
 {
     struct pair *p = pair_new(false, false);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reserved: numbers of QPs that are reserved, and QPs beside them, over libibverbs and libmlx5.
+ * reserved: tests reserved QP numbers together with ordinary QPs, over libibverbs and libmlx5.
  *
  *     reserved [-d DEVICE]
  *
- * A number that was reserved is no QP's and is not reserved again while it is; it is given back
- * once. Exit status 0: so it is. 77: the device has none.
+ * A reserved number belongs to no QP and is not reserved again meanwhile; it can be released once.
+ * Exit status 0: this holds. 77: the device has no reserved numbers.
  */
 #include <errno.h>
 #include <infiniband/mlx5dv.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What keys, windows and shared queues allow, and who is told when they do not: what a program sees
- * of memory protection where several things are wrong at once, or two queues share one domain.
- * Its QPs a and b are connected to each other.
+ * Tests what keys, windows and shared queues allow, and who is notified when they refuse: what a
+ * program sees of memory protection if several things are wrong at once, or two queues share one
+ * domain. Its QPs a and b are connected to each other.
  */
 #include <poll.h>
 #include <unistd.h>
@@ -13,15 +13,15 @@
 #define HALF  4096
 #define QKEY  0x11111111
 #define GRH   40
-#define QUIET 200000 /* us: what has not come after it was not sent */
+#define QUIET 200000 /* us: a packet that has not come after this time was not sent */
 #define ALL   (REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
 
 static struct ibv_comp_channel *channel;
 static struct ibv_cq *send_cq, *recv_cq; /* receives notify the channel */
-static struct ibv_mr *mr, *foreign;      /* foreign: in the other domain */
-static struct ibv_srq *srq;              /* in the other domain; of b if it is made */
+static struct ibv_mr *mr, *foreign;      /* foreign belongs to the other protection domain */
+static struct ibv_srq *srq;              /* in the other domain; used by b if it exists */
 static struct ibv_qp *a, *b;
-/* what a sends from and reads to, and what it reaches at b */
+/* a sends from and reads to the first half; it reaches the second half at b */
 static uint8_t buf[2 * HALF] __attribute__((aligned(4096)));
 #define NEAR     ((uintptr_t)buf)
 #define FAR      ((uintptr_t)buf + HALF)
@@ -73,7 +73,8 @@ static void post(struct ibv_qp *qp, struct ibv_send_wr *wr)
     ck_assert_int_eq(ibv_post_send(qp, wr, &bad), 0);
 }
 
-/* SEND, WRITE, READ of a; bytes of the first half with lkey, of the second with rkey */
+/* Posts a SEND, WRITE or READ of a: bytes of the first half with lkey, of the second half with
+ * rkey. */
 static void post_rdma(enum ibv_wr_opcode opcode, uint32_t lkey, uint32_t rkey, uint32_t bytes)
 {
     struct ibv_sge sge = {NEAR, bytes, lkey};
@@ -140,8 +141,8 @@ static void teardown(void)
     close_device();
 }
 
-/* -- who looks at a key, and when ---------------------------------------------------------------
- */
+/* -- who checks a key, and when
+ * ----------------------------------------------------------------- */
 
 START_TEST(an_atomic_with_a_bad_local_key_is_carried_out)
 {
@@ -168,7 +169,7 @@ START_TEST(a_responder_refuses_before_the_local_key_is_looked_at)
         post_atomic(no_key(), no_key(), 1);
         expect(send_cq, IBV_WC_REM_INV_REQ_ERR);
         break;
-    case 3: /* what is sent is read first */
+    case 3: /* the bytes to send are read first */
         post_rdma(IBV_WR_RDMA_WRITE, no_key(), no_key(), 64);
         expect(send_cq, IBV_WC_LOC_PROT_ERR);
         break;
@@ -212,7 +213,8 @@ static void setup_srq(void)
     connect_both(srq, recv_cq);
 }
 
-/* IBTA 10.2.3.1: an SRQ's receives are of the SRQ's domain, what the peer names is of the QP's. */
+/* IBTA 10.2.3.1: an SRQ's receives belong to the SRQ's domain; the keys that the peer names belong
+ * to the QP's domain. */
 START_TEST(receives_of_an_srq_are_of_its_domain)
 {
     post_recv(foreign->lkey, 64);
@@ -230,14 +232,14 @@ START_TEST(receives_of_an_srq_are_of_its_domain)
 }
 END_TEST
 
-/* A message whose completion has no room is not acknowledged. */
+/* A message whose completion has no room in the CQ is not acknowledged. */
 START_TEST(a_message_that_overruns_the_receivers_cq_is_not_acknowledged)
 {
     struct ibv_cq *small = ibv_create_cq(ctx, 1, NULL, NULL, 0);
 
     ck_assert_ptr_nonnull(small);
     connect_both(NULL, small);
-    for (int i = 0; i <= small->cqe + 1; i++) { /* libmlx5 keeps one to itself */
+    for (int i = 0; i <= small->cqe + 1; i++) { /* libmlx5 reserves one entry */
         post_recv(mr->lkey, 64);
         post_rdma(IBV_WR_SEND, mr->lkey, 0, 64);
         expect(send_cq, i <= small->cqe ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR);
@@ -313,7 +315,8 @@ START_TEST(a_request_for_any_completion_is_not_narrowed)
     ck_assert_int_eq(ibv_get_cq_event(channel, &cq, &context), 0);
     ibv_ack_cq_events(cq, 1);
     expect(recv_cq, IBV_WC_SUCCESS);
-    ck_assert_int_eq(ibv_req_notify_cq(recv_cq, 1), 0); /* a request of its own */
+    /* a request of its own for any completion */
+    ck_assert_int_eq(ibv_req_notify_cq(recv_cq, 1), 0);
     post_rdma(IBV_WR_SEND, mr->lkey, 0, 64);
     expect(send_cq, IBV_WC_SUCCESS);
     expect(recv_cq, IBV_WC_SUCCESS);
@@ -339,7 +342,7 @@ static void teardown_window(void)
     teardown();
 }
 
-/* A window of type 2 over the second half, bound by qp; variant: the low byte of its key. */
+/* Posts a bind of a type 2 window over the second half on qp. variant: the low byte of its key. */
 static uint32_t post_bind(struct ibv_qp *qp, uint8_t variant, struct ibv_mr *region, int access)
 {
     uint32_t rkey = (window->rkey & ~0xffu) | variant;
@@ -360,7 +363,7 @@ static uint32_t bound(uint8_t variant)
     uint32_t before = window->rkey, rkey = post_bind(b, variant, mr, REMOTE);
 
     expect(send_cq, IBV_WC_SUCCESS);
-    /* The program chose the key and knows it: ibv_bind_mw() alone writes to mw->rkey. */
+    /* The program chose the key and knows it: only ibv_bind_mw() writes to mw->rkey. */
     ck_assert_uint_eq(window->rkey, before);
     return rkey;
 }
@@ -439,7 +442,7 @@ START_TEST(a_send_invalidates_the_window)
 }
 END_TEST
 
-/* IBTA 9.9.3, class J: the receiver is told, the sender gets no answer and gives up. */
+/* IBTA 9.9.3, class J: the receiver gets an error; the sender gets no answer and gives up. */
 START_TEST(a_send_that_may_not_invalidate_gets_no_answer)
 {
     struct ibv_mw *one = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
@@ -449,19 +452,19 @@ START_TEST(a_send_that_may_not_invalidate_gets_no_answer)
 
     ck_assert_ptr_nonnull(one);
     switch (_i) {
-    case 0: /* another variant */
+    case 0: /* another variant of the key */
         rkey = bound(1) + 1;
         break;
-    case 1: /* another QP's */
+    case 1: /* the window belongs to another QP */
         rkey = post_bind(a, 1, mr, REMOTE);
         expect(send_cq, IBV_WC_SUCCESS);
         break;
-    case 2: /* type 1 */
+    case 2: /* a window of type 1 */
         ck_assert_int_eq(ibv_bind_mw(b, one, &bind), 0);
         expect(send_cq, IBV_WC_SUCCESS);
         rkey = one->rkey;
         break;
-    default: /* a region */
+    default: /* a region instead of a window */
         rkey = mr->rkey;
         break;
     }
@@ -474,8 +477,9 @@ START_TEST(a_send_that_may_not_invalidate_gets_no_answer)
 }
 END_TEST
 
-/* Neither libmlx5 nor the kernel's driver hands IBV_ACCESS_MW_BIND on, and a bind writes a list of
- * keys that the device follows when the window is used. It grants no more than the region has. */
+/* Neither libmlx5 nor the kernel's driver passes on IBV_ACCESS_MW_BIND, and a bind writes a list of
+ * keys that the device follows when the window is used. A window grants no more than its region
+ * has. */
 START_TEST(a_window_grants_what_its_region_has)
 {
     struct ibv_mr *region = ibv_reg_mr(pd, buf, sizeof(buf), 0);
@@ -492,8 +496,8 @@ START_TEST(a_window_grants_what_its_region_has)
 }
 END_TEST
 
-/* IBTA 10.6.7.2.6 leaves it to the device whether a region with windows can go. Here it can, and
- * the windows with it. */
+/* IBTA 10.6.7.2.6 leaves it to the device whether a region with windows can be deregistered. Here
+ * it can, and its windows end with it. */
 START_TEST(a_window_ends_with_its_region)
 {
     struct ibv_mr *region = ibv_reg_mr(pd, buf, sizeof(buf), ALL);

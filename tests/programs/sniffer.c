@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sniffer: copies of all that a device's first port receives and sends, RoCE included, by a flow of
- * type IBV_FLOW_ATTR_SNIFFER. usage: sniffer DEVICE FRAMES. Says "sniffing", takes so many RoCEv2
- * frames, and says how many of them came from each source MAC.
+ * sniffer: copies everything that a device's first port receives and sends, RoCE included, by a
+ * flow of type IBV_FLOW_ATTR_SNIFFER. usage: sniffer DEVICE FRAMES. Prints "sniffing", takes so
+ * many RoCEv2 frames, and prints how many of them came from each source MAC.
  *
  * Written to libibverbs alone.
  */
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define DEPTH      256
-#define ROOM       2048 /* for a frame */
+#define ROOM       2048 /* bytes for a frame */
 #define SOURCES    8
 #define MAC_AT     6
 #define IPV4_PROTO 23
@@ -64,7 +64,7 @@ static void to_state(struct ibv_qp *qp, enum ibv_qp_state state)
          "ibv_modify_qp");
 }
 
-/* Whether it is RoCEv2 over IPv4, which counts for its source. */
+/* Counts a frame of RoCEv2 over IPv4 for its source; returns whether it is one. */
 static int count(const uint8_t *frame, size_t len)
 {
     unsigned i = 0;

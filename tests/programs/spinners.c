@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * More threads than processors, all of which spin: each has a queue pair and a CQ of its own, asks
- * the other threads in turn, and polls all the time, also when it has all its answers, until every
- * thread has. None sleeps, so a question waits until the scheduler lets its thread and the other
- * one run.
+ * More threads than processors, all of which spin. Each thread has its own queue pair and CQ, asks
+ * the other threads in turn, and polls all the time until every thread has all its answers. None
+ * sleeps, so a question waits until the scheduler runs its thread and the asked thread.
  *
  * usage: spinners [-k ud | rc | memory] [-t THREADS] [-n QUESTIONS] [-y]
  *
- * -k memory has mailboxes in place of a device: what the scheduler alone makes of such a program.
- * -y: a thread that found nothing lets others have its processor, as no program of this kind does.
+ * -k memory uses mailboxes instead of a device, to show the effect of the scheduler alone on such a
+ * program. -y: a thread that found nothing yields its processor, which no program of this kind
+ * does.
  *
- * Prints how long it took, and how the threads fared. Written to libibverbs alone.
+ * Prints how long it took, and the times of the threads. Written to libibverbs alone.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,11 +19,11 @@
 #include <string.h>
 #include "tests/programs/pair.h"
 
-#define MOST    64 /* threads */
+#define MOST    64 /* the most threads */
 #define GRH     40
-#define ROOM    256 /* of a receive */
+#define ROOM    256 /* bytes of a receive */
 #define QKEY    0x5a5a
-#define ANSWERS 2 /* receives and sends for each other thread: a question of its, an answer */
+#define ANSWERS 2 /* receives and sends for each other thread: its question and an answer */
 
 enum kind {
     UD,
@@ -33,9 +33,9 @@ enum kind {
 
 static const char *const kind_names[] = {"ud", "rc", "memory"};
 
-/* What is sent; in memory, a mailbox. */
+/* A message; in memory, a mailbox. */
 struct word {
-    uint32_t from, number; /* of the question; 0: an empty mailbox */
+    uint32_t from, number; /* the question's thread and number; 0: an empty mailbox */
     bool answers;
 };
 
@@ -44,8 +44,8 @@ struct spinner {
     unsigned index;
     struct ibv_cq *cq;
     struct ibv_srq *srq;
-    struct ibv_qp *qp[MOST]; /* towards each; of UD all are the same */
-    struct ibv_ah *ah;       /* towards all, since all are on one device */
+    struct ibv_qp *qp[MOST]; /* towards each thread; for UD all are the same */
+    struct ibv_ah *ah;       /* towards all threads, because they share one device */
     struct ibv_mr *mr;
     uint8_t received[MOST * ANSWERS][ROOM];
     struct word sent[MOST * ANSWERS];
@@ -177,7 +177,7 @@ static void say(struct spinner *me, unsigned to, struct word word)
     must_be_0(ibv_post_send(me->qp[to], &wr, &bad));
 }
 
-/* Looks once at all mailboxes. */
+/* Checks all mailboxes once. */
 static bool hear_memory(struct spinner *me, struct word *word)
 {
     for (unsigned from = 0; from < threads; from++) {
@@ -195,7 +195,7 @@ static bool hear_memory(struct spinner *me, struct word *word)
     return false;
 }
 
-/* Polls once. False: nothing has come. */
+/* Polls once. Returns false if nothing has come. */
 static bool hear(struct spinner *me, struct word *word)
 {
     struct ibv_wc wc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What programs of statements share (statements.h). */
+/* Implements statements.h. */
 #include "tests/programs/statements.h"
 #include <time.h>
 #include "tests/programs/own_wire.h"

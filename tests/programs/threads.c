@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs with threads: what several threads do at once with queues of their own, with queues that
- * they share, with events, with objects that go while others use the device, ends as it would if
- * they had done it in turn.
+ * Programs with threads. Several threads use their own queues, shared queues and events, and
+ * destroy objects while others use the device; the result must be as if they had done it in turn.
  *
  * Written to libibverbs alone. One process, one device; its QPs are connected to each other. Under
- * ThreadSanitizer it also shows that nothing in the library is used by two threads without order;
- * what processes share (the wire) is not in its view.
+ * ThreadSanitizer it also shows that no two threads use anything in the library without
+ * synchronization. ThreadSanitizer does not see what processes share (the wire).
  */
 #include <check.h>
 #include <poll.h>
@@ -18,7 +17,7 @@
 
 #define THREADS 8
 
-/* How often something is done: less where each step costs more (a sanitizer, Valgrind). */
+/* Returns the number of repetitions: fewer where each step costs more (a sanitizer, Valgrind). */
 static unsigned times(unsigned n)
 {
     const char *percent = getenv("THREADS_PERCENT");
@@ -35,7 +34,7 @@ struct worker {
     void *arg;
 };
 
-/* Runs body in n threads; a failed assertion in one ends the program, which Check reports. */
+/* Runs body in n threads. A failed assertion in a thread ends the program, which Check reports. */
 static void in_threads(unsigned n, void *(*body)(void *worker), void *arg)
 {
     struct worker workers[THREADS];
@@ -63,7 +62,7 @@ START_TEST(one_thread_at_both_ends_has_one_message_outstanding)
 }
 END_TEST
 
-/* Five messages at once, that are seen to be of this round. */
+/* Posts five messages at once, which can be recognized as this round's. */
 static void posts_five(struct pair *p, unsigned round)
 {
     for (unsigned i = 0; i < 5; i++) {
@@ -76,7 +75,7 @@ static void posts_five(struct pair *p, unsigned round)
     }
 }
 
-/* Polls for so long that it is trusted to go on, then posts five messages at once. */
+/* Polls for so long that the library expects it to continue, then posts five messages at once. */
 static void polls_then_posts(struct pair *p, unsigned round)
 {
     double until = now() + 0.005;
@@ -88,17 +87,17 @@ static void polls_then_posts(struct pair *p, unsigned round)
     posts_five(p, round);
 }
 
-/* Whether the last of them is there; asks nobody. (Memory that a device writes meanwhile: a race
- * that ThreadSanitizer would tell of, as it sees the device.) */
+/* Returns whether the last of them has arrived, without a call. (The device writes this memory
+ * meanwhile: ThreadSanitizer would report a race because it sees the device.) */
 __attribute__((noinline, no_sanitize("thread"))) static bool has_arrived(struct pair *p,
                                                                          unsigned round)
 {
     return *(volatile uint8_t *)&p->buf[1][4][MSG - 1] == ((round + 4) & 0xff);
 }
 
-/* Who polls all the time is left to bring its own work on: what it posts between two polls may wait
- * for the second one. Should that not come, it goes out all the same: whether the program spins on
- * its memory or sleeps. */
+/* A thread that polls all the time performs its own work: what it posts between two polls may wait
+ * for the second poll. If the second poll does not come, the work is sent anyway, whether the
+ * program spins on its memory or sleeps. */
 START_TEST(who_posts_and_polls_no_more_is_served)
 {
     bool sleeps = _i;
@@ -125,7 +124,7 @@ END_TEST
 
 static bool over;
 
-/* Polls a CQ of its own in vain for some time, sleeps for some time, and so on. */
+/* Polls its own CQ in vain for some time, sleeps for some time, and so on. */
 static void *polls_now_and_then(void *worker)
 {
     struct ibv_cq *cq = ((struct worker *)worker)->arg;
@@ -142,8 +141,8 @@ static void *polls_now_and_then(void *worker)
     return NULL;
 }
 
-/* Who posts while another thread polls may leave the work to that one; should it turn to something
- * else just then, the work is done all the same. */
+/* A thread that posts while another thread polls may leave the work to the polling thread. If that
+ * thread turns to something else just then, the work is done anyway. */
 START_TEST(who_posts_beside_one_that_polls_is_served)
 {
     struct pair *p = pair_new(false, false);
@@ -192,12 +191,12 @@ START_TEST(each_thread_has_queues_of_its_own)
 }
 END_TEST
 
-/* What the threads of the next test have in common. */
+/* What the threads of the next test share. */
 struct shared {
     struct pair *p;
     unsigned total;
-    unsigned next, sent, received; /* with atomic operations */
-    uint8_t *seen;                 /* by message */
+    unsigned next, sent, received; /* changed by atomic operations */
+    uint8_t *seen;                 /* by number of the message */
 };
 
 static unsigned load(const unsigned *n)
@@ -205,7 +204,8 @@ static unsigned load(const unsigned *n)
     return __atomic_load_n(n, __ATOMIC_ACQUIRE);
 }
 
-/* Any thread posts to the QPs, polls either CQ, and sees what another one has posted. */
+/* Any thread posts to the QPs, polls either CQ, and sees messages that another thread has
+ * posted. */
 static void *uses_what_all_use(void *worker)
 {
     struct shared *s = ((struct worker *)worker)->arg;
@@ -217,7 +217,7 @@ static void *uses_what_all_use(void *worker)
         unsigned mine = load(&s->next);
 
         must(now() < end, "%u of %u sent, %u received", s->sent, s->total, s->received);
-        /* at most DEPTH / 2 are on their way, so receives and sends both have room */
+        /* at most DEPTH / 2 are outstanding, so receives and sends both have room */
         if (mine < s->total && mine < load(&s->received) + DEPTH / 2 &&
             mine < load(&s->sent) + DEPTH / 2 &&
             __atomic_compare_exchange_n(&s->next, &mine, mine + 1, false, __ATOMIC_ACQ_REL,
@@ -255,7 +255,7 @@ END_TEST
 
 /* -- events ------------------------------------------------------------------------------------ */
 
-/* Arms, looks once more, sleeps in poll(): what comes after the look is an event. */
+/* Arms, polls once more, and sleeps in poll(): a completion after that check causes an event. */
 static struct ibv_wc wait_for(struct pair *p, int end)
 {
     struct pollfd fd = {.fd = p->channel[end]->fd, .events = POLLIN};
@@ -287,7 +287,7 @@ static struct ibv_wc next_completion(struct pair *p, int end)
     return p->channel[end] ? wait_for(p, end) : success(p->cq[end]);
 }
 
-/* The second thread answers each message; both poll, or sleep until there is an event. */
+/* The second thread answers each message; both threads poll, or sleep until there is an event. */
 static void *answers(void *worker)
 {
     struct pair *p = ((struct worker *)worker)->arg;
@@ -336,7 +336,7 @@ START_TEST(two_threads_answer_each_other_by_events)
 }
 END_TEST
 
-/* One thread at both ends, which sleeps until each completion has come. */
+/* One thread handles both ends, and sleeps until each completion has come. */
 static void *messages_by_events(void *worker)
 {
     struct pair *p = pair_new(true, false);
@@ -378,7 +378,7 @@ START_TEST(threads_make_use_and_destroy_queues)
 }
 END_TEST
 
-/* Sends until its QP ends in an error since the other one is gone. */
+/* Sends until its QP gets an error because the other QP is gone. */
 static void *sends_to_what_goes(void *worker)
 {
     struct pair *p = ((struct worker *)worker)->arg;
@@ -446,7 +446,7 @@ static void *opens_and_closes(void *worker)
     return NULL;
 }
 
-/* Nobody has the device open but they: each may be the first and the last. */
+/* Nobody else has the device open: each thread may be the first and the last. */
 START_TEST(threads_open_and_close_the_device)
 {
     device_close();
@@ -457,7 +457,7 @@ START_TEST(threads_open_and_close_the_device)
 }
 END_TEST
 
-/* -- all --------------------------------------------------------------------------------------- */
+/* -- main() ------------------------------------------------------------------------------------ */
 
 static void two_devices_open(void)
 {
@@ -465,7 +465,7 @@ static void two_devices_open(void)
     device_open();
 }
 
-/* Loops: with a receive queue, with an SRQ. */
+/* Adds the tests as loops: with a receive queue, with an SRQ. */
 static void add_tests(Suite *s, const char *name, SFun open)
 {
     TCase *tc = tcase_create(name);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tm: a process whose shared receive queue matches tags, and one that sends to it, over libibverbs.
- * What is expected lands in the first buffer that fits its tag, in the order in which they were
- * posted; what is not expected lands in a receive; what is announced is fetched by the device.
+ * tm: a process whose shared receive queue matches tags, and a process that sends to it, over
+ * libibverbs. An expected message lands in the first buffer whose tag fits, in the order in which
+ * buffers were posted. An unexpected message lands in a receive. The device fetches an announced
+ * message.
  *
  *     tm -g GID [-d DEVICE] [-p PORT]          the side that receives
  *     tm -g GID [-d DEVICE] [-p PORT] HOST     the side that sends
  *
- * Exit status 0: all is as it must be, and every byte is right. 77: the device has no tag matching.
+ * Exit status 0: everything is right, including every byte. 77: the device has no tag matching.
  */
 #include <endian.h>
 #include <infiniband/tm_types.h>
@@ -25,14 +26,14 @@
 #define OPS     128
 #define RECVS   128
 #define TIMEOUT 18   /* 1 s */
-#define SLOT    4096 /* of a message in a receive or a matched buffer */
+#define SLOT    4096 /* bytes of a message in a receive or a matched buffer */
 #define LARGE   300000
 #define ROUNDS  60
 #define HEADER  (sizeof(struct ibv_tmh))
 #define RNDV    (HEADER + sizeof(struct ibv_rvh))
 #define EXACT   (~0ull)
-#define ADD_ID  0x1000 /* wr_ids: of list operations, */
-#define TAG_ID  0x2000 /* of what entries match, */
+#define ADD_ID  0x1000 /* wr_ids of list operations */
+#define TAG_ID  0x2000 /* of messages that entries match */
 #define RECV_ID 0x3000 /* of receives */
 
 struct hello {
@@ -57,7 +58,7 @@ static uint8_t byte_of(uint64_t message, size_t at)
     return (uint8_t)(message * 13 + at * 5 + 1);
 }
 
-/* Buffers: receives, then matched ones by number, then the large one. */
+/* Buffers: receives, then matched buffers by number, then the large buffer. */
 static uint8_t *receive_at(uint64_t n)
 {
     return memory + n * SLOT;
@@ -174,7 +175,7 @@ static void check(const uint8_t *buf, uint64_t message, size_t len)
     }
 }
 
-/* Two completions of a matched message, or one if it fits in a packet. */
+/* Expects two completions of a matched message, or one if it fits in a packet. */
 static void expect_match(unsigned n, uint64_t tag, uint32_t len)
 {
     struct done done = completion();
@@ -193,10 +194,9 @@ static void expect_match(unsigned n, uint64_t tag, uint32_t len)
     }
 }
 
-/* -- both sides' part of a statement -------------------------------------------------------------
- */
+/* -- both sides' parts of a statement ---------------------------------------------------------- */
 
-/* Sends a message with a tag: wait for its completion. */
+/* Sends a message with a tag, and waits for its completion. */
 static void send_eager(uint64_t message, uint64_t tag, uint32_t len, uint8_t opcode)
 {
     struct ibv_tmh *tmh = (void *)buffer_at(0);
@@ -245,7 +245,8 @@ static void expected(bool receives)
     }
 }
 
-/* MPI's order: of all entries that fit, the one that was posted first; a mask is a wildcard. */
+/* MPI's order: of all entries that fit, the one that was posted first matches; a mask is a
+ * wildcard. */
 static void in_order(bool receives)
 {
     static const struct {
@@ -271,8 +272,9 @@ static void in_order(bool receives)
     together(peer);
 }
 
-/* Nobody waits for it: the whole message is in a receive, the header with it. Then it has been
- * counted, and who knows of it may post again. */
+/* No receive with a tag waits for the message, so the whole message, header included, is in a plain
+ * receive. The device has counted it; after software reports that it knows of the message, it may
+ * post again. */
 static void unexpected_ones(bool receives)
 {
     for (unsigned i = 0; i < 5; i++) {
@@ -306,7 +308,8 @@ static void unexpected_ones(bool receives)
     }
 }
 
-/* The sender announces where its data is; the receiver's device fetches it, and says so. */
+/* The sender announces where its data is; the receiver's device fetches it and reports a
+ * completion. */
 static void rendezvous(bool receives)
 {
     for (unsigned i = 0; i < 3; i++) {
@@ -365,7 +368,7 @@ static void rendezvous(bool receives)
     }
 }
 
-/* Lists and limits: what is refused. */
+/* Checks the refusals of lists and limits. */
 static void limits(void)
 {
     struct ibv_sge sge = {(uintptr_t)memory, 16, mr->lkey};

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tour: the same work requests in the same order at every run, one at a time, from one process to
- * itself, so that two traces of a device can be laid side by side (tests/vm/two-paths).
+ * tour: posts the same work requests in the same order at every run, one at a time, from one
+ * process to itself, so that two traces of a device can be compared line by line
+ * (tests/vm/two-paths).
  *
  *     tour DEVICE GID-INDEX
  *
- * Two connected RC QPs, two UD QPs and an SRQ; every operation that rdma-core posts, pieces and
- * inline data, multicast, an event, an error and its flush. Exit status 0: everything completed as
- * it should.
+ * It uses two connected RC QPs, two UD QPs and an SRQ: every operation that rdma-core posts,
+ * several pieces and inline data, multicast, an event, an error and its flush. Exit status 0:
+ * everything completed as expected.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -31,11 +32,11 @@ static struct {
     struct ibv_comp_channel *channel;
     struct ibv_cq *send_cq, *recv_cq;
     struct ibv_srq *srq;
-    struct ibv_qp *rc[2], *ud[2]; /* the first one sends */
+    struct ibv_qp *rc[2], *ud[2]; /* the first one of each two sends */
     struct ibv_ah *ah;
     union ibv_gid gid;
     uint8_t gid_index;
-    uint8_t *mem; /* first half: from here; second half: to there */
+    uint8_t *mem; /* first half: source; second half: destination */
 } t;
 
 __attribute__((noreturn, format(printf, 1, 2))) static void die(const char *fmt, ...)
@@ -130,7 +131,7 @@ static struct ibv_ah_attr address(void)
     return address_of(t.gid);
 }
 
-/* reads: that may be asked of it at a time */
+/* reads: how many READs the peer may have outstanding */
 static void connect_rc(struct ibv_qp *qp, const struct ibv_qp *peer, uint8_t reads)
 {
     struct ibv_qp_attr attr = {
@@ -261,11 +262,11 @@ static void post_own(struct ibv_qp *qp, struct ibv_sge *sge, int num_sge)
     ok(ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
-/* What kind of request, with which pieces; the list of one row is posted with one call. */
+/* The kind of a request and its pieces. The list of one row is posted with one call. */
 struct request {
     const char *name;
     enum ibv_wr_opcode opcode;
-    unsigned flags; /* besides IBV_SEND_SIGNALED */
+    unsigned flags; /* in addition to IBV_SEND_SIGNALED */
     unsigned num_sge;
     uint32_t len; /* of each piece */
     bool received;
@@ -318,7 +319,7 @@ static void run_rc(const struct request *r)
     }
 }
 
-/* Several WQEs by one doorbell, of which only the last one tells. */
+/* Posts several WQEs with one doorbell; only the last WQE is signaled. */
 static void run_list(void)
 {
     struct ibv_sge sge = piece(0, 256);
@@ -337,7 +338,7 @@ static void run_list(void)
     expect(t.send_cq, IBV_WC_SUCCESS, "a list");
 }
 
-/* To qpn; the second UD QP gets it, or nobody. */
+/* Sends to qpn; the second UD QP receives it, or nobody. */
 static void run_datagram(struct ibv_ah *ah, uint32_t qpn, unsigned flags, uint32_t len,
                          bool arrives)
 {
@@ -364,7 +365,8 @@ static void run_ud(unsigned flags, uint32_t len)
     run_datagram(t.ah, t.ud[1]->qp_num, flags, len, true);
 }
 
-/* A member gets what is sent to its group, and after it has left what is sent to itself alone. */
+/* A member receives what is sent to its group. After it has left, it receives only what is sent to
+ * itself. */
 static void run_multicast(void)
 {
     const union ibv_gid group = {.raw = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
@@ -382,7 +384,7 @@ static void run_multicast(void)
     ok(ibv_destroy_ah(ah), "ibv_destroy_ah");
 }
 
-/* A SEND whose receiver sleeps until an event comes. */
+/* Posts a SEND whose receiver sleeps until an event comes. */
 static void run_event(void)
 {
     struct ibv_sge sge = piece(0, 16), room = piece(BYTES / 2, 64);
@@ -403,7 +405,7 @@ static void run_event(void)
     expect(t.send_cq, IBV_WC_SUCCESS, "SEND with an event");
 }
 
-/* A key that there is not fails its WQE and flushes what follows, on both sides. */
+/* A nonexistent key fails its WQE and flushes later WQEs, on both sides. */
 static void run_error(void)
 {
     struct ibv_sge good = piece(0, 8), wrong = {good.addr, 8, ~t.mr->lkey};

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Is every byte that UCX moves the right one? A program of two processes over UCP, for any of its
- * transports (UCX_TLS and so on choose).
+ * Checks that every byte that UCX moves is right: a program of two processes over UCP, for any of
+ * its transports (UCX_TLS and similar variables choose).
  *
  * usage: ucp_data [-p PORT] [-n ROUNDS] [-s SEED] [-m] [HOST]
  *
- * Both sides do the same at a time. A round is (-m: tags alone):
+ * Both sides do the same at the same time. A round consists of (-m: only tags):
  *
  *   tags     messages of all sizes, eager and rendezvous, under a few tags; some receives are
- *            posted before they arrive, some after (each other round: all before); those of one
- *            tag arrive in their order
+ *            posted before they arrive, some after (in every other round: all before); messages of
+ *            one tag arrive in order
  *   put      pieces into the other side's window, whose every byte is then compared
  *   get      pieces out of it
  *   atomics  tickets by fetch-and-add on a counter of each side: no ticket twice, none missing;
@@ -31,10 +31,10 @@
 #define MESSAGES 24
 #define TAGS     3
 #define MAX_LEN  (1u << 20)
-#define WINDOW   (1u << 20) /* bytes that are put and got; counters lie behind them */
-#define PIECES   16         /* of the window, one operation each */
-#define TICKETS  32         /* that each side draws from each counter */
-#define BLOB     4096       /* bytes of an address or a packed key, at most */
+#define WINDOW   (1u << 20) /* bytes for puts and gets; the counters lie behind them */
+#define PIECES   16         /* pieces of the window, one operation each */
+#define TICKETS  32         /* tickets that each side draws from each counter */
+#define BLOB     4096       /* the most bytes of an address or a packed key */
 #define TAG_MASK 0xffffffffffffffffull
 
 struct counters {
@@ -53,7 +53,7 @@ static struct {
     ucp_mem_h window_memh;
     ucp_rkey_h rkey;
     uint8_t *window; /* WINDOW bytes and struct counters */
-    uint64_t remote; /* address of the other side's */
+    uint64_t remote; /* address of the other side's window */
     uint8_t *sent[MESSAGES], *received[MESSAGES];
     int fd;
     unsigned side;
@@ -69,7 +69,7 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 32;
 }
 
-/* A number that both sides know: of what, in this round, by that side. */
+/* Returns a number that both sides can compute: of this kind, in this round, by that side. */
 static uint64_t number(unsigned round, unsigned side, unsigned what, unsigned i)
 {
     return mix(mix(me.seed + round) ^ mix(side * 0x10001 + what * 0x101 + i + 1));
@@ -95,14 +95,14 @@ static void compare(const uint8_t *what, size_t len, uint64_t key, const char *n
     me.bytes += len;
 }
 
-/* Each other round is as hardware tag matching likes it: all receives are there before the
- * messages, and none is so short that UCX would keep it for itself (UCX_TM_THRESH). */
+/* In every other round the conditions suit hardware tag matching: all receives are posted before
+ * the messages, and no message is so short that UCX would match it in software (UCX_TM_THRESH). */
 static bool is_calm(unsigned round)
 {
     return round % 2 == 1;
 }
 
-/* Mostly short ones; all of what lies between an empty message and MAX_LEN. */
+/* Returns a length: mostly short, but anything from an empty message to MAX_LEN occurs. */
 static size_t message_len(unsigned round, unsigned side, unsigned i)
 {
     uint64_t r = number(round, side, 'l', i);
@@ -152,7 +152,7 @@ static void flush(void)
     finish(ucp_worker_flush_nbx(me.worker, &none), "flush");
 }
 
-/* Both sides are here; what the other one asks of this one meanwhile is done. */
+/* Returns when both sides are here; meanwhile the other side's requests are served. */
 static void meet(void)
 {
     char byte = 1;
@@ -267,7 +267,7 @@ static void check_tags(unsigned round)
     }
 }
 
-/* Where a piece of the window begins in a round; it ends where the next one begins. */
+/* Returns where a piece of the window begins in a round; it ends where the next one begins. */
 static size_t piece(unsigned round, unsigned i)
 {
     size_t whole = WINDOW / PIECES;
@@ -299,7 +299,7 @@ static void check_put(unsigned round)
     compare(me.window, WINDOW, number(round, other, 'w', 0), "window of puts in round", round);
 }
 
-/* The window has what the other side put there. */
+/* Checks that the window holds what the other side put there. */
 static void check_get(unsigned round)
 {
     const ucp_request_param_t none = {0};
@@ -320,7 +320,7 @@ static void check_get(unsigned round)
     meet();
 }
 
-/* One atomic operation on a counter of the other side's; returns what it held. */
+/* Performs one atomic operation on a counter of the other side; returns its old value. */
 static uint64_t atomic(ucp_atomic_op_t op, uint64_t value, uint64_t reply, size_t at)
 {
     const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE |

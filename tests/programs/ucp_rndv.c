@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rendezvous over UCP: messages that the receiver fetches, or that are put into its memory, or that
- * UCX chooses the way of; from and to any alignment, from an empty one to LARGEST bytes, posted
- * before the message comes and after; one at a time, and many both ways.
+ * Rendezvous over UCP: messages that the receiver fetches, or that the sender puts into the
+ * receiver's memory, or for which UCX chooses the method. They go from and to any alignment, from
+ * an empty message to LARGEST bytes; receives are posted before the message comes and after;
+ * messages go one at a time, and many in both directions.
  *
  * usage: ucp_rndv [-l LARGEST] [-v]
  *
  * Both sides are in this process and one thread drives them in turn, as in UCX's own tests: neither
- * may keep the thread for itself. A message that takes longer than any machine would ends the
- * program. -v says how long each size took.
+ * side may keep the thread for itself. If a message takes longer than it would on any machine, the
+ * program ends. -v prints how long each size took.
  *
  * Prints "N messages, N bytes, 0 wrong" and exits with 0 if all was right.
  */
@@ -23,13 +24,13 @@
 #include <unistd.h>
 
 #define LEN(array) (sizeof(array) / sizeof((array)[0]))
-#define LINE       512 /* bytes that buffers are aligned to, before the offset */
-#define PATIENCE   60  /* seconds for a message, and one more for each SLOWEST bytes */
+#define LINE       512 /* alignment of buffers in bytes, before the offset */
+#define PATIENCE   60  /* seconds for a message, plus one for each SLOWEST bytes */
 #define SLOWEST    (1u << 20)
-#define SOON       300 /* rounds after which a request has come to the other side as a rule */
+#define SOON       300 /* rounds after which a request has usually come to the other side */
 #define TAG        0x1337
 #define MASK       0xffff
-#define BOTH_WAYS  16 /* messages each way at a time */
+#define BOTH_WAYS  16 /* messages in each direction at a time */
 
 struct side {
     ucp_context_h context;
@@ -107,7 +108,7 @@ static void soon(void)
     }
 }
 
-/* Waits for a request of ucp_*_nbx(), which is about so many bytes. */
+/* Waits for a request of ucp_*_nbx() that moves so many bytes. */
 static void finish(ucs_status_ptr_t request, size_t len, const char *what)
 {
     double until = now() + PATIENCE + (double)len / SLOWEST;
@@ -143,7 +144,7 @@ static void clean_up(struct side *side)
 
 /* -- messages ---------------------------------------------------------------------------------- */
 
-/* A buffer, and what is sent from or received into it. */
+/* A buffer that is sent from or received into. */
 struct place {
     uint8_t *all, *data;
     size_t len;
@@ -190,7 +191,8 @@ static ucs_status_ptr_t post_receive(struct side *side, const struct place *wher
     return ucp_tag_recv_nbx(side->worker, where->data, where->len, TAG, MASK, &none);
 }
 
-/* From one side to the other. expected: the receive is posted before the message comes. */
+/* Sends a message from one side to the other. expected: the receive is posted before the message
+ * comes. */
 static void one_message(unsigned from, size_t len, size_t offset, bool expected, const char *how)
 {
     struct place sent = place_new(len, 0), received = place_new(len, offset);
@@ -273,7 +275,7 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    setenv("UCX_RNDV_ALIGN_THRESH", "0", 0); /* what 1.13 does not know yet */
+    setenv("UCX_RNDV_ALIGN_THRESH", "0", 0); /* UCX 1.13 does not know this variable yet */
     for (unsigned scheme = 0; scheme < LEN(schemes); scheme++) {
         start(&sides[0], schemes[scheme]);
         start(&sides[1], schemes[scheme]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program loads libibverbs by hand, as a plugin does, opens a device, closes it and the library,
- * and has a fault of its own, which goes to its own handler: the library's, which was put before
- * that, has not gone.
+ * A program loads libibverbs at run time, as a plugin does, opens a device, closes it, and unloads
+ * the library. Then it has a fault of its own, which must go to its own handler: the handler that
+ * the library had installed before must not be called.
  *
  * usage: unload PATH
  */
@@ -23,7 +23,7 @@ static void on_fault(int signal)
     _exit(write(STDOUT_FILENO, text, sizeof(text) - 1) < 0);
 }
 
-/* ISO C has no conversion of what dlsym() returns. */
+/* ISO C has no conversion of dlsym()'s result to a function pointer. */
 #define FIND(pointer, library, name)                                                               \
     do {                                                                                           \
         void *found = dlvsym(library, name, "IBVERBS_1.1");                                        \

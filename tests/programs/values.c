@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that calls verbs with any values (tests/fuzz/verbs_ops.h) in real time, from one thread
- * and from four, each with objects of its own on the device that they share.
+ * A program that calls verbs with arbitrary values (tests/fuzz/verbs_ops.h) in real time, from one
+ * thread and from four; each thread has its own objects on the device that they share.
  *
- * VALUES_RUNS: how many lists of calls a thread makes. VALUES_SEED: which.
+ * VALUES_RUNS: the number of lists of calls that a thread makes. VALUES_SEED: the seed of the
+ * lists.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -59,7 +60,7 @@ static void *thread_main(void *seed)
     for (unsigned run = number("VALUES_RUNS", 300); run; run--) {
         size_t len = (size_t)nrand48(state) % (MAX_LEN + 1);
 
-        for (size_t i = 0; i < len; i++) { /* half of them small: the usual */
+        for (size_t i = 0; i < len; i++) { /* half of them small, which is the common case */
             long v = nrand48(state);
 
             data[i] = (uint8_t)(v >> 8 & 1 ? v >> 16 : v >> 16 & 3);

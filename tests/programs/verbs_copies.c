@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * For verbs_probe.c: attributes and paths of the kernel's ABI, which librdmacm reads through the
- * library. What is in the one is in the other then.
+ * For verbs_probe.c: attributes and paths of the kernel's ABI, which librdmacm converts through the
+ * library. Each function checks that the converted structure has the source's values.
  */
 #include <errno.h>
 #include <infiniband/sa.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include "tests/programs/verbs_copies.h"
 
-/* Their header is not installed everywhere. */
+/* The header of these functions is not installed everywhere. */
 void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src);
 void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src);
 void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src);

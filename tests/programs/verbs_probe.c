@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls each verb and prints what it does; guest-lib/export/verbs_doc.py makes a page of that.
+ * Finds what each verb does when it is called, for docs/reference/verbs.md
+ * (guest-lib/export/verbs_doc.py).
  *
  * usage: verbs_probe < NAMES: lines "NAME VERSION", where VERSION is "-" for a verb that verbs.h
  * turns into a call through the context. Prints "NAME VERSION STATE" for each: works, refused with
- * which errno, or does nothing. A verb of the tables below is called as a program would, with
- * objects of its own; any other one with zeroes only: it must refuse before it looks at them.
+ * an errno, or does nothing. A verb of the tables below is called as a program would, with objects
+ * of its own. Any other verb gets only zeroes: it must refuse before it reads them.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -42,7 +43,7 @@ static struct ibv_ah *ah;
 static struct ibv_ah_attr path = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1}};
 static uint8_t buf[BUF] __attribute__((aligned(4096)));
 
-/* A call's outcome: of one that returns a pointer, or an int that is 0, an errno, or -1. */
+/* Convert the result of a call that returns a pointer, or an int that is 0, an errno, or -1. */
 static int ptr(const void *made)
 {
     return made ? 0 : errno;
@@ -53,7 +54,7 @@ static int num(long result)
     return result < 0 ? (result == -1 ? errno : (int)-result) : (int)result;
 }
 
-/* -- what calls need --------------------------------------------------------------------------- */
+/* -- objects that calls need ------------------------------------------------------------------- */
 
 static struct ibv_qp *new_qp(enum ibv_qp_type type, struct ibv_qp_init_attr_ex *ex)
 {
@@ -258,7 +259,7 @@ CALL(read_sysfs_file, char text[64];
      return ibv_read_sysfs_file("/proc/self", "comm", text, sizeof(text)) > 0 ? 0 : errno;)
 CALL(query_gid_type, unsigned type; return num(ibv_query_gid_type(ctx, 1, 1, &type));)
 
-/* Datagrams to itself: a completion, and one by event. */
+/* Sends datagrams to itself: a completion by polling, and one by event. */
 static int complete(bool by_event)
 {
     struct ibv_cq *of;
@@ -301,7 +302,7 @@ static int answer(bool make)
 CALL(init_ah_from_wc, return answer(false);)
 CALL(create_ah_from_wc, return answer(true);)
 
-/* The event of a CQ that has no room; its acknowledgement lets the CQ go. */
+/* Checks the event of a CQ that has no room; after its acknowledgement the CQ can be destroyed. */
 static int async_event(void)
 {
     struct ibv_async_event event;
@@ -376,7 +377,7 @@ CALL(alloc_parent_domain, struct ibv_parent_domain_init_attr attr = {.pd = pd};
 CALL(modify_cq, struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE};
      return num(ibv_modify_cq(cq, &attr));)
 
-/* The count of unexpected messages, told to an SRQ that has tags. */
+/* Reports the count of unexpected messages to an SRQ that has tags. */
 static int call_post_srq_ops(void)
 {
     struct ibv_cq_init_attr_ex cq_attr = {.cqe = 15, .wc_flags = IBV_WC_EX_WITH_TM_INFO};
@@ -435,7 +436,7 @@ static int flow(void)
 
 CALL(create_flow, return flow();)
 
-/* A domain, an SRQ in it, a target QP, and that once more. */
+/* Makes a domain, an SRQ in it, and a target QP, and opens the target again. */
 static int xrc(void)
 {
     struct ibv_xrcd_init_attr domain = {.comp_mask =
@@ -476,7 +477,7 @@ CALL(xrc, return xrc();)
 
 /* -- libmlx5.so.1 ------------------------------------------------------------------------------ */
 
-/* A command: its opcode and where its object's number is, both of which all have in one place. */
+/* Sets a command's opcode and its object's number, which are at the same place in all commands. */
 #define COMMAND(in_type, op)                                                                       \
     struct prm_##in_type in[1] = {0};                                                              \
     uint8_t out[8192] = {0};                                                                       \
@@ -520,7 +521,7 @@ CALL(dv_create_wq,
      struct ibv_wq * made; attr.pd = pd; attr.cq = cq; made = mlx5dv_create_wq(ctx, &attr, NULL);
      return made ? num(ibv_destroy_wq(made)) : errno;)
 
-/* What is asked of a QP that direct verbs made. */
+/* Calls a function on a QP that direct verbs made. */
 static int with_qp(int (*ask)(struct mlx5dv_qp_ex *))
 {
     struct ibv_qp_init_attr_ex attr = {
@@ -562,7 +563,7 @@ static int cancel(struct mlx5dv_qp_ex *ex)
 CALL(dv_create_qp, return with_qp(nothing);)
 CALL(cancel_sends, return with_qp(cancel);)
 
-/* Of a DCI. It has none and says so (EINVAL), as nothing has failed on it: it was understood. */
+/* Resets a DCI's stream. Nothing has failed on the DCI: EINVAL shows that it knows the call. */
 static int call_stream_reset(void)
 {
     struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_DRIVER,
@@ -576,7 +577,7 @@ static int call_stream_reset(void)
     int err = dci ? 0 : errno;
 
     if (dci) {
-        dci->state = IBV_QPS_RTS; /* as libmlx5 looks at it */
+        dci->state = IBV_QPS_RTS; /* libmlx5 checks this field */
         err = mlx5dv_dci_stream_id_reset(dci, 1);
         dci->state = IBV_QPS_RESET;
         ibv_destroy_qp(dci);
@@ -679,7 +680,7 @@ CALL(
     PRM_SET(rqtc, rqtc, rqt_actual_size, 1); PRM_SET(rq_num, cmd.rqn, rq_num, wq->wq_num);
     return num(mlx5dv_devx_ind_tbl_modify(table, &cmd, sizeof(cmd), out, sizeof(out)));)
 
-/* An object that a command makes, and what is asked of it. */
+/* Calls a function on an object that a command makes. */
 struct devx {
     struct mlx5dv_devx_obj *domain, *tis;
     struct prm_create_tis_out made[1];
@@ -756,7 +757,7 @@ CALL(obj_query, return with_object(ask_query);)
 CALL(obj_modify, return with_object(ask_modify);)
 CALL(obj_async, return with_object(ask_async);)
 
-/* The port's changes; nothing changes, so that the channel says that there is nothing. */
+/* Subscribes to the port's changes. Nothing changes, so the channel has no event. */
 static int subscribe(bool by_fd)
 {
     struct mlx5dv_devx_event_channel *made = mlx5dv_devx_create_event_channel(ctx, 0);
@@ -792,7 +793,7 @@ CALL(vfio_fd, return num(mlx5dv_vfio_get_events_fd(ctx));)
 /* -- names ------------------------------------------------------------------------------------- */
 
 static const struct {
-    const char *names; /* that the call calls, between spaces */
+    const char *names; /* the functions that the call calls, between spaces */
     int (*call)(void);
 } calls[] = {
     {" ibv_alloc_pd ibv_dealloc_pd ", call_alloc_pd},
@@ -924,7 +925,7 @@ static const struct {
     {" mlx5dv_vfio_get_events_fd ", call_vfio_fd},
 };
 
-/* Functions that return nothing and do nothing here, of objects that nobody can have, or for
+/* Functions that return nothing and do nothing here: for objects that nobody can have, or for
  * drivers of rdma-core. */
 static const char silent[] =
     " ibv_unimport_dm mlx5dv_free_var mlx5dv_pp_free mlx5dv_dr_domain_set_reclaim_device_memory "
@@ -939,7 +940,7 @@ static bool is_in(const char *names, const char *name)
     return strstr(names, word);
 }
 
-/* A function of any type, with zeroes: what refuses looks at none of them. */
+/* Calls a function of any type with zeroes: a function that refuses does not read them. */
 static int call_with_zeroes(const char *name, const char *version)
 {
     long (*call)(long, long, long, long, long, long);
@@ -968,7 +969,7 @@ static void probe(const char *name, const char *version)
         return;
     }
     errno = 0;
-    /* versions of long ago have other structures, and the name of what is called otherwise */
+    /* old versions have other structures, and call another symbol */
     err = i < COUNT(calls) && (!old || !dlvsym(RTLD_DEFAULT, name, "IBVERBS_1.1"))
               ? calls[i].call()
               : call_with_zeroes(name, version);
@@ -987,13 +988,13 @@ int main(void)
 
     snprintf(wire, sizeof(wire), "probe-%d", (int)getpid());
     setenv("HCASIM_WIRE", wire, 0);
-    if (ibv_fork_init() || !setup()) { /* the former comes before the first region */
+    if (ibv_fork_init() || !setup()) { /* ibv_fork_init() comes first */
         fprintf(stderr, "verbs_probe: what verbs need cannot be made: %s\n", strerror(errno));
         return EXIT_FAILURE;
     }
     while (scanf("%127s %63s", name, version) == 2) {
         probe(name, version);
-        fflush(stdout); /* who ends a process with a call is the one after this line */
+        fflush(stdout); /* if a call ends the process, it is the one after this line */
     }
     return EXIT_SUCCESS;
 }

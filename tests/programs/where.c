@@ -2,8 +2,9 @@
 /*
  * usage: where [LIBRARY...]
  *
- * Says which devices the libibverbs has that this program is linked with, and then those that are
- * loaded by these names. A library without verbs is only loaded. Exit status 0: all were found.
+ * Prints the devices of the libibverbs that this program is linked with, and then of the libraries
+ * that it loads by these names. A library without verbs is only loaded. Exit status 0: all were
+ * found.
  */
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
