@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The programs of tests/programs/known: what each needs, what is run, and what it must say."""
+"""The programs of tests/programs/known: what each needs, which commands are run, and what they must
+print."""
 import dataclasses
 import typing
 
@@ -10,19 +11,19 @@ import known_ways as ways
 class Row:
     """A program. Words in braces in a command are filled in: {case}, {port}, {server}, {client}, {folder}."""
     name: str
-    packages: str              # the first one's version is told
-    commands: tuple            # a host each, the server first; of MPI's the compiler and what it is run by
-    want: str = ""             # a pattern, in what the last of them says
+    packages: str              # the page shows the version of the first one
+    commands: tuple            # one for each host, the server first; for MPI the compiler and the launcher
+    want: str = ""             # a pattern that the last command's output must contain
     way: typing.Callable = ways.one
-    cases: tuple = ("",)       # the commands are run with each
-    quick: bool = False        # in CI's slice
-    cannot: str = ""           # why it does not work: then `want` is what it says as it fails
-    note: str = ""             # what is to be known of one that works
+    cases: tuple = ("",)       # the commands run once with each of these
+    quick: bool = False        # CI runs it
+    cannot: str = ""           # why it does not work; then `want` is in its output when it fails
+    note: str = ""             # a remark about a program that works
 
 
 @dataclasses.dataclass(frozen=True)
 class Answered:
-    """What somebody else's program asked of hcasim once, and what it was found to be."""
+    """A finding of somebody else's program about hcasim, and its explanation."""
     name: str
     question: str
     answer: str
@@ -30,7 +31,7 @@ class Answered:
 
 @dataclasses.dataclass(frozen=True)
 class Untried:
-    """One that was left out, and why."""
+    """A program that is left out, and the reason."""
     name: str
     why: str
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""How the programs of tests/programs/known are run: on one host, on two that meet by port or by address, under MPI.
+"""The ways to run the programs of tests/programs/known: on one host, on two hosts that meet by port
+or by address, and under MPI.
 
-Each way takes the wire (hosts.Hosts) and the commands, and returns what the last program said; one that does not
-end well is a hosts.Failure.
+Each way takes the wire (hosts.Hosts) and the commands, and returns the output of the last program.
+If a program fails, it raises hosts.Failure.
 """
 import json
 import os
@@ -23,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SERVER, CLIENT = "10.7.0.1", "10.7.0.2"
 RANKS = 4
 ISER_TARGET = "iqn.2001-04.example:disk"
-LEAST_PACKETS = 50  # between two ranks; there are hundreds
+LEAST_PACKETS = 50  # the least number between two ranks; there are hundreds
 MAKEFILE = """check: program
 \t./program | grep mlx5_0
 program: program.c
@@ -47,7 +48,7 @@ MADE = {"Makefile": MAKEFILE, "program.c": PROGRAM, "test_port.py": PYTEST}
 
 
 def fill(command, folder, **words):
-    """The words of a command."""
+    """Returns the words of a command."""
     return shlex.split(command.format(server=SERVER, client=CLIENT, folder=folder, **words))
 
 
@@ -58,7 +59,7 @@ def one(wire, commands, folder, case):
 
 
 def until_interrupted(wire, commands, folder, case):
-    """A program that says something at once, and waits."""
+    """Runs a program that prints at once, and then waits."""
     process = wire.start("stdbuf", "-oL", *fill(commands[0], folder, case=case))
     text = process.stdout.readline()
     process.send_signal(signal.SIGINT)
@@ -77,7 +78,7 @@ def by_port(wire, commands, folder, case):
 
 
 def by_port_unserved(wire, commands, folder, case):
-    """The server goes on when its client has ended."""
+    """Like by_port(), but the server goes on when its client has ended."""
     port = hosts.free_port()
     server = wire.start(*fill(commands[0], folder, case=case, port=port), options=["--ip", SERVER])
     hosts.wait_listening(server, port)
@@ -117,7 +118,8 @@ def copied(wire, commands, folder, case):
 
 
 def fio(wire, commands, folder, case):
-    """What reads is its server, whatever the verb. In threads: a process of its own would outlive a kill."""
+    """Runs fio. The reader is the server, whatever the verb. It uses threads, because a process of
+    its own would survive a kill."""
     files = {"server": "[receiver]\nrw=read\n",
              "client": f"[sender]\nhostname={SERVER}\nverb={case}\nrw=write\n"}
     port = hosts.free_port()
@@ -128,7 +130,7 @@ def fio(wire, commands, folder, case):
 
 
 def preloaded(wire, commands, folder, case):
-    """Programs of sockets under librspreload.so: what they say goes over queue pairs."""
+    """Runs socket programs under librspreload.so: their data goes over queue pairs."""
     wrapper = pathlib.Path(folder, "rspreload")
     library = next(pathlib.Path("/usr/lib").glob("*/rsocket/librspreload.so"))
     wrapper.write_text(f'#!/bin/sh\nLD_PRELOAD={library}:$LD_PRELOAD HCASIM_CAPTURE=$0-$HCASIM_IP exec "$@"\n')
@@ -148,7 +150,7 @@ def preloaded(wire, commands, folder, case):
 
 
 class Monitor:
-    """QMP on the socket that QEMU made."""
+    """A QMP connection over the socket that QEMU made."""
 
     def __init__(self, path, process):
         self.stream = socket.socket(socket.AF_UNIX)
@@ -162,7 +164,7 @@ class Monitor:
         self.run("qmp_capabilities")
 
     def run(self, command, **arguments):
-        """What the command returns. Events and the greeting are passed over."""
+        """Returns the result of the command. Skips events and the greeting."""
         self.stream.sendall(json.dumps({"execute": command, "arguments": arguments}).encode())
         for line in self.lines:
             reply = json.loads(line)
@@ -174,7 +176,8 @@ class Monitor:
 
 
 def migrated(wire, commands, folder, case):
-    """A guest that does not run leaves one QEMU for another, with its memory. Returns how it went, as the source says."""
+    """Migrates the memory of a guest that does not run from one QEMU to another. Returns the status
+    that the source reports."""
     uri = f"rdma:{SERVER}:{hosts.free_port()}"
     memory, sent, got = 0x1000000, pathlib.Path(folder, "sent"), pathlib.Path(folder, "got")
     sent.write_bytes(random.Random(1).randbytes(16 << 20))
@@ -203,7 +206,8 @@ def migrated(wire, commands, folder, case):
 
 
 def iser(wire, commands, folder, case):
-    """A disk of tgtd's, which is let in by address and by name: this tgtd wants both. What a client wrote is in its file."""
+    """Exports a disk by tgtd to an initiator, by its address and its name, because this tgtd
+    requires both. The disk's file must contain what a client wrote."""
     disk = pathlib.Path(folder, "disk")
     disk.write_bytes(bytes(8 << 20))
     environment = {**os.environ, "TGT_IPC_SOCKET": str(pathlib.Path(folder, "tgtd"))}
@@ -228,7 +232,7 @@ def iser(wire, commands, folder, case):
 
 
 def packets(capture):
-    """How many RC packets of each source a capture has."""
+    """Counts the RC packets of each source in a capture."""
     data, at, seen = capture.read_bytes(), 0, {}
     while at + 32 <= len(data):
         kind, length = struct.unpack_from("<II", data, at)
@@ -240,7 +244,8 @@ def packets(capture):
 
 
 def mpi(wire, commands, folder, case):
-    """Each rank's HCA has seen packets of each rank: what the program compared went over the wire."""
+    """Runs an MPI program. Each rank's HCA must have seen packets of each rank: the data that the
+    program compared went over the wire."""
     compiler, command = commands
     program = pathlib.Path(folder, "collective")
     source = str(ROOT / "tests/programs/collective.c")
@@ -262,7 +267,7 @@ def mpi(wire, commands, folder, case):
 
 
 def failing(way):
-    """What is said by one that does not end well."""
+    """Returns a way whose program must fail, and returns its output."""
     def run(wire, commands, folder, case, **more):
         started = time.monotonic()
         try:
