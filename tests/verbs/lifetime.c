@@ -2,13 +2,13 @@
 /*
  * usage: lifetime [--seconds N] [--seed N] [--seeds N]
  *
- * Programs that open devices, make every kind of object, destroy some, close, fork, and end, in any
- * order: by chance, which a seed decides. Each seed is a process. While it does all that, another
- * thread of it opens and closes too, so that fork() meets it anywhere.
+ * Runs programs that open devices, make every kind of object, destroy some, close, fork, and end,
+ * in any order. A seed decides the order. Each seed is a process. Meanwhile another thread of the
+ * process opens and closes devices, too, so that fork() happens at any point of that.
  *
- * Then the books are looked at. In the process: what library and device have, by a context that was
- * open all the time; its descriptors, its threads. When all have ended: their wire is not in
- * /dev/shm. The first seed with a mistake ends it all.
+ * Afterwards the resources are checked. In the process: the objects of library and device, through
+ * a context that was open all the time; the process's descriptors and threads. After all processes
+ * have ended, their wire must not be in /dev/shm. The first seed with a mistake ends the program.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -25,15 +25,16 @@
 
 #define STEPS    120
 #define CONTEXTS 5
-#define LIMIT    120 /* seconds that a seed may take */
-/* A sanitizer's malloc() does not know of fork(): what another thread has locked there stays so. */
+#define LIMIT    120 /* the most seconds of a seed */
+/* A sanitizer's malloc() does not know of fork(): a lock that another thread held stays locked in
+ * the child. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED true
 #else
 #define SANITIZED false
 #endif
 
-/* Contexts of one file. */
+/* The contexts of one file. */
 struct sharing {
     unsigned open;
     GPtrArray *closed; /* struct things */
@@ -70,8 +71,8 @@ static unsigned entries(const char *path)
     return n;
 }
 
-/* A thread that was joined is in /proc until the kernel has ended it; ThreadSanitizer begins one of
- * its own with a process's first. */
+/* A joined thread stays in /proc until the kernel has ended it. ThreadSanitizer starts its own
+ * thread with a process's first thread. */
 static void expect_threads(unsigned threads)
 {
     gint64 until = g_get_monotonic_time() + 10 * G_USEC_PER_SEC;
@@ -120,7 +121,7 @@ static void step_open(struct program *p)
     add_context(p, ctx, sharing);
 }
 
-/* What is left of a file's contexts is there until its last one is closed. */
+/* The objects of a file's contexts exist until its last context is closed. */
 static void step_close(struct program *p)
 {
     struct opened *which = some_context(p), opened;
@@ -149,7 +150,7 @@ static void step_make(struct program *p)
     }
 }
 
-/* In this order, everything; which shows that all of it can be. */
+/* Destroys everything in this order, which shows that every object can be destroyed. */
 static void destroy_all(struct things *things)
 {
     unsigned left = 1, before;
@@ -186,8 +187,9 @@ static void step_destroy(struct program *p)
 
 /* -- fork -------------------------------------------------------------------------------------- */
 
-/* ThreadSanitizer keeps the parent's threads in a child, where they are not, and ends when a new
- * one is where one of them was. On a larger stack it is elsewhere. */
+/* ThreadSanitizer keeps the parent's threads in a child, where they do not exist, and aborts
+ * when a new thread's stack is where one of theirs was. With a larger stack the new thread is
+ * elsewhere. */
 static void have_threads_elsewhere(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -200,7 +202,7 @@ static void have_threads_elsewhere(void)
 #endif
 }
 
-/* What is the parent's can be closed, which changes nothing there. */
+/* A child can close what belongs to its parent, which changes nothing in the parent. */
 static void be_a_child(struct program *p)
 {
     struct things *things;
@@ -218,7 +220,7 @@ static void be_a_child(struct program *p)
     if (!chance(p, 3)) {
         _exit(EXIT_SUCCESS);
     }
-    ibv_free_device_list(ibv_get_device_list(NULL)); /* the addresses of this process */
+    ibv_free_device_list(ibv_get_device_list(NULL)); /* gets addresses for this process */
     witness = ibv_open_device(p->device);
     g_assert(witness);
     before = census_take(witness);
@@ -349,7 +351,7 @@ static void run_seed(uint32_t seed)
     before = census_take(witness);
     run_steps(&p, seed);
     if (!g_rand_int_range(p.rand, 0, 4)) {
-        exit(EXIT_SUCCESS); /* with all that it has */
+        exit(EXIT_SUCCESS); /* ends with all its objects */
     }
     program_end(&p);
     after = census_take(witness);
@@ -364,7 +366,7 @@ static void run_seed(uint32_t seed)
 
 /* -- all seeds --------------------------------------------------------------------------------- */
 
-/* The last host to leave takes the wire with it. */
+/* The last host that leaves removes the wire. */
 static void expect_no_wire(const char *wire)
 {
     g_autofree char *path = g_strdup_printf("/dev/shm/hcasim-%u-%s", (unsigned)getuid(), wire);
@@ -374,7 +376,7 @@ static void expect_no_wire(const char *wire)
     }
 }
 
-/* A program like any other, but one that ends as it should: after those that did not. */
+/* Runs a program that ends properly, after the programs that did not. */
 static void run_last(void)
 {
     struct ibv_device **list = ibv_get_device_list(NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Address handles: the address vector of a destination, and the way back to a datagram's sender.
+ * Tests address handles: the address vector of a destination, and the path back to a datagram's
+ * sender.
  */
 #include <check.h>
 #include <netinet/in.h>
@@ -10,7 +11,7 @@
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
-/* The port's GID table (guest-lib/verbs/kernel/config.h): what follows is empty. */
+/* The port's GID table (guest-lib/verbs/kernel/config.h): the entries after these are empty. */
 #define GID_LINK_LOCAL 0
 #define GID_IPV4       1
 
@@ -92,7 +93,8 @@ static void expect_refused(const struct ibv_ah_attr *attr, int err)
     ck_assert_int_eq(errno, err);
 }
 
-/* mlx5dv_map_ah_to_qp(3): the first mapping stays, the QP need not, and it ends with the handle. */
+/* mlx5dv_map_ah_to_qp(3): the first mapping stays, even if the QP does not; it ends with the
+ * handle. */
 START_TEST(a_handle_is_mapped_to_a_qp)
 {
     struct ibv_cq *cq = ibv_create_cq(v->a, 4, NULL, NULL, 0);
@@ -128,7 +130,7 @@ START_TEST(attributes_are_checked)
     attr.grh.sgid_index = HV_GIDS;
     expect_refused(&attr, ENODATA);
     attr = usual();
-    attr.grh.dgid.raw[0] = 0x20; /* 2000::ffff:10.0.0.2, which no rule gives a MAC address */
+    attr.grh.dgid.raw[0] = 0x20; /* 2000::ffff:10.0.0.2, for which no rule gives a MAC address */
     expect_refused(&attr, EHOSTUNREACH);
 }
 END_TEST
@@ -172,7 +174,7 @@ START_TEST(a_datagram_over_ipv4_is_answered)
     ah = ibv_create_ah_from_wc(pd, &wc, &grh, 1);
     ck_assert_ptr_nonnull(ah);
     ck_assert_int_eq(ibv_destroy_ah(ah), 0);
-    /* to a group, or to an address that is not ours */
+    /* to a group, or to an address of another host */
     put_ipv4((uint8_t *)&grh + 20, 0x0a000007, 0xe0000001);
     ck_assert_int_eq(ibv_init_ah_from_wc(v->a, 1, &wc, &grh, &attr), -1);
     memset(&grh, 0, sizeof(grh));
@@ -199,7 +201,8 @@ START_TEST(a_datagram_over_ipv6_is_answered)
     ck_assert_int_eq(attr.grh.traffic_class, 0x44);
     ck_assert_uint_eq(attr.grh.flow_label, 0x54321);
     ck_assert_mem_eq(attr.grh.dgid.raw, grh.sgid.raw, 16);
-    grh.next_hdr = 0x1b; /* RoCEv1, a BTH follows the GRH: no entry of the table is of that type */
+    /* RoCEv1, where a BTH follows the GRH: no entry of the table has that type */
+    grh.next_hdr = 0x1b;
     ck_assert_int_eq(ibv_init_ah_from_wc(v->a, 1, &wc, &grh, &attr), -1);
     grh.next_hdr = IPPROTO_TCP;
     ck_assert_int_eq(ibv_init_ah_from_wc(v->a, 1, &wc, &grh, &attr), -1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A context that one thread closes while another one is in a call on it, or on what was left of it.
- * Stock rdma-core defines these: a blocked read() holds its file, and what looks at memory of the
- * program alone goes on. Built for ThreadSanitizer and AddressSanitizer, too, which see what a call
- * uses that the closing has freed.
+ * Tests that one thread closes a context while another thread is in a call on it, or on objects
+ * that it left. Stock rdma-core defines the results: a blocked read() keeps its file, and calls
+ * that only access the program's memory continue. Also built for ThreadSanitizer and
+ * AddressSanitizer, which find accesses to memory that the closing has freed.
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -22,8 +22,8 @@
 #define ROUNDS 40
 
 #ifdef __SANITIZE_THREAD__
-/* That a descriptor is read and closed at a time is what this is about, and so that a channel goes
- * after a thread has begun to read: what holds the thread back is the kernel's, unseen here. */
+/* These tests read and close a descriptor at the same time on purpose, and destroy a channel after
+ * a thread has begun to read. The kernel orders the two, which ThreadSanitizer does not see. */
 const char *__tsan_default_suppressions(void) __attribute__((visibility("default")));
 const char *__tsan_default_suppressions(void)
 {
@@ -56,7 +56,7 @@ static struct ibv_context *open_device(void)
 
 struct reader {
     pthread_t thread;
-    gint tid; /* as the kernel has it; 0: not begun */
+    gint tid; /* the thread's number in the kernel; 0: not begun */
     struct ibv_context *ctx;
     struct ibv_comp_channel *channel;
     int answer, err;
@@ -118,11 +118,11 @@ static void *read_async(void *opaque)
     return NULL;
 }
 
-/* The kernel's file has no end before its last descriptor: the reader sleeps on. */
+/* The kernel's file has no end before its last descriptor is closed: the reader keeps sleeping. */
 START_TEST(a_reader_of_asynchronous_events_waits_on)
 {
     struct reader reader = {.ctx = open_device()};
-    struct ibv_context *other = _i ? open_device() : NULL; /* which keeps the HCA */
+    struct ibv_context *other = _i ? open_device() : NULL; /* keeps the HCA in use */
 
     begin(&reader, read_async);
     until_it_reads(&reader);
@@ -137,7 +137,8 @@ START_TEST(a_reader_of_asynchronous_events_waits_on)
 }
 END_TEST
 
-/* An event that was there is told, or went with the context: its reader looks at nothing else. */
+/* An event that was there is delivered, or disappears with the context. Its reader accesses nothing
+ * else. */
 START_TEST(events_come_while_it_is_closed)
 {
     const struct drv_event change = {.type = PRM_EVENT_TYPE_PORT_CHANGE, .sub_type = 4};
@@ -174,7 +175,8 @@ static void *read_channel(void *opaque)
     return NULL;
 }
 
-/* uverbs_completion_event_file_destroy_uobj(): who reads is told, and needs the channel no more. */
+/* uverbs_completion_event_file_destroy_uobj(): a reader is notified, and no longer needs the
+ * channel. */
 START_TEST(a_reader_of_a_channel_is_told)
 {
     struct ibv_context *other = _i ? open_device() : NULL;
@@ -198,7 +200,7 @@ START_TEST(a_reader_of_a_channel_is_told)
 }
 END_TEST
 
-/* Its descriptor stays, and is asked. */
+/* Its descriptor stays open, and a later read gets the answer. */
 START_TEST(a_channel_says_so_afterwards)
 {
     struct reader reader = {.ctx = open_device()};
@@ -244,10 +246,11 @@ static void until_it_polled(struct poller *poller, gint more)
     }
 }
 
-/* mlx5_poll_cq() looks at the CQ's ring, which the program has, whatever became of the context. */
+/* mlx5_poll_cq() reads the CQ's ring, which belongs to the program, whatever happened to the
+ * context. */
 START_TEST(an_empty_cq_stays_empty)
 {
-    static struct ibv_cq *left[ROUNDS]; /* which nobody frees any more */
+    static struct ibv_cq *left[ROUNDS]; /* nobody frees these any more */
     struct ibv_context *other = _i ? open_device() : NULL;
 
     for (int i = 0; i < ROUNDS; i++) {
@@ -274,7 +277,7 @@ START_TEST(an_empty_cq_stays_empty)
 }
 END_TEST
 
-/* mlx5_post_recv() writes to memory alone, too. */
+/* mlx5_post_recv() only writes to memory, too. */
 START_TEST(a_receive_is_posted_to_what_is_left)
 {
     struct ibv_context *ctx = open_device();

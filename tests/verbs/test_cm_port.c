@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A port as the connection manager has it: what comes to its queue pair 1, in turns.
+ * Tests a port of the connection manager: how it handles the datagrams of its queue pair 1, in
+ * turns.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -64,7 +65,7 @@ static void teardown(void)
     verbs_table_free(v);
 }
 
-/* Datagrams of no class from host 0 to host 1, as many as are sent at a time or fewer. */
+/* Sends datagrams of no class from host 0 to host 1, at most as many as are sent at a time. */
 static void flood(unsigned n)
 {
     static const uint8_t mad[CM_MAD_LEN];
@@ -74,15 +75,16 @@ static void flood(unsigned n)
     for (unsigned i = 0; i < n; i++) {
         cm_port_send(&ports[0], &av, mad);
     }
-    while (n) { /* sends that wait go out when others are done */
+    while (n) { /* waiting sends go out when others are done */
         table_wait(v);
         cm_port_run(&ports[0], cm);
         n -= MIN(n, CM_PORT_TURN);
     }
 }
 
-/* The connection manager has its lock for a turn, and what a program asks meanwhile waits: a peer
- * that floods it is heard CM_PORT_TURN datagrams at a time, and each of them once. */
+/* The connection manager holds its lock for a turn, and a program's requests wait meanwhile.
+ * Therefore it handles at most CM_PORT_TURN datagrams of a flooding peer at a time, and each
+ * datagram once. */
 START_TEST(a_turn_takes_no_more_than_its_share)
 {
     const uint64_t *heard = &cm_get_stats(cm)->malformed;
@@ -97,7 +99,7 @@ START_TEST(a_turn_takes_no_more_than_its_share)
 }
 END_TEST
 
-/* Who was told that there is no more is called for the next one. */
+/* After the callback has found no more datagrams, it is called for the next one. */
 START_TEST(the_next_one_is_announced)
 {
     flood(CM_PORT_TURN);

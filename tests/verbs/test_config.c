@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process's configuration (guest-lib/verbs/kernel/config.h): what it says is what a port gets,
- * and what no port can be is refused with a reason. Nobody becomes a host here.
+ * Tests the process's configuration (guest-lib/verbs/kernel/config.h): a port gets the configured
+ * values, and impossible values are refused with a reason. No program joins the wire here.
  */
 #include "guest-lib/verbs/kernel/config.h"
 #include "tests/unit/suite.h"
@@ -14,9 +14,9 @@
 
 static struct hv_port_config ports[HV_MAX_DEVICES];
 static unsigned count;
-static char *reason; /* NULL: it was taken */
+static char *reason; /* NULL: the configuration was accepted */
 
-/* Reads this key file, and the environment. */
+/* Reads this key file and the environment. */
 static void look(const char *file)
 {
     char path[] = "/tmp/hcasim-config-XXXXXX";
@@ -66,7 +66,8 @@ START_TEST(a_port_is_what_the_file_says)
 }
 END_TEST
 
-/* "each with a default": a value of no characters is none, in the file as in the environment. */
+/* "each with a default": a value without characters is no value, in the file as in the
+ * environment. */
 START_TEST(an_empty_value_is_the_default)
 {
     static const char *const keys[] = {"wire", "ip",         "mac",     "mtu",  "memory",
@@ -97,7 +98,7 @@ START_TEST(the_environment_comes_before_the_file)
 }
 END_TEST
 
-/* What glib cannot read is not taken for the default. */
+/* A value that glib cannot read does not become the default. */
 START_TEST(a_value_that_cannot_be_read_is_refused)
 {
     look("[hcasim]\nmtu=90\\q00\n");
@@ -110,7 +111,7 @@ START_TEST(a_value_that_cannot_be_read_is_refused)
 }
 END_TEST
 
-/* A word that is written wrong is not taken for silence. */
+/* A misspelt key is not ignored. */
 START_TEST(a_file_has_known_keys_in_one_group)
 {
     look("[hcasim]\nmtuu=9000\n");
@@ -156,7 +157,7 @@ START_TEST(a_file_that_cannot_be_read_is_named)
 }
 END_TEST
 
-/* The message says what is possible, and what there was. */
+/* The message says what is allowed, and what was given. */
 START_TEST(numbers_have_bounds)
 {
     refused("HCASIM_MTU", "1499", "mtu must be 1500 to 9978, but it is 1499");
@@ -175,7 +176,7 @@ START_TEST(numbers_have_bounds)
 }
 END_TEST
 
-/* The first device is removed when it is said; 0 is a time, too. */
+/* The first device is removed at a given time; 0 is a valid time, too. */
 START_TEST(a_removal_has_a_time_or_a_file)
 {
     look("[hcasim]\ndevices=2\nremove_after=1.5\nremove_when=/tmp/gone\n");
@@ -196,7 +197,7 @@ START_TEST(a_removal_has_a_time_or_a_file)
 }
 END_TEST
 
-/* HCASIM_DEVICES: others follow the first one. */
+/* HCASIM_DEVICES: further devices follow the first one. */
 START_TEST(further_devices_follow_the_first)
 {
     g_setenv("HCASIM_DEVICES", "3", true);

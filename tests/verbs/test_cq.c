@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues: what a completion says, arming, resizing, queues that go away. */
+/* Tests completion queues: the contents of a completion, arming, resizing, and destroyed queues. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
-#define CQE 15 /* entries asked for: 16 */
+#define CQE 15 /* asks for 16 entries */
 #define BUF 4096
 
 static struct verbs_table *v;
@@ -63,8 +63,8 @@ static void teardown(void)
     verbs_table_free(v);
 }
 
-/* A request of qp, of 100 bytes, an atomic of 8; rkey is that of the other side's memory, changed
- * by this. */
+/* Posts a request of qp, of 100 bytes or an atomic of 8; rkey is the key of the other side's
+ * memory, modified by this. */
 static void post_wr(struct ibv_qp *qp, enum ibv_wr_opcode opcode, unsigned flags, uint32_t imm,
                     uint32_t wrong, uint64_t wr_id)
 {
@@ -173,7 +173,7 @@ START_TEST(a_write_with_immediate_takes_a_receive)
 }
 END_TEST
 
-/* C10-42 and after: the WQE in error completes with its cause, all others with a flush error. */
+/* C10-42 and after: the WQE in error completes with its error, all others with a flush error. */
 START_TEST(errors_and_flushes_have_their_status)
 {
     struct ibv_wc wc;
@@ -221,7 +221,7 @@ START_TEST(a_cq_in_use_cannot_be_destroyed)
 }
 END_TEST
 
-/* What was not polled comes out of the new ring, in order, and what completes later behind it. */
+/* Completions that were not polled come out of the new ring, in order, before later ones. */
 START_TEST(a_cq_is_resized_with_completions_in_it)
 {
     static const int sizes[] = {100, 10, 1000, 40, 7};
@@ -279,7 +279,8 @@ static bool comp_event(struct ibv_comp_channel *channel, struct ibv_cq *cq)
     return true;
 }
 
-/* 11.4.2.2: one event for the first completion after the request, none before. */
+/* 11.4.2.2: one event for the first completion after the request, and none for earlier
+ * completions. */
 START_TEST(an_armed_cq_makes_one_event)
 {
     post(IBV_WR_RDMA_WRITE, 0, 0, 0);
@@ -297,7 +298,7 @@ START_TEST(an_armed_cq_makes_one_event)
 }
 END_TEST
 
-/* Programs arm before they poll; what the last event was about is not told again. */
+/* Programs arm before they poll; a completion whose event was delivered causes no second event. */
 START_TEST(a_cq_armed_before_it_is_polled_waits_for_new_completions)
 {
     ck_assert_int_eq(ibv_req_notify_cq(send_cq, 0), 0);
@@ -324,7 +325,7 @@ static uint32_t eqn_of_cq(struct ibv_cq *cq)
     return PRM_GET(cqc, PRM_PTR(query_cq_out, out, cq_context), c_eqn_or_apu_element);
 }
 
-/* Which completion EQs have had events, a bit each. */
+/* Returns which completion EQs have had events, a bit each. */
 static unsigned eqs_with_events(void)
 {
     const struct drv *drv = hv_drv(v->hca[0]);
@@ -336,8 +337,8 @@ static unsigned eqs_with_events(void)
     return seen;
 }
 
-/* 11.2.8.1: a CQ's events are those of its completion vector, which has an EQ of its own; nothing
- * goes to that of another one, or to that for asynchronous events. */
+/* 11.2.8.1: a CQ's events go to the EQ of its completion vector. No event goes to another vector's
+ * EQ, or to the EQ of asynchronous events. */
 START_TEST(events_go_by_the_vector_of_their_cq)
 {
     unsigned num = (unsigned)v->a->num_comp_vectors, seen = 0;
@@ -396,7 +397,7 @@ START_TEST(moderation_is_checked)
 }
 END_TEST
 
-/* mlx5_cq_clean(): what is left is in order, and nothing of the old queue is. */
+/* mlx5_cq_clean(): the remaining completions are in order, and none is of the destroyed queue. */
 START_TEST(completions_of_a_queue_that_is_gone_are_gone)
 {
     struct ibv_qp *a2 = table_qp_new(v, 0, send_cq, NULL);
@@ -415,7 +416,7 @@ START_TEST(completions_of_a_queue_that_is_gone_are_gone)
         expect_send(i, IBV_WC_RDMA_WRITE);
     }
     ck_assert_int_eq(ibv_poll_cq(send_cq, 1, &wc), 0);
-    /* the entries are free again: more than a round of the ring */
+    /* the entries are free again: uses more than one round of the ring */
     for (uint64_t i = 0; i < 3 * CQE; i++) {
         post(IBV_WR_RDMA_WRITE, 0, 0, i);
         expect_send(i, IBV_WC_RDMA_WRITE);
@@ -480,8 +481,7 @@ static int64_t ns_of(clockid_t id)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Both formats of the device's time are one moment: the wall clock's is as far from the other as
- * the host's two clocks are. */
+/* Both formats of the device's time denote one moment: they differ as the host's two clocks do. */
 START_TEST(wall_clock_stamps_are_the_same_moment)
 {
     struct ibv_cq_init_attr_ex attr = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Small data in CQEs as programs have it: it is in their buffers once they have polled, and not
- * before (docs/adr/0013); when libmlx5 and the kernel ask for it.
+ * Tests small data in CQEs as programs see it: the data is in their buffers after they have polled,
+ * and not before (docs/adr/0013). Also tests when libmlx5 and the kernel request it.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -104,7 +104,7 @@ static int list_of(struct ibv_mr *mr, struct ibv_sge *sge, uint32_t len)
     return n;
 }
 
-/* len bytes of the list are those at data. */
+/* Returns whether len bytes of the list equal data. */
 static bool list_is(struct ibv_mr *mr, const uint8_t *data, uint32_t len)
 {
     for (unsigned n = 0; len; n++) {
@@ -141,7 +141,7 @@ static void send_len(uint32_t len)
     ck_assert_int_eq(table_wc(v, send_cq).status, IBV_WC_SUCCESS);
 }
 
-/* One message; whether its data waited in the CQE until that was polled. */
+/* Sends one message; returns whether its data stayed in the CQE until the CQE was polled. */
 static bool is_send_in_cqe(struct ibv_srq *srq, uint32_t len)
 {
     uint8_t *data = from->addr;
@@ -159,7 +159,7 @@ static bool is_send_in_cqe(struct ibv_srq *srq, uint32_t len)
     ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(wc.wr_id, len);
     ck_assert_uint_eq(wc.byte_len, len);
-    ck_assert_uint_eq(wc.wc_flags, IBV_WC_WITH_IMM); /* no GRH of the data's making */
+    ck_assert_uint_eq(wc.wc_flags, IBV_WC_WITH_IMM); /* the data does not look like a GRH */
     ck_assert_uint_eq(wc.imm_data, GUINT32_TO_BE(len));
     ck_assert(list_is(to, data, len));
     return !was_there;
@@ -214,14 +214,14 @@ static bool is_atomic_in_cqe(void)
     ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
     ck_assert_int_eq(wc.opcode, IBV_WC_FETCH_ADD);
     ck_assert_uint_eq(wc.byte_len, 8);
-    /* libmlx5 copies what the CQE has, in the order of packets (docs/adr/0013) */
+    /* libmlx5 copies the CQE's data in the order of packets (docs/adr/0013) */
     ck_assert_uint_eq(*(uint64_t *)from->addr, was_there ? before : GUINT64_TO_BE(before));
     return !was_there;
 }
 
 static const uint32_t lens[] = {1, 8, 24, 27, 32, 33, 60, 64, 65, 90};
 
-/* use_scatter_to_cqe(): messages are taken by default, as long as CQEs have room for them. */
+/* use_scatter_to_cqe(): messages are accepted by default, if CQEs have room for them. */
 START_TEST(small_messages_are_in_cqes)
 {
     unsigned size = _i ? 128 : 64;
@@ -252,13 +252,14 @@ START_TEST(so_they_are_of_a_shared_queue)
 }
 END_TEST
 
-/* configure_requester_scat_cqe(): what was asked for, of queues all of whose WQEs are signalled. */
+/* configure_requester_scat_cqe(): applies to what was requested, on queues all of whose WQEs are
+ * signalled. */
 START_TEST(what_signalled_queues_read_is_in_cqes)
 {
     unsigned size = _i ? 128 : 64;
 
     make_qps(size, NULL, true, 0);
-    for (unsigned round = 0; round < 20; round++) { /* around the ring */
+    for (unsigned round = 0; round < 20; round++) { /* once around the ring */
         for (size_t i = 0; i < G_N_ELEMENTS(lens); i++) {
             ck_assert_int_eq(is_read_in_cqe(lens[i]), lens[i] <= size / 2);
         }
@@ -268,7 +269,7 @@ START_TEST(what_signalled_queues_read_is_in_cqes)
 }
 END_TEST
 
-/* Whether sends, reads and atomics are. */
+/* Checks whether the data of sends, reads and atomics is in CQEs. */
 static void expect_in_cqes(bool sig_all, uint32_t create_flags, bool sends, bool reads)
 {
     make_qps(64, NULL, sig_all, create_flags);
@@ -278,7 +279,7 @@ static void expect_in_cqes(bool sig_all, uint32_t create_flags, bool sends, bool
     drop_qps();
 }
 
-/* mlx5_create_qp(): flags go before the environment. */
+/* mlx5_create_qp(): flags have precedence over the environment. */
 START_TEST(who_asks_for_it)
 {
     const uint32_t allow = MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE;
@@ -299,7 +300,7 @@ START_TEST(who_asks_for_it)
 }
 END_TEST
 
-/* An unsignalled one has no CQE, whatever was allowed. */
+/* An unsignalled read has no CQE, whatever was allowed. */
 START_TEST(an_unsignalled_read_is_in_memory)
 {
     struct ibv_sge sge = {(uintptr_t)from->addr, 16, from->lkey};
@@ -315,7 +316,7 @@ START_TEST(an_unsignalled_read_is_in_memory)
 }
 END_TEST
 
-/* Readers of what data lies over say nothing. */
+/* The readers of extended polling do not show where the data was. */
 START_TEST(extended_polling_has_the_data)
 {
     struct ibv_poll_cq_attr attr = {0};
@@ -344,7 +345,7 @@ START_TEST(extended_polling_has_the_data)
 }
 END_TEST
 
-/* What waits in a ring goes with it to the next one. */
+/* Data that waits in a ring moves to the next ring. */
 START_TEST(a_resized_cq_keeps_its_data)
 {
     const unsigned sent = 10;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* DC targets and initiators as objects, SRQs with tag matching, reserved QP numbers: what is
- * refused, as by libmlx5 and the kernel. What they do, programs show (tests/programs). */
+/* Tests DC targets and initiators as objects, SRQs with tag matching, and reserved QP numbers: what
+ * is refused, as by libmlx5 and the kernel. Programs test what they do (tests/programs). */
 #include <check.h>
 #include <stdlib.h>
 #include "guest-lib/verbs/dv.h"
@@ -46,7 +46,7 @@ static struct ibv_qp *make(enum mlx5dv_dc_type type, struct ibv_srq *with, uint3
     struct mlx5dv_qp_init_attr dv = {.comp_mask = dv_mask,
                                      .dc_init_attr = {.dc_type = type, .dct_access_key = 1}};
 
-    if (type == MLX5DV_DCTYPE_DCI) { /* in a union with the key */
+    if (type == MLX5DV_DCTYPE_DCI) { /* a union with the key */
         dv.dc_init_attr.dci_streams = (struct mlx5dv_dci_streams){63, 63};
     }
     errno = 0;
@@ -78,7 +78,7 @@ START_TEST(what_makes_no_dc_qp_is_refused)
 END_TEST
 
 /* mlx5_ib_modify_dct(): RESET to INIT to RTR with these attributes and no others; RTR is final.
- * Only then has it a number, and can be asked. */
+ * Only in RTR does a DCT have a number and can be queried. */
 START_TEST(a_dct_goes_to_rtr_and_no_further)
 {
     const int to_init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
@@ -118,7 +118,8 @@ START_TEST(a_dct_goes_to_rtr_and_no_further)
 }
 END_TEST
 
-/* mlx5_ib tells a program of no event of a DCT (dct_allowed_event_types()); of a QP it does. */
+/* mlx5_ib delivers no event of a DCT to a program (dct_allowed_event_types()); it delivers events
+ * of a QP. */
 START_TEST(a_dct_has_no_events_for_programs)
 {
     struct ibv_qp *dct = make(MLX5DV_DCTYPE_DCT, srq, 0, 0, MLX5DV_QP_INIT_ATTR_MASK_DC);
@@ -152,7 +153,7 @@ START_TEST(a_dct_has_no_events_for_programs)
 }
 END_TEST
 
-/* Of a removed device nothing is drained (_mlx5_core_destroy_dct() goes on without). */
+/* Nothing of a removed device is drained (_mlx5_core_destroy_dct() continues without). */
 START_TEST(a_dct_of_a_removed_device_can_be_destroyed)
 {
     struct ibv_qp *dct = make(MLX5DV_DCTYPE_DCT, srq, 0, 0, MLX5DV_QP_INIT_ATTR_MASK_DC);
@@ -177,7 +178,8 @@ START_TEST(a_dct_of_a_removed_device_can_be_destroyed)
 }
 END_TEST
 
-/* modify_dci_qp_is_ok() takes neither a transition without a state, nor the state that it is in. */
+/* modify_dci_qp_is_ok() accepts neither a transition without a state, nor a transition to the
+ * current state. */
 START_TEST(a_dci_goes_by_its_own_table)
 {
     struct ibv_qp *qp = make(MLX5DV_DCTYPE_DCI, NULL, 0, 0, MLX5DV_QP_INIT_ATTR_MASK_DC);
@@ -193,13 +195,13 @@ START_TEST(a_dci_goes_by_its_own_table)
     ck_assert_int_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN),
                      EINVAL);
     ck_assert_int_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MTU), 0);
-    ck_assert_int_eq(hv_dv_dci_stream_id_reset(qp, 0), EOPNOTSUPP); /* from RTS only */
+    ck_assert_int_eq(hv_dv_dci_stream_id_reset(qp, 0), EOPNOTSUPP); /* only in RTS */
     ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
 END_TEST
 
-/* libmlx5 wants an extended CQ, mlx5_ib a list that the device can have; without one there are no
- * list operations. */
+/* libmlx5 requires an extended CQ, mlx5_ib a list that the device supports; without a list there
+ * are no list operations. */
 START_TEST(tag_matching_is_of_its_srq)
 {
     struct ibv_cq_init_attr_ex cq_attr = {.cqe = 63, .wc_flags = IBV_WC_EX_WITH_TM_INFO};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DevX: a program makes queues by commands of its own, in its own memory, and drives them by
- * memory alone.
+ * Tests DevX: a program makes queues with its own commands, in its own memory, and drives them
+ * through memory alone.
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -20,7 +20,7 @@
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
-#define LOG_SIZE  4 /* of the CQ in CQEs, the SQ in blocks, the RQ in WQEs */
+#define LOG_SIZE  4 /* CQ in CQEs, SQ in blocks, RQ in WQEs */
 #define RING_SIZE 8192
 #define RQ_BYTES  (16u << LOG_SIZE)
 #define MSG_SIZE  4096
@@ -54,7 +54,7 @@ struct side {
     struct memory cq_ring, qp_ring, cq_dbr, qp_dbr;
     uint8_t *msg;
     struct mlx5dv_devx_uar *uar;
-    bool has_uar; /* its own */
+    bool has_uar; /* it has its own doorbell page */
     struct mlx5dv_devx_obj *cq, *qp;
     uint32_t ci, sq_pi, rq_pi;
 };
@@ -129,7 +129,7 @@ static struct mlx5dv_devx_obj *create_qp(struct side *s)
     return hv_dv_devx_obj_create(s->ctx, in, sizeof(in), out, sizeof(out));
 }
 
-/* uar: the doorbell page of another one; NULL: one of its own. */
+/* uar: another side's doorbell page; NULL: a page of its own. */
 static struct side *side_new_on(int index, struct mlx5dv_devx_uar *uar)
 {
     struct side *s = g_new0(struct side, 1);
@@ -174,7 +174,7 @@ static void side_free(struct side *s)
     g_free(s);
 }
 
-/* One transition, with a context that the caller fills in. */
+/* Executes one transition, with a context that the caller fills in. */
 static void transition(struct side *s, uint16_t opcode, const struct prm_qpc *qpc)
 {
     struct prm_rts2rts_qp_in in[1] = {0};
@@ -237,7 +237,7 @@ static struct prm_wqe_ctrl_seg *send_slot(const struct side *s, uint32_t index)
     return (void *)(s->qp_ring.ptr + RQ_BYTES + (index & ((1u << LOG_SIZE) - 1)) * 64u);
 }
 
-/* One store, as a program's. */
+/* Makes one store, as a program does. */
 static void store8(void *to, const void *value)
 {
     uint64_t word;
@@ -246,13 +246,13 @@ static void store8(void *to, const void *value)
     __atomic_store_n((uint64_t *)to, word, __ATOMIC_RELEASE);
 }
 
-/* Rings for the last WQE, at that place of a mapping of the doorbell page. */
+/* Rings for the last WQE, at that offset of a mapping of the doorbell page. */
 static void ring_at(const struct side *s, void *page, uint32_t reg)
 {
     store8((uint8_t *)page + reg, send_slot(s, s->sq_pi - 1));
 }
 
-/* Writes a WQE and the record, and rings, if doorbell. */
+/* Writes a WQE and the record, and rings if doorbell is true. */
 static void post_send(struct side *s, uint32_t len, uint32_t imm, bool doorbell)
 {
     struct prm_wqe_ctrl_seg *wqe = send_slot(s, s->sq_pi);
@@ -283,13 +283,13 @@ static void arm(struct side *s, unsigned sn)
     store8((uint8_t *)s->uar->base_addr + PRM_OFFSET(uar, cq_db), doorbell);
 }
 
-/* Lets both HCAs work, which look at the doorbell pages. */
+/* Lets both HCAs run, which check the doorbell pages. */
 static void settle(void)
 {
     table_wait(v);
 }
 
-/* The next CQE, or NULL. */
+/* Returns the next CQE, or NULL. */
 static const struct prm_cqe64 *poll_cqe(struct side *s)
 {
     const struct prm_cqe64 *cqe = cqe_at(s, s->ci);
@@ -335,7 +335,7 @@ END_TEST
 
 /* -- doorbells --------------------------------------------------------------------------------- */
 
-/* Two pairs; the senders have one doorbell page. */
+/* Two pairs whose senders share one doorbell page. */
 struct pairs {
     struct side *a, *b, *c, *d;
 };
@@ -360,7 +360,7 @@ static void pairs_free(struct pairs *p)
     side_free(p->d);
 }
 
-/* The second doorbell comes before anyone looked at the first, in the same register. */
+/* The second doorbell is stored to the same register before anybody has read the first. */
 START_TEST(no_doorbell_hides_another)
 {
     struct pairs p = pairs_new();
@@ -378,7 +378,7 @@ START_TEST(no_doorbell_hides_another)
 }
 END_TEST
 
-/* Nobody looks at the record of the queue. */
+/* Nobody reads the record of the queue. */
 START_TEST(a_store_to_the_page_rings_without_a_record)
 {
     struct side *a = side_new(0), *b = side_new(1);
@@ -409,8 +409,8 @@ START_TEST(a_store_to_the_page_rings_without_a_record)
 }
 END_TEST
 
-/* The doorbell page is shared: another process may have it by fork(), or by the context's
- * descriptor, as that of uverbs. */
+/* The doorbell page is shared: another process may get it by fork(), or through the context's
+ * descriptor, as with uverbs. */
 START_TEST(another_process_may_ring)
 {
     struct side *a = side_new(0), *b = side_new(1);
@@ -440,7 +440,7 @@ START_TEST(another_process_may_ring)
         settle();
         ck_assert_ptr_nonnull(poll_cqe(b));
     }
-    /* and nobody can take the memory away */
+    /* nobody can remove the memory */
     ck_assert_int_eq(ftruncate(a->ctx->cmd_fd, 0), -1);
     side_free(a);
     side_free(b);
@@ -476,8 +476,8 @@ START_TEST(after_a_reset_the_same_counter_rings)
 }
 END_TEST
 
-/* What a program unmaps was pinned for the card. Here it is gone, and the queue's doorbells ring
- * all the same. */
+/* On a card, memory that a program unmaps was pinned. Here it is gone, and the queue's doorbells
+ * still work. */
 START_TEST(a_record_that_is_unmapped_ends_nobody)
 {
     struct side *a = side_new(0);
@@ -490,7 +490,8 @@ START_TEST(a_record_that_is_unmapped_ends_nobody)
                      0);
     ck_assert_int_eq(munmap(record, PCI_PAGE), 0);
     for (unsigned i = 0; i < 100; i++) {
-        ring_at(a, a->uar->base_addr, PRM_OFFSET(uar, blue_flame)); /* something to look for */
+        /* gives the HCA a reason to look */
+        ring_at(a, a->uar->base_addr, PRM_OFFSET(uar, blue_flame));
         settle();
     }
     side_free(a);
@@ -499,11 +500,11 @@ END_TEST
 
 /* -- rules ------------------------------------------------------------------------------------- */
 
-/* devx.c of mlx5_ib: creating, changing, asking and the rest are calls of their own. */
+/* devx.c of mlx5_ib: creating, modifying, querying and other commands have their own calls. */
 START_TEST(each_call_has_its_own_commands)
 {
     struct prm_query_hca_cap_in in[1] = {0};
-    struct prm_query_qp_in *query_qp = (void *)in; /* as long */
+    struct prm_query_qp_in *query_qp = (void *)in; /* a structure of the same length */
     struct prm_query_hca_cap_out out[1] = {0};
     struct side *s = side_new(0);
 
@@ -517,7 +518,7 @@ START_TEST(each_call_has_its_own_commands)
     ck_assert_int_eq(hv_dv_devx_general_cmd(s->ctx, in, sizeof(in), out, sizeof(out)), EINVAL);
     ck_assert_int_eq(hv_dv_devx_obj_modify(s->qp, in, sizeof(in), out, sizeof(out)), EINVAL);
     ck_assert_int_eq(hv_dv_devx_obj_query(s->qp, in, sizeof(in), out, sizeof(out)), 0);
-    /* ENABLE_HCA and the like are the kernel's */
+    /* ENABLE_HCA and similar commands are reserved for the kernel */
     PRM_SET(query_hca_cap_in, in, opcode, PRM_CMD_OP_TEARDOWN_HCA);
     ck_assert_int_eq(hv_dv_devx_general_cmd(s->ctx, in, sizeof(in), out, sizeof(out)), EINVAL);
     side_free(s);
@@ -537,7 +538,7 @@ START_TEST(a_command_is_about_the_object_that_the_call_names)
     ck_assert_int_eq(hv_dv_devx_obj_query(s->cq, in, sizeof(in), out, sizeof(out)), EINVAL);
     ck_assert_int_eq(hv_dv_devx_obj_query(s->qp, in, sizeof(in), out, sizeof(out)), 0);
     ck_assert_uint_eq(PRM_GET(qpc, PRM_PTR(query_qp_out, out, qpc), cqn_snd), s->cq->id);
-    /* inputs and outputs have room for their headers at least */
+    /* inputs and outputs need room for their headers */
     ck_assert_int_eq(hv_dv_devx_obj_query(s->qp, in, 15, out, sizeof(out)), EINVAL);
     ck_assert_int_eq(hv_dv_devx_obj_query(s->qp, in, sizeof(in), out, 15), EINVAL);
     side_free(s);
@@ -545,8 +546,8 @@ START_TEST(a_command_is_about_the_object_that_the_call_names)
 }
 END_TEST
 
-/* A table is named by its type too, a group by its table, an entry by both and by its index, which
- * the program chose: the command that ends each says it all. */
+/* A table is named also by its type, a group by its table, an entry by both and by its index, which
+ * the program chose. The commands that destroy them contain all of that. */
 START_TEST(objects_of_steering_end_as_they_were_named)
 {
     struct prm_create_flow_table_in table_in[1] = {0};
@@ -580,7 +581,7 @@ START_TEST(objects_of_steering_end_as_they_were_named)
     PRM_SET(flow_context, entry, action, PRM_FLOW_ACTION_DROP);
     rule = hv_dv_devx_obj_create(v->a, entry_in, sizeof(entry_in), entry_out, sizeof(entry_out));
     ck_assert_ptr_nonnull(rule);
-    /* what is in use stays */
+    /* an object in use stays */
     ck_assert_int_ne(hv_dv_devx_obj_destroy(group), 0);
     ck_assert_int_eq(hv_dv_devx_obj_destroy(rule), 0);
     ck_assert_int_eq(hv_dv_devx_obj_destroy(group), 0);
@@ -588,7 +589,7 @@ START_TEST(objects_of_steering_end_as_they_were_named)
 }
 END_TEST
 
-/* UCX has an XRQ fetch over DC so: a change of the XRQ, of no other object. */
+/* UCX makes an XRQ fetch over DC with this command, which changes the XRQ and no other object. */
 START_TEST(an_xrq_is_told_how_to_fetch_over_dc)
 {
     struct prm_create_xrq_in create[1] = {0};
@@ -628,7 +629,8 @@ START_TEST(an_xrq_is_told_how_to_fetch_over_dc)
 }
 END_TEST
 
-/* mlx5_cmd_do(): what the device refused is EREMOTEIO, and its answer comes back. */
+/* mlx5_cmd_do(): if the device refuses, the result is EREMOTEIO, and the device's answer is
+ * returned. */
 START_TEST(what_the_device_refuses_comes_back_with_its_reason)
 {
     struct prm_create_cq_in in[1] = {0};
@@ -661,7 +663,7 @@ START_TEST(a_umem_that_is_not_there_is_refused)
 }
 END_TEST
 
-/* ib_umem_get() pins for writing what the device may write. */
+/* ib_umem_get() pins for writing the memory that the device may write. */
 START_TEST(a_umem_that_is_written_is_writable)
 {
     uint8_t *page = mmap(NULL, PCI_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -676,7 +678,7 @@ START_TEST(a_umem_that_is_written_is_writable)
 }
 END_TEST
 
-/* A umem in which a ring lies cannot go. */
+/* A umem that contains a ring cannot be deregistered. */
 START_TEST(a_umem_in_use_stays)
 {
     struct side *s = side_new(0);
@@ -713,7 +715,7 @@ START_TEST(an_answer_waits_in_its_channel)
                                                 0x1234567890, comp),
                      0);
     ck_assert(readable(comp->fd));
-    /* too small a buffer: ENOSPC, and it stays */
+    /* too small a buffer: ENOSPC, and the answer stays */
     ck_assert_int_eq(hv_dv_devx_get_async_cmd_comp(comp, hdr, 16), ENOSPC);
     ck_assert(readable(comp->fd));
     ck_assert_int_eq(hv_dv_devx_get_async_cmd_comp(comp, hdr, size), 0);
@@ -761,8 +763,8 @@ START_TEST(completions_are_events_of_a_cq)
 }
 END_TEST
 
-/* The first arm, for any completion and from the first on, writes a 0 where a 0 was: only the page
- * tells. Two CQs are armed before anyone looks. */
+/* The first arm, for any completion from the first on, writes a 0 where a 0 was, so only the page
+ * shows it. Two CQs are armed before anybody reads. */
 START_TEST(the_first_arm_of_each_cq_is_noticed)
 {
     struct pairs p = pairs_new();
@@ -793,7 +795,7 @@ START_TEST(the_first_arm_of_each_cq_is_noticed)
 }
 END_TEST
 
-/* A CQ that was never armed raises no event by its neighbours' send doorbells. */
+/* A CQ that was never armed raises no event because of its neighbours' send doorbells. */
 START_TEST(a_cq_that_is_not_armed_is_silent)
 {
     struct pairs p = pairs_new();
@@ -813,7 +815,7 @@ START_TEST(a_cq_that_is_not_armed_is_silent)
 }
 END_TEST
 
-/* devx_async_event_file: without data, an event that waits is not put in again. */
+/* devx_async_event_file: without data, an event that already waits is not queued again. */
 START_TEST(without_data_events_of_a_kind_are_one)
 {
     struct mlx5dv_devx_async_event_hdr hdr;
@@ -837,7 +839,7 @@ START_TEST(without_data_events_of_a_kind_are_one)
 }
 END_TEST
 
-/* What the device does not offer cannot be subscribed to: is_valid_events(). */
+/* Events that the device does not offer cannot be subscribed to: is_valid_events(). */
 START_TEST(unknown_events_are_refused)
 {
     struct mlx5dv_devx_event_channel *channel = hv_dv_devx_create_event_channel(v->a, 0);
@@ -879,8 +881,8 @@ START_TEST(keys_for_umr_come_in_fours_and_without_signatures)
 }
 END_TEST
 
-/* Such a key has them in its command, as the kernel's devx_handle_mkey_create() leaves it; UCX
- * makes one over each of its regions. */
+/* The command of such a key contains the other keys, as the kernel's devx_handle_mkey_create()
+ * leaves it; UCX makes such a key over each of its regions. */
 START_TEST(a_key_of_other_keys_needs_no_umem)
 {
     uint8_t in[PRM_SIZE(create_mkey_in) + PRM_SIZE(wqe_klm_seg)] = {0};

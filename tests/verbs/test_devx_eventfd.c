@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* DevX: events that are told by a descriptor of the program's own. */
+/* Tests DevX events that are signalled through the program's own descriptor. */
 #define _GNU_SOURCE
 #include <check.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static void teardown(void)
     verbs_table_free(v);
 }
 
-/* Descriptors that a program which is started inherits. */
+/* Returns the number of descriptors that a started program inherits. */
 static unsigned inherited(void)
 {
     unsigned n = 0;
@@ -52,7 +52,8 @@ START_TEST(only_an_eventfd_is_told)
     ck_assert_int_eq(hv_dv_devx_subscribe_devx_event_fd(channel, file, NULL, port), EBADF);
     before = inherited();
     ck_assert_int_eq(hv_dv_devx_subscribe_devx_event_fd(channel, fd, NULL, port), 0);
-    ck_assert_uint_eq(inherited(), before); /* no program that is started gets the library's own */
+    /* a started program inherits none of the library's own */
+    ck_assert_uint_eq(inherited(), before);
     close(fd);
     close(ends[0]);
     close(ends[1]);
@@ -60,8 +61,7 @@ START_TEST(only_an_eventfd_is_told)
 }
 END_TEST
 
-/* An eventfd that has counted as far as it can makes who writes to it wait; eventfd_signal() does
- * not. */
+/* If an eventfd has counted up to its limit, write() blocks; eventfd_signal() does not. */
 START_TEST(a_full_eventfd_holds_nobody_up)
 {
     struct mlx5dv_devx_event_channel *channel = hv_dv_devx_create_event_channel(v->a, 0);

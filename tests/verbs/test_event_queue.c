@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queues of events with a descriptor (guest-lib/host/event_queue.h): the descriptor tells
- * what is in the queue, whoever takes, leaves or waits.
+ * Tests queues of events with a descriptor (guest-lib/host/event_queue.h): the descriptor matches
+ * the queue's contents, whoever takes, leaves or waits.
  */
 #include <check.h>
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include "tests/unit/suite.h"
 
 #define THREADS 4
-#define EVENTS  1000 /* that each thread puts */
+#define EVENTS  1000 /* events that each thread puts */
 
 static struct hv_event_queue queue;
-static unsigned taken; /* calls of take() */
+static unsigned taken; /* number of calls of take() */
 
 static void setup(void)
 {
@@ -91,7 +91,7 @@ START_TEST(events_come_in_order_and_the_descriptor_tells_of_each)
 }
 END_TEST
 
-/* ENOSPC of devx_async_cmd_event_read(): the message that does not fit stays the next one. */
+/* ENOSPC of devx_async_cmd_event_read(): a message that does not fit stays first in the queue. */
 START_TEST(an_event_that_is_refused_stays_the_first)
 {
     hv_event_put(&queue, event(1));
@@ -123,8 +123,8 @@ START_TEST(what_is_taken_out_is_not_told_of)
 }
 END_TEST
 
-/* Who reads had the token, and not yet the lock, when the event was taken out: nobody waits for
- * that token here, and the reader goes back to wait. */
+/* A reader had the token, but not yet the lock, when the event was removed. Nobody waits for that
+ * token here, and the reader goes back to waiting. */
 START_TEST(a_token_that_a_reader_has_is_not_waited_for)
 {
     uint64_t token;
@@ -160,8 +160,8 @@ START_TEST(what_nobody_came_for_is_freed)
 }
 END_TEST
 
-/* There will be none any more: what waits there goes, what is put all the same too, and who reads
- * is told, as often as he does. */
+/* A closed queue gets no more events: waiting events are dropped, later ones too, and every read
+ * returns the end. */
 START_TEST(a_closed_one_is_readable_for_good)
 {
     struct hv_event_queue other;
@@ -214,7 +214,7 @@ static void count_moved(void *ev, void *arg)
     ++*(unsigned *)arg;
 }
 
-/* In their order, behind those that are there, and with their tokens. */
+/* Moved events are in order, behind the present events, and have their tokens. */
 START_TEST(what_is_moved_is_told_of_where_it_is)
 {
     struct hv_event_queue from;
@@ -257,15 +257,15 @@ START_TEST(one_who_waits_gets_what_comes)
 }
 END_TEST
 
-/* A cancelled thread leaves its frames without unpoisoning them, and ASan then takes its own
- * sigaltstack() at the thread's end for an access to one of them. */
+/* A cancelled thread leaves its stack frames poisoned, and ASan then takes its own sigaltstack() at
+ * the thread's end for an access to one of them. */
 #ifdef __SANITIZE_ADDRESS__
 #define UNDER_ASAN true
 #else
 #define UNDER_ASAN false
 #endif
 
-/* It is cancelled in read(), if not before, and holds nothing then. */
+/* The thread is cancelled in read(), if not before, and holds nothing then. */
 START_TEST(one_who_waits_can_be_cancelled)
 {
     pthread_t thread;
@@ -285,7 +285,7 @@ static void *put_many(void *opaque)
 {
     for (unsigned i = 0; i < EVENTS; i++) {
         hv_event_put(&queue, opaque);
-        if (i % 8 == 7) { /* objects come and go, with the events of theirs that wait */
+        if (i % 8 == 7) { /* objects come and go, with their waiting events */
             hv_event_put(&queue, event(THREADS + 1));
             hv_event_take_out(&queue, is, event(THREADS + 1), NULL);
         }
@@ -306,8 +306,8 @@ static void *take_many(void *opaque)
     return NULL;
 }
 
-/* No wake-up is lost, and no event is told of twice: as many readers as there is work for all end,
- * with every event that was not taken out. */
+/* No wake-up is lost, and no event is delivered twice: as many readers end as there are events that
+ * were not removed. */
 START_TEST(nothing_is_lost_between_threads)
 {
     pthread_t put[THREADS], get[THREADS];
@@ -346,7 +346,7 @@ static void *move_many(void *opaque)
     return NULL;
 }
 
-/* An event that moves is taken here or there, once, whoever reads meanwhile. */
+/* A moving event is taken from one queue or the other, once, whoever reads meanwhile. */
 START_TEST(what_moves_is_taken_once)
 {
     struct hv_event_queue from;

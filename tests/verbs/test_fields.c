@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fields of objects that a program can read: they say what libibverbs writes there, which is
- * what the program gave, used or not, and what it asked for by this handle.
+ * Tests the fields of objects that a program can read. They contain what libibverbs writes there:
+ * what the program gave, used or not, and what it requested through this handle.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@ static struct ibv_pd *pd;
 static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_srq *srq;
 static struct ibv_xrcd *xrcd;
-static int given; /* a program's own */
+static int given; /* a value of the program's own */
 
 static void setup(void)
 {
@@ -61,7 +61,7 @@ static struct ibv_qp *make(enum ibv_qp_type type)
     return ibv_create_qp_ex(v->a, &attr);
 }
 
-/* set_qp(): whatever the type has a use for. What is not used is not held. */
+/* set_qp(): contains whatever the type uses. Objects that it does not use are not held. */
 START_TEST(a_qps_fields_are_what_was_given)
 {
     static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND,
@@ -100,8 +100,8 @@ static enum ibv_qp_state queried(struct ibv_qp *qp, int mask)
     return attr.qp_state;
 }
 
-/* ibv_cmd_open_qp(): a handle knows no more than it was told. Its state is the one that was asked
- * for, or set, by it; the QP's is one for all. */
+/* ibv_cmd_open_qp(): a handle contains only what was passed through it. Its state is the last state
+ * that was requested or set through it; the QP itself has one state. */
 START_TEST(a_handle_knows_what_it_was_told)
 {
     struct ibv_qp *qp = make(IBV_QPT_XRC_RECV), *handle;
@@ -136,7 +136,7 @@ START_TEST(a_handle_knows_what_it_was_told)
     ck_assert_int_eq(ibv_modify_qp(handle, &attr, IBV_QP_STATE), 0);
     ck_assert_uint_eq(handle->state, IBV_QPS_ERR);
     ck_assert_uint_eq(qp->state, IBV_QPS_INIT);
-    attr.qp_state = IBV_QPS_RESET; /* from where it is */
+    attr.qp_state = IBV_QPS_RESET; /* from its present state */
     ck_assert_int_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
     attr.qp_state = IBV_QPS_INIT;
     ck_assert_int_eq(ibv_modify_qp(handle, &attr, to_init), 0);
@@ -145,7 +145,7 @@ START_TEST(a_handle_knows_what_it_was_told)
 }
 END_TEST
 
-/* What a program writes there is its own affair: nothing is looked up by it. */
+/* Whatever a program writes there, the library does not use these fields for lookups. */
 START_TEST(a_program_may_write_to_its_fields)
 {
     struct ibv_qp *qp = make(IBV_QPT_RC);
@@ -165,7 +165,7 @@ START_TEST(a_program_may_write_to_its_fields)
 }
 END_TEST
 
-/* ibv_create_srq() writes what was given, ibv_create_srq_ex() of an XRC SRQ less of it. */
+/* ibv_create_srq() writes what was given; ibv_create_srq_ex() of an XRC SRQ writes less. */
 START_TEST(an_srqs_fields)
 {
     struct ibv_srq_init_attr_ex attr = {.srq_context = &given,
@@ -190,7 +190,7 @@ START_TEST(an_srqs_fields)
 }
 END_TEST
 
-/* Of the other kinds. */
+/* The fields of other kinds of objects. */
 START_TEST(other_objects_fields)
 {
     struct ibv_comp_channel *channel = ibv_create_comp_channel(v->a);

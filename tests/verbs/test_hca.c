@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process's HCA (guest-lib/verbs/kernel/hca.h): which commands it is sent, that its interrupts
- * are told, and that its work is done, whoever calls or does not.
+ * Tests the process's HCA (guest-lib/verbs/kernel/hca.h): which commands it gets, that its
+ * interrupts are delivered, and that its work is done, whether or not a thread makes calls.
  *
- * The driver reaches its function through a table (guest-lib/drv/pci.h). A copy of that stands
- * between here, so that a test sees each register that is written, before the function does.
+ * The driver reaches its function through a table (guest-lib/drv/pci.h). A copy of that table is
+ * put in between here, so that a test sees each register write before the function does.
  */
 #include <check.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ static struct pci_ops watched;
 static void setup(void)
 {
     device_open();
-    hca = hv_hca_of(ctx[1]); /* the first device's, unless there are two */
+    hca = hv_hca_of(ctx[1]); /* the first device's HCA, unless there are two devices */
     real = hca->drv->dev.ops;
     watched = *real;
 }
@@ -58,7 +58,7 @@ static void count_commands(void *pci, uint64_t offset, uint64_t value, unsigned 
 }
 
 /* mlx5_core and mlx5_ib read the capabilities when they find the device, and the GID table is in
- * memory: what does not change is asked for once. */
+ * memory: values that do not change are queried once. */
 START_TEST(what_does_not_change_is_asked_for_once)
 {
     struct mlx5dv_context dv_attr = {.comp_mask = MLX5DV_CONTEXT_MASK_STRIDING_RQ};
@@ -84,7 +84,7 @@ START_TEST(what_does_not_change_is_asked_for_once)
 }
 END_TEST
 
-/* The link's state and speed do change, and are all that a query of the port asks for
+/* The link's state and speed do change; a query of the port reads only these
  * (mlx5_query_port_roce()). */
 START_TEST(a_query_of_the_port_asks_for_its_state_and_speed)
 {
@@ -103,7 +103,7 @@ END_TEST
 static struct pair *first, *second;
 static gint second_is_due;
 
-/* The EQ has been emptied and is about to be armed: an event comes before it is. */
+/* The EQ has been emptied and is about to be armed: an event comes before it is armed. */
 static void event_before_arming(void *pci, uint64_t offset, uint64_t value, unsigned size)
 {
     const struct prm_cqe64 *cqe = (const void *)hv_cq(second->cq[1])->ring;
@@ -124,9 +124,9 @@ static bool comes_within(const struct ibv_comp_channel *channel, int ms)
     return poll(&fd, 1, ms) == 1;
 }
 
-/* An EQ that is armed while it holds an event raises its interrupt at once (PRM, EQ arming), in the
- * midst of what the driver does about the one before. Then the program sleeps at the channel's
- * descriptor and calls nothing any more. */
+/* An EQ that is armed while it holds an event raises its interrupt at once (PRM, EQ arming), while
+ * the driver still handles the previous interrupt. Then the program sleeps at the channel's
+ * descriptor and makes no more calls. */
 START_TEST(an_event_that_comes_before_the_eq_is_armed_is_told)
 {
     first = pair_new(true, false);
@@ -135,7 +135,7 @@ START_TEST(an_event_that_comes_before_the_eq_is_armed_is_told)
     post_recv(second, 1, 0);
     must_be_0(ibv_req_notify_cq(first->cq[1], 0));
     must_be_0(ibv_req_notify_cq(second->cq[1], 0));
-    usleep(20000); /* the helper has gone to sleep: nobody else would tell */
+    usleep(20000); /* the helper has gone to sleep: nobody else would deliver the event */
     g_atomic_int_set(&second_is_due, 1);
     watch(event_before_arming);
     post_send(first, 0, 0);
@@ -154,7 +154,7 @@ END_TEST
 
 static bool is_written(const uint8_t *cqe)
 {
-    const uint8_t *owner = cqe + PRM_SIZE(cqe64) - 1; /* and the opcode */
+    const uint8_t *owner = cqe + PRM_SIZE(cqe64) - 1; /* the opcode is in the same byte */
     double end = now() + SECONDS;
 
     while (__atomic_load_n(owner, __ATOMIC_ACQUIRE) >> 4 == PRM_CQE_OPCODE_INVALID) {
@@ -166,8 +166,8 @@ static bool is_written(const uint8_t *cqe)
     return true;
 }
 
-/* A command that makes work returns when the command is done: the rest is the helper's, which
- * sleeps then. The program looks at its memory and calls nothing any more. */
+/* A command that causes work returns when the command is done. The helper, which sleeps then, does
+ * the rest. The program reads its memory and makes no more calls. */
 START_TEST(what_a_command_leaves_to_do_is_done)
 {
     struct ibv_cq *cq = ibv_create_cq(ctx[0], MANY, NULL, NULL, 0);
@@ -190,7 +190,7 @@ START_TEST(what_a_command_leaves_to_do_is_done)
     for (unsigned i = 0; i < MANY; i++) {
         must_be_0(ibv_post_recv(qp, &wr, &bad));
     }
-    usleep(20000); /* the helper has gone to sleep: nobody else would go on */
+    usleep(20000); /* the helper has gone to sleep: nobody else would continue the work */
     must_be_0(ibv_modify_qp(qp, &to_error, IBV_QP_STATE));
     ck_assert(is_written(hv_cq(cq)->ring + (size_t)(MANY - 1) * PRM_SIZE(cqe64)));
     must_be_0(ibv_destroy_qp(qp));
@@ -200,7 +200,7 @@ END_TEST
 
 static gint poll_is_due;
 
-/* The helper has told of an interrupt and is about to sleep: now the program polls. */
+/* The helper has delivered an interrupt and is about to sleep: now the program polls. */
 static void poll_before_sleep(void *pci, uint64_t offset, uint64_t value, unsigned size)
 {
     uint64_t arm = (uint64_t)hca->drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm);
@@ -209,14 +209,14 @@ static void poll_before_sleep(void *pci, uint64_t offset, uint64_t value, unsign
     real->mmio_write(pci, offset, value, size);
     if (offset == arm && g_atomic_int_compare_and_exchange(&poll_is_due, 1, 0)) {
         ck_assert_int_eq(ibv_poll_cq(first->cq[1], 1, &wc), 1);
-        ck_assert_int_eq(ibv_poll_cq(first->cq[1], 1, &wc), 0); /* and lets the HCA work */
+        ck_assert_int_eq(ibv_poll_cq(first->cq[1], 1, &wc), 0); /* the poll lets the HCA work */
     }
 }
 
-/* Who has polled once need not do so again: the helper does what comes then, also if that poll came
- * when it had seen nobody poll and was on its way to sleep. It goes there from its work where
- * others want the processor; else it looks around once more, which would hide what this is about.
- */
+/* A thread that has polled once need not poll again: the helper does the work that comes then. This
+ * also holds if the poll came when the helper had seen nobody poll and was about to sleep. The
+ * helper goes to sleep directly from its work if other threads want the processor; otherwise it
+ * checks once more, which would hide the case that this tests. */
 START_TEST(who_polls_before_the_helper_sleeps_is_seen)
 {
     first = pair_new(true, false);
@@ -226,7 +226,7 @@ START_TEST(who_polls_before_the_helper_sleeps_is_seen)
     pthread_mutex_lock(&hca->local->lock);
     hca->local->helper.crowded_until_ns = UINT64_MAX;
     pthread_mutex_unlock(&hca->local->lock);
-    usleep(20000); /* it sleeps */
+    usleep(20000); /* the helper sleeps */
     g_atomic_int_set(&poll_is_due, 1);
     watch(poll_before_sleep);
     post_send(first, 0, 0);
@@ -240,8 +240,8 @@ START_TEST(who_polls_before_the_helper_sleeps_is_seen)
 }
 END_TEST
 
-/* A thread that posts while another one is in a turn does not wait for the lock, or a little if
- * that turn takes long. It leaves a note, and the next turn sends (docs/adr/0016). */
+/* A thread that posts while another thread is in a turn does not wait for the lock, or only briefly
+ * if that turn takes long. It leaves a note, and the next turn sends (docs/adr/0016). */
 START_TEST(who_posts_during_a_turn_leaves_a_note)
 {
     struct local_hca *local = hca->local;
@@ -250,7 +250,8 @@ START_TEST(who_posts_during_a_turn_leaves_a_note)
 
     first = pair_new(true, false);
     post_recv(first, 1, 0);
-    pthread_mutex_lock(&local->lock); /* that other thread, which took it long ago */
+    /* stands for that other thread, which took the lock long ago */
+    pthread_mutex_lock(&local->lock);
     local_set_polled(local, true);
     local->worker.thread = local->helper.thread;
     local->worker.there_ns = 0;
@@ -266,10 +267,11 @@ END_TEST
 
 static gint send_is_due;
 static pthread_t poller;
-static unsigned yields;     /* of the poller */
-static bool others_compute; /* and have the processor for a slice each time */
+static unsigned yields;     /* calls by the poller */
+static bool others_compute; /* other threads use the processor for a slice after each call */
 
-/* In the C library's place: others have the processor, one of them sends, and the helper works. */
+/* Replaces the C library's function: other threads get the processor, one of them sends, and the
+ * helper works. */
 int sched_yield(void)
 {
     yields += pthread_equal(pthread_self(), poller);
@@ -284,9 +286,9 @@ int sched_yield(void)
     return 0;
 }
 
-/* Who polls a CQ and then looks elsewhere, as libfabric does for its peer's goodbye, takes what he
- * finds there for later than what he found in the CQ. So a poll that lets others have the processor
- * does that before its last look. */
+/* A thread that polls a CQ and then checks elsewhere, as libfabric does for its peer's goodbye,
+ * takes what it finds there for later than what it found in the CQ. Therefore a poll that yields
+ * the processor does so before its last check of the CQ. */
 START_TEST(a_poll_finds_what_came_while_others_had_the_processor)
 {
     double end = now() + SECONDS;
@@ -315,16 +317,16 @@ static void polls_in_vain(void)
     ck_assert_int_eq(ibv_poll_cq(first->cq[1], 1, &wc), 0);
 }
 
-/* While another thread works, who polls in vain does nothing but wait. With more threads than
- * processors that keeps those from running whose messages all wait for: so now and then they are
- * let (docs/adr/0016). */
+/* While another thread works, a thread that polls in vain only waits. With more threads than
+ * processors it would keep the threads from running whose messages all wait for. Therefore it
+ * yields now and then (docs/adr/0016). */
 START_TEST(who_waits_for_anothers_work_lets_others_run)
 {
     struct local_hca *local = hca->local;
 
     first = pair_new(false, false);
     poller = pthread_self();
-    pthread_mutex_lock(&local->lock); /* that other thread, which is here all the time */
+    pthread_mutex_lock(&local->lock); /* stands for that other thread, which works all the time */
     local_set_polled(local, true);
     local->worker.thread = local->helper.thread;
     local->worker.there_ns = UINT64_MAX / 2;
@@ -341,8 +343,8 @@ START_TEST(who_waits_for_anothers_work_lets_others_run)
 }
 END_TEST
 
-/* A processor that others compute on comes back after a slice of the scheduler's, each time: a
- * thread that gets nothing for that polls longer and longer before it gives the processor away. */
+/* If other threads compute, a yielded processor comes back only after a slice of the scheduler,
+ * each time. A thread that gets nothing for it polls longer and longer before it yields again. */
 START_TEST(who_gets_nothing_for_the_processor_gives_it_away_less_often)
 {
     first = pair_new(false, false);
@@ -359,8 +361,8 @@ START_TEST(who_gets_nothing_for_the_processor_gives_it_away_less_often)
 }
 END_TEST
 
-/* Who works for the others has always something to do, though nothing comes for itself: it lets
- * those run that wait. */
+/* A thread that works for the others always has something to do, though nothing comes for itself:
+ * it lets waiting threads run. */
 START_TEST(who_works_for_others_lets_them_run)
 {
     struct local_hca *local = hca->local;
@@ -370,7 +372,7 @@ START_TEST(who_works_for_others_lets_them_run)
     yields = 0;
     for (unsigned i = 0; i < MANY_POLLS; i++) {
         pthread_mutex_lock(&local->lock);
-        local->poller.idle_polls = 0; /* its turn before did something */
+        local->poller.idle_polls = 0; /* its previous turn did something */
         local->worker.waited_for = true;
         pthread_mutex_unlock(&local->lock);
         polls_in_vain();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory that the library holds for its HCAs (guest-lib/host/held.h): what is given is zeroed
- * and lies in the range in which an access cannot fault, what is given back is given again.
+ * Tests the memory that the library holds for its HCAs (guest-lib/host/held.h): allocated memory is
+ * zeroed and lies in the range in which an access cannot fault, and freed memory is allocated
+ * again.
  */
 #include <check.h>
 #include <errno.h>
@@ -78,7 +79,7 @@ START_TEST(a_freed_block_may_still_be_reached)
     uint8_t *p = held_alloc(1 << 20);
 
     held_free(p, 1 << 20);
-    ck_assert_uint_eq(*(volatile uint8_t *)(p + (1 << 19)), 0); /* no fault */
+    ck_assert_uint_eq(*(volatile uint8_t *)(p + (1 << 19)), 0); /* an access does not fault */
 }
 END_TEST
 
@@ -95,8 +96,8 @@ START_TEST(the_range_ends_where_it_ends)
 }
 END_TEST
 
-/* What is reserved for later must not be taken for memory: the HCA would fault on it, with nothing
- * to come back through, where a program gives it a wild address. */
+/* Memory that is only reserved must not count as memory. If a program gave the HCA a wild address
+ * there, the HCA would fault, and could not recover. */
 START_TEST(what_is_only_reserved_does_not_answer)
 {
     uint8_t byte, *p = held_alloc(PAGE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device that is closed with objects left: the file of ib_uverbs owned them, and closing it ends
- * all of them, while another context keeps the HCA.
+ * Tests a device that is closed with objects left: the file of ib_uverbs owned them, and closing it
+ * destroys all of them, while another context keeps the HCA.
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -17,7 +17,7 @@
 #include "tests/verbs/things.h"
 
 static struct ibv_device **list;
-static struct ibv_context *witness; /* which keeps the HCA */
+static struct ibv_context *witness; /* keeps the HCA in use */
 static GRand *rand_;
 static int file;
 static struct census before;
@@ -56,7 +56,7 @@ static void expect_nothing_left(const char *when)
     census_compare(&after, &before, when);
 }
 
-/* One kind, with what it needs; twice, with other choices. */
+/* Makes one kind, with the objects that it needs; twice, with other choices. */
 START_TEST(each_kind_ends_with_its_file)
 {
     for (enum thing kind = 0; kind < THINGS; kind++) {
@@ -71,7 +71,7 @@ START_TEST(each_kind_ends_with_its_file)
             }
             for (enum thing need = THINGS; need-- > 0;) {
                 for (unsigned i = t->made[need]->len; need != kind && i-- > 0;) {
-                    thing_destroy(t, need, i); /* but for what is in use */
+                    thing_destroy(t, need, i); /* except objects in use */
                 }
             }
             things_close(t);
@@ -81,7 +81,7 @@ START_TEST(each_kind_ends_with_its_file)
 }
 END_TEST
 
-/* All kinds, many, which refer to one another. */
+/* Makes many objects of all kinds, which refer to one another. */
 START_TEST(all_kinds_end_with_their_file)
 {
     struct things *t = things_new(open_another(), rand_, file);
@@ -94,8 +94,8 @@ START_TEST(all_kinds_end_with_their_file)
 }
 END_TEST
 
-/* Contexts that share a file: what one made stays until the last one closes, and its events are
- * told to nobody. */
+/* Contexts that share a file: a context's objects stay until the last context closes, and their
+ * events are delivered to nobody. */
 START_TEST(what_is_shared_ends_with_the_last_context)
 {
     struct things *t = things_new(open_another(), rand_, file);
@@ -121,8 +121,8 @@ START_TEST(what_is_shared_ends_with_the_last_context)
 }
 END_TEST
 
-/* A peer of a target that went with its file has nobody there; nothing is written to where its
- * context was. */
+/* A target was destroyed with its file: its peer gets no answer, and nothing is written to where
+ * the target's context was. */
 START_TEST(a_target_is_gone_for_its_peer)
 {
     struct ibv_context *target_ctx = open_another();
@@ -133,7 +133,7 @@ START_TEST(a_target_is_gone_for_its_peer)
     struct ibv_qp_init_attr_ex target_attr = {.qp_type = IBV_QPT_XRC_RECV,
                                               .comp_mask = IBV_QP_INIT_ATTR_XRCD,
                                               .xrcd = ibv_open_xrcd(target_ctx, &domain)};
-    static struct ibv_qp *target; /* which stays the program's */
+    static struct ibv_qp *target; /* it stays the program's */
     uint32_t number;
     struct hv_hca *hca = hv_hca_of(witness);
 
@@ -146,8 +146,8 @@ START_TEST(a_target_is_gone_for_its_peer)
 }
 END_TEST
 
-/* uverbs_completion_event_file_destroy_uobj(): the descriptor stays, and says that nothing comes
- * any more. So can the channel be destroyed. */
+/* uverbs_completion_event_file_destroy_uobj(): the descriptor stays, and reports that no more
+ * events come. Then the channel can be destroyed. */
 START_TEST(a_channel_outlives_its_file)
 {
     struct ibv_context *opened = open_another();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RLIMIT_MEMLOCK, where the configuration has it count (guest-lib/verbs/kernel/memlock.c): what
- * ib_umem_get() says of it.
+ * Tests RLIMIT_MEMLOCK, if the configuration enables it (guest-lib/verbs/kernel/memlock.c): the
+ * results are those of ib_umem_get().
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -30,7 +30,7 @@ static void allow(unsigned pages)
     ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
 }
 
-/* From now on the limit is this process's. */
+/* From now on the limit applies to this process. */
 static void give_up_rights(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -74,7 +74,7 @@ static struct ibv_mr *must_reg(unsigned pages)
     return mr;
 }
 
-/* How many are left: more are ENOMEM. */
+/* Checks how many pages are left: a further page fails with ENOMEM. */
 static void expect_left(unsigned pages)
 {
     if (pages) {
@@ -102,7 +102,7 @@ START_TEST(pages_of_regions_count)
 }
 END_TEST
 
-/* What cannot be registered is not counted. */
+/* Memory that cannot be registered is not counted. */
 START_TEST(what_fails_counts_not)
 {
     ck_assert_ptr_null(ibv_reg_mr(pd, (void *)PAGE, PAGE, IBV_ACCESS_LOCAL_WRITE));
@@ -111,7 +111,7 @@ START_TEST(what_fails_counts_not)
 }
 END_TEST
 
-/* The new memory is pinned before the old is let go of. */
+/* The new memory is pinned before the old memory is unpinned. */
 START_TEST(a_region_moves_within_the_limit)
 {
     struct ibv_mr *mr = must_reg(10);
@@ -128,7 +128,7 @@ START_TEST(a_region_moves_within_the_limit)
 }
 END_TEST
 
-/* A ring, and the page of its doorbell record, which those of a context share. */
+/* A ring counts, and the page of its doorbell record, which a context's queues share. */
 START_TEST(queues_count)
 {
     struct ibv_cq *cq = ibv_create_cq(ctx, 15, NULL, NULL, 0), *other;
@@ -178,7 +178,7 @@ START_TEST(a_limit_of_0_is_a_right_that_lacks)
 }
 END_TEST
 
-/* What is left in a device that closes is unpinned. */
+/* Memory of a device that closes is unpinned. */
 START_TEST(a_device_that_closes_counts_no_more)
 {
     struct ibv_context *opened = ibv_open_device(list[0]);
@@ -196,7 +196,7 @@ START_TEST(a_device_that_closes_counts_no_more)
 }
 END_TEST
 
-/* Its own mm has pinned nothing. */
+/* The child's own mm has pinned nothing. */
 START_TEST(a_child_begins_at_0)
 {
     struct ibv_mr *mr = must_reg(LIMIT);
@@ -214,7 +214,7 @@ START_TEST(a_child_begins_at_0)
 }
 END_TEST
 
-/* By default nothing does. */
+/* By default nothing counts. */
 START_TEST(without_the_option_there_is_no_limit)
 {
     unsetenv("HCASIM_MEMLOCK");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory regions, windows and the domains they are in: what can be registered, and for how long. */
+/* Tests memory regions, windows and their domains: what can be registered, and for how long. */
 #include <check.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void expect_refused(struct ibv_pd *in, void *addr, size_t length, uint64_
     ck_assert_int_eq(errno, err);
 }
 
-/* What QUERY_MKEY says of a key. */
+/* Reads QUERY_MKEY's answer about a key. */
 static void query_mkey(uint32_t key, struct prm_mkc mkc[1])
 {
     struct prm_query_mkey_in in[1] = {0};
@@ -89,7 +89,8 @@ START_TEST(a_large_region_needs_two_entries)
 }
 END_TEST
 
-/* Inside a page, address and iova agree; a page at bus address 0 would count as missing. */
+/* Inside a page, address and iova have the same offset; a page at bus address 0 would count as
+ * missing. */
 START_TEST(pages_are_as_large_as_the_addresses_allow)
 {
     size_t len = (size_t)8 << 20;
@@ -116,7 +117,7 @@ START_TEST(pages_are_as_large_as_the_addresses_allow)
 }
 END_TEST
 
-/* ib_umem_get(): pinning memory that is not there, or not writable, fails with EFAULT. */
+/* ib_umem_get(): pinning memory that does not exist, or is not writable, fails with EFAULT. */
 START_TEST(memory_that_is_not_there_cannot_be_registered)
 {
     uint8_t *mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -168,7 +169,8 @@ START_TEST(address_and_length_are_checked)
 }
 END_TEST
 
-/* ib_umem_get(): what has no page is no region; no bytes inside a page have that page. */
+/* ib_umem_get(): a region without any page is refused; a region of no bytes inside a page has that
+ * page. */
 START_TEST(a_region_of_no_bytes_has_a_page)
 {
     struct prm_mkc mkc[1];
@@ -225,7 +227,8 @@ static void expect_relaxed(uint32_t key, unsigned want)
     ck_assert_uint_eq(PRM_GET(mkc, mkc, relaxed_ordering_read), want);
 }
 
-/* It allows a bus to reorder what goes through the key: the key has it as it was registered. */
+/* Relaxed ordering allows a bus to reorder accesses through the key; the key has the flag as it was
+ * registered. */
 START_TEST(relaxed_ordering_is_a_right_of_the_key)
 {
     uint8_t mem[64];
@@ -248,7 +251,7 @@ START_TEST(relaxed_ordering_is_a_right_of_the_key)
 }
 END_TEST
 
-/* mlx5_ib changes PD and these rights by UMR: peers go on with the key that they know. */
+/* mlx5_ib changes PD and these rights by UMR: peers continue with the same key. */
 START_TEST(a_change_of_rights_or_domain_keeps_the_key)
 {
     struct prm_mkc mkc[1];
@@ -344,7 +347,7 @@ START_TEST(imported_objects_are_the_ones_that_they_were_made_from)
     ibv_unimport_mr(same);
     ck_assert_ptr_null(ibv_import_mr(again, mr->handle + 1));
     ck_assert_ptr_null(ibv_import_pd(v->a, pd->handle + 1000));
-    /* the other HCA has not got it */
+    /* the other HCA does not have it */
     ck_assert_ptr_null(ibv_import_pd(v->b, pd->handle));
     ck_assert_int_eq(errno, ENOENT);
     ck_assert_int_eq(ibv_dereg_mr(mr), 0);

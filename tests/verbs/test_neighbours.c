@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a host knows of its wire's others, and whom it asks when (guest-lib/host/neighbours.h): the
- * questions and answers are those of wire/encap/neigh.h.
+ * Tests what a host knows of the other hosts of its wire, and whom it asks when
+ * (guest-lib/host/neighbours.h). The questions and answers are those of wire/encap/neigh.h.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static bool find(const uint8_t *gid, uint8_t *where)
     return neighbours_find(n, now, gid, where);
 }
 
-/* The peer says that an address is at a MAC address. */
+/* The peer announces the MAC address of an address. */
 static void tell(const uint8_t *from_mac, const uint8_t *gid)
 {
     struct neigh_msg question = {.is_question = true};
@@ -68,7 +68,7 @@ static void tell(const uint8_t *from_mac, const uint8_t *gid)
     neighbours_rx(n, now, frame, neigh_build_answer(frame, from_mac, &question));
 }
 
-/* Somebody asks. */
+/* Another host asks. */
 static void ask(const uint8_t *from_mac, const uint8_t *gid, const uint8_t *asked)
 {
     uint8_t frame[NEIGH_FRAME_MAX];
@@ -120,15 +120,16 @@ START_TEST(who_asks_for_the_host_is_answered)
         ck_assert(!msg.is_question);
         ck_assert_mem_eq(msg.sender, own[i], 16);
         ck_assert_mem_eq(msg.mac, mac, 6);
-        ck_assert(find(other[i], where)); /* RFC 826: and need not be asked */
+        ck_assert(find(other[i], where)); /* RFC 826: and it need not be asked */
         ck_assert_mem_eq(where, peer, 6);
         ck_assert_uint_eq(sent, 1);
     }
 }
 END_TEST
 
-/* What others ask each other, and who says unasked where he is, fills no table; but of who is in it
- * it counts, for he may have moved. The own address is nobody else's. */
+/* Questions between other hosts, and unrequested announcements, add nothing to the table. But
+ * they update known hosts, which may have moved. The host's own address never belongs to
+ * another host. */
 START_TEST(others_are_overheard_if_they_are_known)
 {
     uint8_t where[6];
@@ -139,18 +140,18 @@ START_TEST(others_are_overheard_if_they_are_known)
     ck_assert_uint_eq(sent, 0);
     find(other[0], where);
     tell(peer, other[0]);
-    ask(moved, other[0], other[0]); /* announced */
+    ask(moved, other[0], other[0]); /* an announcement */
     ck_assert(find(other[0], where));
     ck_assert_mem_eq(where, moved, 6);
     tell(peer, own[0]);
     ck_assert(!neighbours_knows(n, own[0]));
-    ask(mac, other[0], own[0]); /* the host's own frame, come back */
+    ask(mac, other[0], own[0]); /* the host's own frame, which came back */
     ck_assert_uint_eq(sent, 1);
 }
 END_TEST
 
-/* What is known long enough is used and asked for again, who had it alone; without an answer it is
- * forgotten, and everybody is asked. */
+/* An entry that has been known long enough is used and asked for again, first only from its last
+ * MAC address. Without an answer it is forgotten, and everybody is asked. */
 START_TEST(what_is_known_grows_stale)
 {
     uint8_t where[6];
@@ -200,8 +201,8 @@ static void number(uint8_t *gid, unsigned i)
     gid[15] = (uint8_t)i;
 }
 
-/* However many ask or are asked for, so many are known; strangers push out each other first, then
- * those that were used longest ago make room. */
+/* However many hosts ask or are asked for, only so many are known. Strangers replace each other
+ * first; then the least recently used entries are replaced. */
 START_TEST(there_is_room_for_so_many)
 {
     uint8_t gid[16], where[6];
@@ -222,7 +223,7 @@ START_TEST(there_is_room_for_so_many)
         number(gid, i);
         find(gid, where);
         if (i % (NEIGHBOURS_MAX / 2) == 0) {
-            ck_assert(find(other[0], where)); /* it is used */
+            ck_assert(find(other[0], where)); /* it was used */
         }
     }
     ck_assert(neighbours_knows(n, other[0]));
@@ -237,7 +238,7 @@ END_TEST
 START_TEST(the_host_announces_itself)
 {
     neighbours_announce(n);
-    ck_assert_uint_eq(sent, 1); /* of its IPv4 address */
+    ck_assert_uint_eq(sent, 1); /* only for its IPv4 address */
     ck_assert_mem_eq(last + 28, own[0] + 12, 4);
     ck_assert_mem_eq(last + 38, own[0] + 12, 4);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Notes that threads leave for one that works (guest-lib/host/notes.h): each is taken, once, with
- * what was written before it, however many leave them at the same moment.
+ * Tests notes that threads leave for the thread that works (guest-lib/host/notes.h): each note is
+ * taken once, with everything that was written before it, however many threads leave notes at the
+ * same moment.
  */
 #include <check.h>
 #include <pthread.h>
@@ -11,13 +12,13 @@
 #include "tests/unit/suite.h"
 
 #define QUEUES  6
-#define THREADS 3 /* that post, to any queue */
+#define THREADS 3 /* threads that post, to any queue */
 #define ROUNDS  4000
-#define POSTS   40 /* of each of them, in a round */
+#define POSTS   40 /* posts of each thread in a round */
 
 static struct notes notes;
 static struct queue {
-    uint64_t posted; /* as a doorbell record */
+    uint64_t posted; /* like a doorbell record */
     uint64_t seen, taken;
 } queues[QUEUES];
 static unsigned ready; /* posters that have posted all of a round */
@@ -74,7 +75,7 @@ START_TEST(who_finds_no_room_is_told)
         left++;
         ck_assert_uint_le(left, NOTES_ROOM);
     }
-    ck_assert(notes_leave(&notes, note - 1)); /* that is there */
+    ck_assert(notes_leave(&notes, note - 1)); /* a note that is there */
     notes_take(&notes, count, NULL);
     ck_assert_uint_eq(taken, left);
     ck_assert(notes_leave(&notes, note));
@@ -101,7 +102,7 @@ static void *posts(void *opaque)
     return NULL;
 }
 
-/* The last look of a round is after its last post: each queue's last post is seen then, or was
+/* The last look of a round is after its last post: each queue's last post is seen then, or was seen
  * before. */
 START_TEST(no_post_is_lost_between_threads)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QPs whose data may be placed out of order (mlx5dv_create_qp(), MLX5DV_QP_CREATE_OOO_DP): what is
- * refused, as by libmlx5 and the kernel, and what the device is told. */
+/* Tests QPs whose data may be placed out of order (mlx5dv_create_qp(), MLX5DV_QP_CREATE_OOO_DP):
+ * what is refused, as by libmlx5 and the kernel, and what the device is told. */
 #include <check.h>
 #include <stdlib.h>
 #include "guest-lib/verbs/dv.h"
@@ -47,7 +47,8 @@ static uint32_t most_recv(void)
     return 1u << HV_CAP(v->hca[0], log_max_qp_sz);
 }
 
-/* mlx5_get_max_recv_wr(): a ring of twice as many, of which half is posted at a time. */
+/* mlx5_get_max_recv_wr(): a ring has twice as many entries, of which half may be posted at a
+ * time. */
 START_TEST(a_ring_has_twice_as_many)
 {
     struct ibv_qp *qp = make(0, IBV_QPT_RC, most_recv() / 2);
@@ -74,7 +75,7 @@ START_TEST(a_ring_has_twice_as_many)
 }
 END_TEST
 
-/* is_qpt_ooo_sup(): NVIDIA has it for RC, XRC and DC. */
+/* is_qpt_ooo_sup(): NVIDIA supports it for RC, XRC and DC. */
 START_TEST(not_every_service_has_it)
 {
     static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET};
@@ -86,7 +87,7 @@ START_TEST(not_every_service_has_it)
 }
 END_TEST
 
-/* mlx5_ib: INIT2RTR_QP says dp_ordering, and atomics of 8 bytes at most. */
+/* mlx5_ib: INIT2RTR_QP contains dp_ordering, and atomics have 8 bytes at most. */
 START_TEST(the_device_is_told_on_the_way_to_rtr)
 {
     struct ibv_qp *a = make(0, IBV_QPT_RC, 8), *b = make(1, IBV_QPT_RC, 8);

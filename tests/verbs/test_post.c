@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The WQEs that builders leave in the send queue (ibv_wr_start() and on), as libmlx5 has them. */
+/* Tests the WQEs that builders leave in the send queue (ibv_wr_start() and later calls): they are
+ * those of libmlx5. */
 #include <check.h>
 #include "guest-lib/verbs/user/queues.h"
 #include "tests/unit/suite.h"
@@ -39,7 +40,7 @@ static void teardown(void)
     verbs_table_free(v);
 }
 
-/* Builds a SEND and gives it up, or not; which fence its WQE has. */
+/* Builds a SEND and aborts it, or not; returns the fence of its WQE. */
 static unsigned fence_of_send(bool abort)
 {
     const struct user_qp *qp = user_qp(a);
@@ -62,7 +63,7 @@ static void invalidate(void)
     ibv_wr_local_inv(ex, 0x100);
 }
 
-/* What follows a UMR waits for it: the first WQE, and that alone. */
+/* Only the first WQE after a UMR waits for it. */
 START_TEST(what_follows_a_umr_waits_for_it)
 {
     ibv_wr_start(ex);
@@ -73,7 +74,7 @@ START_TEST(what_follows_a_umr_waits_for_it)
 }
 END_TEST
 
-/* mlx5_send_wr_abort(): whether the next WQE waits is as it was before the series. */
+/* mlx5_send_wr_abort(): the next WQE waits if it would have waited without the aborted series. */
 START_TEST(what_is_given_up_did_not_wait)
 {
     ibv_wr_start(ex);
@@ -88,7 +89,7 @@ START_TEST(what_is_given_up_did_not_wait)
 }
 END_TEST
 
-/* Likewise if ibv_wr_complete() fails. */
+/* The same holds if ibv_wr_complete() fails. */
 START_TEST(what_fails_did_not_wait)
 {
     const struct ibv_sge none[2] = {0};
@@ -98,7 +99,7 @@ START_TEST(what_fails_did_not_wait)
     ck_assert_int_eq(ibv_wr_complete(ex), 0);
     ibv_wr_start(ex);
     ibv_wr_send(ex);
-    ibv_wr_set_sge_list(ex, 2, none); /* one more than it has room for */
+    ibv_wr_set_sge_list(ex, 2, none); /* one more than there is room for */
     ck_assert_int_eq(ibv_wr_complete(ex), ENOMEM);
     ck_assert_uint_eq(fence_of_send(false), PRM_WQE_FM_INITIATOR_SMALL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The send queue that a program gets: as libmlx5 sizes it (sq_overhead(), mlx5_calc_sq_size()), by
- * what it says that it will post. */
+/* Tests the send queue that a program gets: as libmlx5 sizes it (sq_overhead(),
+ * mlx5_calc_sq_size()), for the operations that the program declares. */
 #include <check.h>
 #include <stdlib.h>
 #include "guest-lib/verbs/dv.h"
@@ -24,11 +24,11 @@ static void teardown(void)
 
 struct kind {
     enum ibv_qp_type type;
-    uint64_t ops, dv_ops; /* 0: it says nothing */
-    uint32_t max_inline;  /* with one data segment: what is left of the WQE's blocks */
+    uint64_t ops, dv_ops; /* 0: the program declares none */
+    uint32_t max_inline;  /* with one data segment: the rest of the WQE's blocks */
 };
 
-/* NULL, with errno: it is refused. */
+/* Returns NULL with errno if it is refused. */
 static struct ibv_qp *make(const struct kind *kind, uint32_t max_send_wr, struct ibv_qp_cap *got)
 {
     struct ibv_qp_init_attr_ex attr = {
@@ -82,8 +82,8 @@ START_TEST(a_wqe_has_room_for_what_is_said_to_be_posted)
 }
 END_TEST
 
-/* Of WQEs of one block there may be as many as the queue has blocks, of those with four a quarter.
- */
+/* The queue takes as many WQEs of one block as it has blocks, and a quarter of that of WQEs of four
+ * blocks. */
 START_TEST(the_most_wqes_are_those_of_a_block)
 {
     const uint32_t blocks = 1u << HV_CAP(v->hca[0], log_max_qp_sz);
@@ -104,7 +104,7 @@ START_TEST(the_most_wqes_are_those_of_a_block)
 }
 END_TEST
 
-/* Nothing checks a raw WQE. One that is longer than the ring goes round in it. */
+/* Nothing checks a raw WQE. A WQE that is longer than the ring wraps around in it. */
 START_TEST(a_wqe_longer_than_the_ring_stays_in_it)
 {
     const struct kind raw = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Raw packet QPs on two hosts in virtual time: their ways to ERR, and sniffers. */
+/* Tests raw packet QPs on two hosts in virtual time: their transitions to ERR, and sniffers. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +68,8 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
 
 /* -- ERR --------------------------------------------------------------------------------------- */
 
-/* modify_raw_packet_qp(): both queues go to ERR, whether or not they had begun; what is posted
- * afterwards is flushed, too, in this life and in the next. */
+/* modify_raw_packet_qp(): both queues go to ERR, whether or not they had begun. Requests that are
+ * posted afterwards are flushed, too, in this life of the QP and in the next. */
 START_TEST(every_state_leads_to_err)
 {
     static const enum ibv_qp_state way[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
@@ -91,7 +91,7 @@ START_TEST(every_state_leads_to_err)
                 ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
                 ck_assert_uint_eq(wc.wr_id, i);
             }
-            if (way[last] == IBV_QPS_RTS) { /* before, libmlx5 posts nothing to send */
+            if (way[last] == IBV_QPS_RTS) { /* before RTS, libmlx5 posts no sends */
                 ck_assert_int_eq(ibv_post_send(qp, &send, &bad), 0);
                 ck_assert_int_eq(table_wc(v, cq).status, IBV_WC_WR_FLUSH_ERR);
             }
@@ -104,7 +104,8 @@ START_TEST(every_state_leads_to_err)
 }
 END_TEST
 
-/* What was posted in INIT is told to the device with what comes after it (mlx5_post_recv()). */
+/* The device learns of requests that were posted in INIT together with later requests
+ * (mlx5_post_recv()). */
 START_TEST(what_was_posted_before_is_flushed_with_it)
 {
     struct ibv_qp *qp = raw_qp(cq);
@@ -121,7 +122,7 @@ END_TEST
 
 /* -- sniffers ---------------------------------------------------------------------------------- */
 
-/* One, with room for what a message makes. */
+/* A sniffer, with room for the frames of a message. */
 struct sniffer {
     struct ibv_cq *cq;
     struct ibv_qp *qp;
@@ -161,7 +162,7 @@ static void sniffer_free(struct sniffer *s)
     ck_assert_int_eq(ibv_destroy_cq(s->cq), 0);
 }
 
-/* How many frames it got from host 0 and from host 1. */
+/* Counts how many frames it got from host 0 and from host 1. */
 static void count(struct sniffer *s, unsigned from[2])
 {
     struct ibv_wc wc;
@@ -198,7 +199,7 @@ static void part(void)
     ck_assert_int_eq(ibv_destroy_cq(b_cq), 0);
 }
 
-/* A SEND of nothing, and its acknowledgement. */
+/* Sends an empty SEND, which is acknowledged. */
 static void send_one(void)
 {
     struct ibv_recv_wr recv = {.wr_id = 1}, *bad_recv;
@@ -220,8 +221,8 @@ static void expect(struct sniffer *s, unsigned sent, unsigned received)
                   from[0], from[1], sent, received);
 }
 
-/* mlx5_ib create_sniffer_rule(): all that is sent and received, RoCE too; each sniffer has its own
- * copy, and the message goes its way. */
+/* mlx5_ib create_sniffer_rule(): a sniffer gets everything that is sent and received, RoCE too.
+ * Each sniffer has its own copy, and the message still arrives. */
 START_TEST(a_sniffer_gets_copies_in_both_directions)
 {
     struct sniffer one, two;
@@ -244,7 +245,7 @@ START_TEST(a_sniffer_gets_copies_in_both_directions)
     ck_assert_ptr_null(v->hca[0]->sniffers);
     send_one();
     expect(&one, 0, 0);
-    one.flow = sniff(one.qp); /* as the first once more */
+    one.flow = sniff(one.qp); /* sniffs again, like the first time */
     send_one();
     expect(&one, 1, 1);
     sniffer_free(&one);
@@ -252,7 +253,8 @@ START_TEST(a_sniffer_gets_copies_in_both_directions)
 }
 END_TEST
 
-/* A rule that is there already gets no second copy, and stays as long as both (tree_add_fte()). */
+/* A rule that exists already gets no second copy, and stays as long as both flows exist
+ * (tree_add_fte()). */
 START_TEST(who_sniffs_twice_gets_one_copy)
 {
     struct sniffer s;
@@ -272,7 +274,7 @@ START_TEST(who_sniffs_twice_gets_one_copy)
 }
 END_TEST
 
-/* What else must be right; and a device that has no place says so, and keeps nothing. */
+/* Further conditions; and if the device has no room, the call fails and keeps nothing. */
 START_TEST(what_is_no_sniffer_is_refused)
 {
     struct ibv_flow_attr attr = {.type = IBV_FLOW_ATTR_SNIFFER, .size = sizeof(attr), .port = 2};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device that is removed beneath its programs (guest-lib/verbs/user/device.h): what they are
- * told, what still works, what fails and how, as in Linux (drivers/infiniband/core/uverbs_main.c,
- * rdma_core.c). Host 0 loses its device, host 1 is its peer.
+ * Tests a device that is removed while programs use it (guest-lib/verbs/user/device.h): which
+ * events they get, what still works, what fails and how, as in Linux
+ * (drivers/infiniband/core/uverbs_main.c, rdma_core.c). Host 0 loses its device; host 1 is its
+ * peer.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@ static void setup(void)
     table_connect(v, qp[0], qp[1]);
 }
 
-/* Destroying succeeds, whether or not the device is there. */
+/* Destroying succeeds, whether or not the device exists. */
 static void teardown(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -91,8 +92,8 @@ static short ready(int fd)
 /* -- what is told -------------------------------------------------------------------------------
  */
 
-/* uverbs_async_event_destroy_uobj(): the last that is told, and told once; the descriptor then
- * waits as ever. */
+/* uverbs_async_event_destroy_uobj(): the last event, delivered once; then the descriptor blocks as
+ * usual. */
 START_TEST(a_context_is_told_once)
 {
     struct ibv_async_event event;
@@ -110,7 +111,8 @@ START_TEST(a_context_is_told_once)
 }
 END_TEST
 
-/* The context's objects took their events with them (ib_uverbs_release_uevent()). */
+/* The context's objects removed their events when they were destroyed
+ * (ib_uverbs_release_uevent()). */
 START_TEST(events_of_objects_go_with_them)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -132,7 +134,7 @@ START_TEST(events_of_objects_go_with_them)
 }
 END_TEST
 
-/* ib_uverbs_free_event_queue(): what was in the channel is gone, and its descriptor says so for
+/* ib_uverbs_free_event_queue(): the channel's events are gone, and its descriptor reports that for
  * good. */
 START_TEST(a_channel_is_closed)
 {
@@ -194,7 +196,7 @@ START_TEST(rings_are_the_programs)
 }
 END_TEST
 
-/* As beside a card that was pulled out: nobody answers. */
+/* As with a card that was pulled out: nobody answers. */
 START_TEST(its_peer_retries_and_gives_up)
 {
     struct ibv_wc wc;
@@ -207,11 +209,12 @@ START_TEST(its_peer_retries_and_gives_up)
 }
 END_TEST
 
-/* Its cable is gone with it: who asks for its address on the wire gets no answer, once what was
- * known of it is too old. */
+/* Its cable is gone, too: a host that asks for its address on the wire gets no answer, once the
+ * known entry is too old. */
 START_TEST(nobody_is_at_its_address)
 {
-    const struct lossy_config strangers = {.strangers = true}; /* who are asked for */
+    /* addresses that must be asked for */
+    const struct lossy_config strangers = {.strangers = true};
     struct verbs_hosts *hosts = verbs_hosts_new(2, &strangers);
     struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1}};
     struct ibv_ah *ah;
@@ -231,7 +234,8 @@ START_TEST(nobody_is_at_its_address)
 }
 END_TEST
 
-/* What was posted, and has not left when the device goes, never does; nor is it flushed. */
+/* Posted requests that have not left when the device is removed never leave, and are not
+ * flushed. */
 START_TEST(what_has_not_left_is_lost)
 {
     struct ibv_wc wc;
@@ -331,8 +335,8 @@ END_TEST
 /* -- what ends ----------------------------------------------------------------------------------
  */
 
-/* Whatever a context has, it can be destroyed: each object's handle is still known
- * (uverbs_destroy_uobject()), and there is nothing for the device to do. */
+/* Every object of a context can be destroyed: its handle is still known (uverbs_destroy_uobject()),
+ * and the device has nothing to do. */
 START_TEST(everything_can_be_destroyed)
 {
     struct verbs_host *host = &v->hosts->host[0];
@@ -413,7 +417,7 @@ START_TEST(raw_queues_and_flows_can_be_destroyed)
 }
 END_TEST
 
-/* A group cannot be left any more, for that is no destruction; its QP can be destroyed
+/* A group cannot be left any more, because that is not a destruction; its QP can be destroyed
  * (ib_uverbs_detach_umcast()). */
 START_TEST(a_group_goes_with_its_queue_pair)
 {
@@ -429,14 +433,14 @@ START_TEST(a_group_goes_with_its_queue_pair)
 }
 END_TEST
 
-/* A driver's own methods are gone with the driver (uverbs_disassociate_api_pre()), those that
- * destroy too: what they are about ends with its context. */
+/* A driver's own methods are removed with the driver (uverbs_disassociate_api_pre()), including
+ * those that destroy. Their objects end with their context. */
 START_TEST(objects_of_devx_cannot_be_destroyed)
 {
     const struct hv_dv_ops *dv = hv_context(v->a)->dv;
     struct prm_alloc_pd_in in[1] = {0};
     struct prm_alloc_pd_out out[1] = {0};
-    static struct mlx5dv_devx_umem *umem; /* which stay, as beside a kernel */
+    static struct mlx5dv_devx_umem *umem; /* these stay, as with a kernel */
     static struct mlx5dv_devx_obj *obj;
 
     PRM_SET(alloc_pd_in, in, opcode, PRM_CMD_OP_ALLOC_PD);
@@ -461,15 +465,14 @@ START_TEST(it_cannot_be_opened)
 }
 END_TEST
 
-/* -- beneath a program's rings ------------------------------------------------------------------
- */
+/* -- below a program's rings ------------------------------------------------------------------- */
 
 static void arrived(void *opaque)
 {
     ++*(unsigned *)opaque;
 }
 
-/* Who has queue pair 1 is told, and nothing leaves it. */
+/* The owner of queue pair 1 is notified, and nothing leaves the queue pair. */
 START_TEST(queue_pair_1_falls_silent)
 {
     static const uint8_t mad[HV_MAD_LEN];

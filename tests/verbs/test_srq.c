@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive queues: posting, taking in any order, limits, XRC. */
+/* Tests shared receive queues: posting, consuming in any order, limits, XRC. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "tests/verbs/verbs_table.h"
 
 #define CQE 63
-#define WRS 7 /* a power of two less one: what is asked for is what one gets */
+#define WRS 7 /* a power of two minus one: one gets what one asks for */
 
 static struct verbs_table *v;
 static struct ibv_cq *send_cq, *recv_cq;
@@ -125,8 +125,8 @@ START_TEST(a_list_is_posted_up_to_the_first_bad_one)
 }
 END_TEST
 
-/* 11.2.3.3 of the verbs chapter: the limit event is raised once, when fewer than limit are left; it
- * is then disarmed. */
+/* 11.2.3.3 of the verbs chapter: the limit event is raised once, when fewer than limit are left;
+ * then it is disarmed. */
 START_TEST(the_limit_makes_one_event)
 {
     struct ibv_srq_attr attr = {.srq_limit = 3};
@@ -138,7 +138,7 @@ START_TEST(the_limit_makes_one_event)
     ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
     ck_assert_int_eq(ibv_query_srq(srq, &attr), 0);
     ck_assert_uint_eq(attr.srq_limit, 3);
-    ck_assert_uint_eq(attr.max_wr, 2 * WRS + 1); /* of the kernel, which knows the whole ring */
+    ck_assert_uint_eq(attr.max_wr, 2 * WRS + 1); /* the kernel's value, which is the whole ring */
     for (int i = 0; i < 3; i++) {
         send_from(0);
     }
@@ -151,7 +151,7 @@ START_TEST(the_limit_makes_one_event)
     ck_assert_int_eq(errno, EAGAIN);
     ck_assert_int_eq(ibv_query_srq(srq, &attr), 0);
     ck_assert_uint_eq(attr.srq_limit, 0);
-    attr.srq_limit = 2 * WRS + 1; /* it is judged by that, too */
+    attr.srq_limit = 2 * WRS + 1; /* limits are checked against it, too */
     ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
     attr.srq_limit = 2 * WRS + 2;
     ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
@@ -160,7 +160,7 @@ START_TEST(the_limit_makes_one_event)
 }
 END_TEST
 
-/* A QP that goes away gives back what its unpolled completions took. */
+/* A QP that is destroyed gives back the WQEs of its unpolled completions. */
 START_TEST(wqes_of_unpolled_completions_come_back)
 {
     for (uint64_t i = 0; i < WRS; i++) {

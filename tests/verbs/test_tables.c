@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables of an open device (kernel/handles.c, user/uidx.c), without a device: handles, by which
- * a program names objects to the kernel, and user indices, by which CQEs name queues.
+ * Tests the tables of an open device (kernel/handles.c, user/uidx.c), without a device: handles, by
+ * which a program names objects to the kernel, and user indices, by which CQEs name queues.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 static struct hv_context *ctx;
 static struct ibv_context *context;
-static char objs[8]; /* what handles and indices stand for */
+static char objs[8]; /* stand for objects */
 
 static void setup(void)
 {
@@ -26,7 +26,7 @@ static void teardown(void)
     if (ctx) {
         hv_uidx_fini(ctx);
         hv_file_leave(ctx->file, ctx);
-        hv_file_free(ctx->file, false); /* and the context */
+        hv_file_free(ctx->file, false); /* frees the context, too */
     }
 }
 
@@ -40,7 +40,7 @@ static void expect_handle(enum hv_handle_kind kind, uint32_t handle, void *obj, 
     ck_assert_int_eq(got, err);
 }
 
-/* rdma_core.c of the kernel: xa_alloc() gives the lowest number that is free, whatever for. */
+/* rdma_core.c of the kernel: xa_alloc() gives the lowest free number, whatever the kind. */
 START_TEST(the_lowest_free_handle_is_next)
 {
     for (uint32_t i = 0; i < 6; i++) {
@@ -90,7 +90,7 @@ END_TEST
 
 static GString *ended;
 
-/* An object that another one's end waits for is in use until then. */
+/* Ends an object. An object that must wait for another object's end is in use until then. */
 static int end_object(void *obj)
 {
     char name = *(char *)obj;
@@ -104,8 +104,8 @@ static int end_object(void *obj)
     return 0;
 }
 
-/* uverbs_destroy_ufile_hw(): the youngest first, whatever its handle; once more what was in use;
- * and an end, though one can never go. */
+/* uverbs_destroy_ufile_hw(): the youngest first, whatever its handle; objects in use are tried
+ * again; the loop ends even if an object can never be destroyed. */
 START_TEST(what_is_left_in_a_file_ends_the_youngest_first)
 {
     int (*end[HV_HANDLE_KINDS])(void *obj) = {[HV_HANDLE_MR] = end_object};
@@ -144,7 +144,7 @@ START_TEST(a_user_index_finds_its_queue)
     expect_uidx(0, HV_RSC_QP, &objs[0]);
     expect_uidx(1, HV_RSC_RWQ, &objs[1]);
     expect_uidx(2, HV_RSC_NONE, NULL);
-    expect_uidx(HV_UIDX_NONE - 1, HV_RSC_NONE, NULL); /* in a chunk that is not there */
+    expect_uidx(HV_UIDX_NONE - 1, HV_RSC_NONE, NULL); /* in a chunk that does not exist */
     hv_uidx_free(ctx, 0);
     expect_uidx(0, HV_RSC_NONE, NULL);
     expect_uidx(1, HV_RSC_RWQ, &objs[1]);
@@ -153,7 +153,7 @@ START_TEST(a_user_index_finds_its_queue)
 }
 END_TEST
 
-/* What was freed is used again before the table grows, and no index is given twice. */
+/* Freed indices are used again before the table grows, and no index is given twice. */
 START_TEST(indices_beyond_a_chunk)
 {
     const int chunk = 1 << HV_UIDX_CHUNK_SHIFT;

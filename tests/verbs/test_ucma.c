@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rdma_cm ABI (guest-lib/cm/ucma.h): what is written to the file and what comes back, with the
- * errnos of the kernel's rdma_ucm.
+ * Tests the rdma_cm ABI (guest-lib/cm/ucma.h): what is written to the file and what comes back,
+ * with the errnos of the kernel's rdma_ucm.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ START_TEST(from_a_request_to_its_end)
 }
 END_TEST
 
-/* Enhanced connection establishment: each side is told what the other one says of its options. */
+/* Enhanced connection establishment: each side receives the other side's options. */
 START_TEST(options_of_connections)
 {
     const struct rdma_ucm_ece agreed = {.vendor_id = 0x15b3, .attr_mod = 2};
@@ -79,8 +79,8 @@ START_TEST(options_of_connections)
 }
 END_TEST
 
-/* The initiator's queue pair retries, the target's reads and waits (ib_cm_init_qp_attr()). Who
- * listens for XRC is asked for nothing else. */
+/* The initiator's queue pair retries; the target's reads and waits (ib_cm_init_qp_attr()). A
+ * listener for XRC gets only requests for XRC. */
 START_TEST(xrc_queue_pairs)
 {
     uint32_t a, b, mask;
@@ -138,7 +138,7 @@ START_TEST(what_is_written_is_checked)
 
     ck_assert_int_eq(ucma_write(file, &hdr, 4), -1);
     ck_assert_int_eq(errno, EINVAL);
-    ck_assert_int_eq(ucma_write(file, &hdr, sizeof(hdr)), -1); /* the rest is not there */
+    ck_assert_int_eq(ucma_write(file, &hdr, sizeof(hdr)), -1); /* the rest is missing */
     ck_assert_int_eq(errno, EINVAL);
     ck_assert_int_eq(ucma_write(file, (void *)8, 64), -1);
     ck_assert_int_eq(errno, EFAULT);
@@ -161,7 +161,7 @@ START_TEST(what_is_written_is_checked)
 }
 END_TEST
 
-/* ucma_get_event() copies it, and then takes it off the list. */
+/* ucma_get_event() copies an event, and only then removes it from the list. */
 START_TEST(an_event_that_finds_no_memory_stays)
 {
     struct ucma_file *file = hosts[0].file;
@@ -206,7 +206,7 @@ START_TEST(addresses_and_ports)
     ck_assert_int_eq(bind_to(file, id, "10.0.0.1", PORT), 0);
     ck_assert_int_eq(bind_to(file, other, "10.0.0.1", PORT), EADDRINUSE);
     ck_assert_int_eq(bind_to(file, other, "0.0.0.0", PORT), EADDRNOTAVAIL);
-    ck_assert_int_eq(resolve(file, other, "127.0.0.1"), 0); /* the own device */
+    ck_assert_int_eq(resolve(file, other, "127.0.0.1"), 0); /* the host's own device */
     ck_assert_int_eq(
         ASK(file, QUERY, resp, (struct rdma_ucm_query){.response = (uintptr_t)&resp, .id = other}),
         0);
@@ -219,7 +219,7 @@ START_TEST(addresses_and_ports)
 }
 END_TEST
 
-/* Those below 1024 are not everybody's (cma_use_port()). */
+/* -- peers that must be asked for -------------------------------------------------------------- */
 /* -- who has to be asked for --------------------------------------------------------------------
  */
 
@@ -232,7 +232,7 @@ static int resolve_within(struct ucma_file *file, uint32_t id, const char *addr,
         (struct rdma_ucm_resolve_ip){.id = id, .dst_addr = ipv4(addr, PORT), .timeout_ms = ms});
 }
 
-/* Time goes on; then what is due is done. */
+/* Advances time; then does what is due. */
 static void pass_ms(unsigned ms, bool answered)
 {
     now_ns += ms * 1000000ull;
@@ -261,8 +261,8 @@ static struct rdma_ucm_query_route_resp route_of(struct ucma_file *file, uint32_
     return resp;
 }
 
-/* While a peer is asked for its MAC address the identifier is of no device yet, and nothing else
- * can be done with it (rdma_cm's RDMA_CM_ADDR_QUERY). */
+/* While a peer is asked for its MAC address, the identifier belongs to no device yet, and no other
+ * operation on it is possible (rdma_cm's RDMA_CM_ADDR_QUERY). */
 START_TEST(a_peer_is_asked_for)
 {
     struct ucma_file *file = hosts[0].file;
@@ -281,7 +281,7 @@ START_TEST(a_peer_is_asked_for)
     asked = finds;
     pass_ms(999, false);
     ck_assert_uint_eq(finds, asked);
-    pass_ms(1, false); /* once more */
+    pass_ms(1, false); /* asks again */
     ck_assert_uint_eq(finds, asked + 1);
     ck_assert(!is_readable(file));
     found = 0;
@@ -297,7 +297,7 @@ START_TEST(a_peer_is_asked_for)
 }
 END_TEST
 
-/* addr_handler() of rdma_cm: -ETIMEDOUT, and the identifier is bound as before. */
+/* addr_handler() of rdma_cm: -ETIMEDOUT, and the identifier stays bound as before. */
 START_TEST(a_peer_who_is_not_there)
 {
     struct ucma_file *file = hosts[0].file;
@@ -316,7 +316,7 @@ START_TEST(a_peer_who_is_not_there)
     found = 0;
     ck_assert_int_eq(resolve_within(file, id, "10.0.0.2", TIMEOUT_MS), 0);
     event_of(file, CMA_EVENT_ADDR_RESOLVED);
-    destroy(file, late); /* while it is asked for */
+    destroy(file, late); /* while the peer is being asked for */
     pass_ms(10 * TIMEOUT_MS, true);
     ck_assert(!is_readable(file));
     ck_assert_uint_eq(deadline_ns(), UINT64_MAX);
@@ -378,7 +378,7 @@ START_TEST(refusals_carry_private_data)
 }
 END_TEST
 
-/* A listener that goes refuses those who wait for it. */
+/* A listener that is destroyed rejects the waiting requests. */
 START_TEST(requests_that_nobody_came_for)
 {
     uint32_t id = listener(0);
@@ -392,7 +392,7 @@ START_TEST(requests_that_nobody_came_for)
 }
 END_TEST
 
-/* So does a file. */
+/* A closed file does the same. */
 START_TEST(a_file_that_is_closed)
 {
     for (unsigned i = 0; i < 8; i++) {
@@ -418,14 +418,15 @@ START_TEST(identifiers_migrate_with_their_events)
     ck_assert_uint_eq(event_of(second, CMA_EVENT_ADDR_RESOLVED).uid, 0xa);
     ck_assert_int_eq(ASK(second, MIGRATE_ID, resp, cmd), EINVAL); /* it is no longer there */
     cmd.fd = (uint32_t)open("/dev/null", O_RDONLY | O_CLOEXEC);
-    ck_assert_int_eq(ASK(hosts[0].file, MIGRATE_ID, resp, cmd), EINVAL); /* no file of the CM's */
+    /* a file of another kind */
+    ck_assert_int_eq(ASK(hosts[0].file, MIGRATE_ID, resp, cmd), EINVAL);
     close((int)cmd.fd);
     ck_assert_int_eq(ASK(hosts[0].file, MIGRATE_ID, resp, cmd), ENOENT);
     ck_assert_uint_eq(destroy(second, id), 1);
 }
 END_TEST
 
-/* With a listener go those who ask for it. */
+/* A listener takes its waiting requests with it. */
 START_TEST(a_listener_migrates_with_its_requests)
 {
     struct ucma_file *other = open_file(1);
@@ -462,7 +463,8 @@ START_TEST(groups)
         .response = (uintptr_t)&resp, .uid = 0x9, .addr = ipv4("239.1.1.1", 0), .id = id};
     struct rdma_ucm_destroy_id leave = {.response = (uintptr_t)&left};
 
-    ck_assert_int_eq(ASK(file, JOIN_IP_MCAST, resp, join), EINVAL); /* not bound */
+    /* the identifier is not bound */
+    ck_assert_int_eq(ASK(file, JOIN_IP_MCAST, resp, join), EINVAL);
     ck_assert_int_eq(bind_to(file, id, "10.0.0.1", 0), 0);
     ck_assert_int_eq(ASK(file, JOIN_IP_MCAST, resp, join), 0);
     event = event_of(file, CMA_EVENT_MULTICAST_JOIN);
@@ -500,8 +502,8 @@ END_TEST
 
 #define PATHS 1000
 
-/* As ucma_set_ib_path(): of the paths that a program sets, the one that is primary and of both ways
- * counts, once the address is known, and stands for a route that was resolved. */
+/* As in ucma_set_ib_path(): of the paths that a program sets, the one with the flags primary and
+ * bidirectional counts. It can be set once the address is known, and replaces a resolved route. */
 START_TEST(a_path_that_is_set)
 {
     struct ucma_file *file = hosts[0].file;
@@ -516,13 +518,14 @@ START_TEST(a_path_that_is_set)
     struct rdma_ucm_query_route_resp route = {0};
 
     memcpy(record + 8, hosts[1].device.gid[1], 16);
-    record[48] = 0x40;                                        /* traffic class */
-    record[54] = 2 << 6 | 3;                                  /* MTU 1024 */
-    record[56] = 2 << 6 | 14;                                 /* packet lifetime */
-    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EINVAL); /* of no address yet */
+    record[48] = 0x40;        /* traffic class */
+    record[54] = 2 << 6 | 3;  /* MTU 1024 */
+    record[56] = 2 << 6 | 14; /* packet lifetime */
+    /* the identifier has no address yet */
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EINVAL);
     ck_assert_int_eq(resolve(file, id, "10.0.0.2"), 0);
     event_of(file, CMA_EVENT_ADDR_RESOLVED);
-    cmd.optlen = sizeof(paths[0]); /* none that counts */
+    cmd.optlen = sizeof(paths[0]); /* no path that counts */
     ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EINVAL);
     cmd.optlen = sizeof(paths) - 1;
     ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EINVAL);
@@ -535,7 +538,7 @@ START_TEST(a_path_that_is_set)
     cmd.optname--;
     ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), 0);
     event_of(file, CMA_EVENT_ROUTE_RESOLVED);
-    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EINVAL); /* it has one now */
+    ck_assert_int_eq(COMMAND(file, SET_OPTION, cmd), EINVAL); /* it has a route now */
     ck_assert_int_eq(ASK(file, QUERY_ROUTE, route,
                          (struct rdma_ucm_query){.response = (uintptr_t)&route, .id = id}),
                      0);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses of AF_IB in the rdma_cm ABI, a GID and a service ID each: as far as Linux 6.12 takes
- * them on a RoCE device. What is stated here is what a guest's kernel answers to the same commands
- * (tests/programs/gid_addresses.c says the outlines of it again, in a guest and without one).
+ * Tests addresses of AF_IB in the rdma_cm ABI, which consist of a GID and a service ID: as far as
+ * Linux 6.12 accepts them on a RoCE device. The expected values are what a guest's kernel answers
+ * to the same commands (tests/programs/gid_addresses.c repeats the main cases, in a guest and
+ * without one).
  */
 #include <check.h>
 #include <netinet/in.h>
 #include <string.h>
 #include "tests/verbs/ucma_hosts.h"
 
-#define IP_PORT_SPACES 0xffffffffffff0000u /* a mask: which port space a service ID is of */
+#define IP_PORT_SPACES 0xffffffffffff0000u /* a mask for the port space of a service ID */
 #define ALL            UINT64_MAX
 #define OF(ps)         ((uint64_t)(ps) << 16)
 #define PKEY           0xffff
@@ -80,7 +81,7 @@ static const struct cma_sockaddr_ib *ib_of(const struct __kernel_sockaddr_storag
     return ib;
 }
 
-/* Until it is asked for again. */
+/* The result is valid until the next call. */
 static const struct cma_sockaddr_ib *source(uint32_t id)
 {
     static struct rdma_ucm_query_addr_resp resp;
@@ -93,7 +94,7 @@ static const struct cma_sockaddr_ib *source(uint32_t id)
 /* -- statements ---------------------------------------------------------------------------------
  */
 
-/* ucma_set_af_ib_support() of librdmacm: a kernel that takes this address is asked by BIND,
+/* ucma_set_af_ib_support() of librdmacm: if a kernel accepts this address, the library uses BIND,
  * RESOLVE_ADDR and QUERY from then on, whatever the family. */
 START_TEST(what_librdmacm_tries_first)
 {
@@ -111,15 +112,15 @@ START_TEST(what_librdmacm_tries_first)
 }
 END_TEST
 
-/* cma_select_ib_ps(): of a service ID those bits count that the mask has. A port space of its own
- * is for everybody's who is of RDMA_PS_IB. */
+/* cma_select_ib_ps(): only the bits of the service ID that are in the mask count. An identifier of
+ * RDMA_PS_IB may use every port space here, any other identifier only its own. */
 START_TEST(port_spaces)
 {
     static const struct {
         uint16_t ps;
         uint64_t sid, mask;
         int err;
-        uint16_t becomes; /* of which port space it is then */
+        uint16_t becomes; /* its port space afterwards */
     } rows[] = {
         {RDMA_PS_IB, OF(RDMA_PS_IB), IP_PORT_SPACES, 0, RDMA_PS_IB},
         {RDMA_PS_IB, OF(RDMA_PS_TCP), IP_PORT_SPACES, 0, RDMA_PS_TCP},
@@ -147,7 +148,7 @@ START_TEST(port_spaces)
 }
 END_TEST
 
-/* A port is one in its space, whatever the family of who has it. */
+/* A port is unique in its space, whatever the family of its owner. */
 START_TEST(ports)
 {
     struct ucma_file *file = hosts[0].file;
@@ -168,7 +169,7 @@ START_TEST(ports)
 }
 END_TEST
 
-/* A GID is an address of InfiniBand; a RoCE device is found by those of its network interface
+/* A GID is an InfiniBand address; a RoCE device is found by the addresses of its network interface
  * (cma_validate_port()). */
 START_TEST(a_gid_cannot_be_bound)
 {
@@ -200,7 +201,7 @@ START_TEST(sizes)
     ck_assert_int_eq(resolve_from(id, "", 0, &any, sizeof(any) - 1), EINVAL);
     ck_assert_int_eq(resolve_from(id, &any, sizeof(any) - 1, &any, sizeof(any)), EINVAL);
     ck_assert_int_eq(resolve_from(id, "", 0, &local, sizeof(local)), EINVAL);
-    memcpy(&bind_ip.addr, &any, sizeof(bind_ip.addr)); /* it does not hold one */
+    memcpy(&bind_ip.addr, &any, sizeof(bind_ip.addr)); /* it does not contain an address */
     ck_assert_int_eq(COMMAND(file, BIND_IP, bind_ip), EINVAL);
     memcpy(&resolve_ip.dst_addr, &any, sizeof(resolve_ip.dst_addr));
     ck_assert_int_eq(COMMAND(file, RESOLVE_IP, resolve_ip), EINVAL);
@@ -253,13 +254,14 @@ START_TEST(gids_that_nothing_leads_to)
     ck_assert_int_eq(resolve_gid(id, other, 0x8001), ENODEV);
     ck_assert(!is_readable(file));
     ck_assert_uint_eq(query(id, RDMA_USER_CM_QUERY_ADDR).port_num, 0);
-    ck_assert_int_eq(resolve_gid(id, other, 0x7fff), 0); /* a limited member of the same one */
+    /* a limited member of the same partition */
+    ck_assert_int_eq(resolve_gid(id, other, 0x7fff), 0);
     event_of(file, CMA_EVENT_ADDR_RESOLVED);
-    ck_assert_int_eq(resolve_gid(id, other, PKEY), EINVAL); /* once is enough */
+    ck_assert_int_eq(resolve_gid(id, other, PKEY), EINVAL); /* an address is resolved once */
 }
 END_TEST
 
-/* cma_resolve_loopback(): of the first device. */
+/* cma_resolve_loopback(): the first device. */
 START_TEST(no_gid_and_loopback_are_the_device)
 {
     struct ucma_file *file = hosts[0].file;
@@ -277,7 +279,7 @@ START_TEST(no_gid_and_loopback_are_the_device)
 }
 END_TEST
 
-/* What an address of the other family is resolved with is not touched. */
+/* Resolving with a source address of another family changes nothing. */
 START_TEST(families_are_not_mixed)
 {
     struct ucma_file *file = hosts[0].file;
@@ -292,12 +294,12 @@ START_TEST(families_are_not_mixed)
     ck_assert_int_eq(bind_gid(id, zero, 0, 0), 0);
     ck_assert_int_eq(resolve(file, id, "10.0.0.2"), EINVAL);
     ck_assert_int_eq(resolve_gid(id, to.addr, PKEY), 0);
-    ck_assert_uint_eq(query(id, RDMA_USER_CM_QUERY_ADDR).pkey, 0); /* the source's */
+    ck_assert_uint_eq(query(id, RDMA_USER_CM_QUERY_ADDR).pkey, 0); /* the source's P_Key */
 }
 END_TEST
 
-/* That needs a network interface, and a GID says none (cma_iboe_set_path_rec_l2_fields()): neither
- * a route nor a group is to be had. */
+/* A route or a group needs a network interface, which a GID does not name
+ * (cma_iboe_set_path_rec_l2_fields()), so neither is possible. */
 START_TEST(no_route_leads_to_a_gid)
 {
     struct ucma_file *file = hosts[0].file;
@@ -345,7 +347,7 @@ START_TEST(no_route_leads_to_a_gid)
 }
 END_TEST
 
-/* cma_ib_acquire_dev(): who listens so is asked for, and nobody gets through to it. */
+/* cma_ib_acquire_dev(): a request arrives for such a listener, but does not reach it. */
 START_TEST(who_listens_at_no_gid_is_not_reached)
 {
     static const struct {
@@ -377,8 +379,8 @@ START_TEST(who_listens_at_no_gid_is_not_reached)
 }
 END_TEST
 
-/* What QUERY tells of IP addresses when it is asked for GIDs (ucma_query_gid()): the library asks
- * so from then on. */
+/* The answer of QUERY for GIDs about IP addresses (ucma_query_gid()): the library queries this way
+ * from then on. */
 START_TEST(the_gids_of_ip_addresses)
 {
     static const uint8_t any_ipv4[16] = {[10] = 0xff, [11] = 0xff};
@@ -389,7 +391,7 @@ START_TEST(the_gids_of_ip_addresses)
     ck_assert_uint_eq(ib_of(&resp.src_addr)->sid, GUINT64_TO_BE(OF(RDMA_PS_TCP)));
     ck_assert_int_eq(bind_to(file, id, "10.0.0.1", PORT), 0);
     resp = query(id, RDMA_USER_CM_QUERY_GID);
-    ck_assert_uint_eq(resp.pkey, 0); /* an Ethernet interface's */
+    ck_assert_uint_eq(resp.pkey, 0); /* a P_Key of an Ethernet interface */
     ck_assert_uint_eq(resp.src_size, sizeof(struct cma_sockaddr_ib));
     ck_assert_mem_eq(ib_of(&resp.src_addr)->addr, hosts[0].device.gid[1], 16);
     ck_assert_uint_eq(ib_of(&resp.src_addr)->sid, GUINT64_TO_BE(OF(RDMA_PS_TCP) | PORT));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Identifiers whose device is removed (guest-lib/cm/ucma.h), as cma_process_remove() and
- * ucma_event_handler() of Linux have it. Host 0 loses its device, or host 1 who listens.
+ * Tests identifiers whose device is removed (guest-lib/cm/ucma.h), as in cma_process_remove() and
+ * ucma_event_handler() of Linux. Host 0, or the listening host 1, loses its device.
  */
 #include <check.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static void remove_device(unsigned host)
     ucma_lock(hosts[host].ucma);
     ucma_remove_device(hosts[host].ucma, 0);
     ucma_unlock(hosts[host].ucma);
-    g_queue_clear_full(&mails, g_free); /* nothing leaves a card that is not there */
+    g_queue_clear_full(&mails, g_free); /* nothing leaves a removed card */
 }
 
 static int disconnect(struct ucma_file *file, uint32_t id)
@@ -20,8 +20,8 @@ static int disconnect(struct ucma_file *file, uint32_t id)
     return COMMAND(file, DISCONNECT, (struct rdma_ucm_disconnect){id});
 }
 
-/* Who is bound to the device is told, once; its identifier can be destroyed, and all else is
- * refused. */
+/* An identifier that is bound to the device gets the event once. It can be destroyed; everything
+ * else is refused. */
 START_TEST(who_is_bound_is_told)
 {
     struct ucma_file *file = hosts[0].file;
@@ -47,7 +47,7 @@ START_TEST(who_is_bound_is_told)
 }
 END_TEST
 
-/* An identifier that is gone to its file alone does not move to another. */
+/* An identifier whose device was removed does not migrate to another file. */
 START_TEST(it_does_not_migrate)
 {
     struct ucma_file *file = hosts[0].file;
@@ -85,12 +85,12 @@ START_TEST(a_connection_ends)
     event_of(file, CMA_EVENT_DEVICE_REMOVAL);
     ck_assert_uint_eq(destroy(file, id), 4);
     deliver();
-    ck_assert(!is_readable(hosts[1].file)); /* its peer is told of nothing */
+    ck_assert(!is_readable(hosts[1].file)); /* its peer gets no event */
 }
 END_TEST
 
-/* A request that has not been accepted is told of nothing (its uid is 0), and cannot be any more.
- * Its listener is of all devices: it stays, and nobody reaches it (cma_listen_handler()). */
+/* A request that has not been accepted gets no event (its uid is 0), and can no longer be accepted.
+ * Its listener on all devices stays, and nobody reaches it (cma_listen_handler()). */
 START_TEST(a_listener_of_all_addresses_stays)
 {
     struct ucma_file *file = hosts[1].file;
@@ -106,12 +106,12 @@ START_TEST(a_listener_of_all_addresses_stays)
                                  .uid = 0xb, .id = event.id, .conn_param = param(0x222, "")}),
                      ENXIO);
     ck_assert_uint_eq(destroy(file, event.id), 0);
-    ck_assert_int_eq(listen_on(file, listens, 3), EINVAL); /* it listens */
+    ck_assert_int_eq(listen_on(file, listens, 3), EINVAL); /* it is listening */
     ck_assert_uint_eq(destroy(file, listens), 1);
 }
 END_TEST
 
-/* One at the device's own address is bound to it; its port is free afterwards. */
+/* A listener at the device's own address is bound to the device; its port is free afterwards. */
 START_TEST(a_listener_of_its_address_is_told)
 {
     struct ucma_file *file = hosts[1].file;
@@ -126,7 +126,7 @@ START_TEST(a_listener_of_its_address_is_told)
 }
 END_TEST
 
-/* Who looks for a peer and is bound to no device has found none. */
+/* An identifier that is resolving an address and is bound to no device does not find its peer. */
 START_TEST(who_looks_for_a_peer_finds_none)
 {
     struct ucma_file *file = hosts[0].file;
@@ -145,14 +145,14 @@ START_TEST(who_looks_for_a_peer_finds_none)
 }
 END_TEST
 
-/* Nothing leads anywhere, and its addresses are nobody's. */
+/* No route exists, and the device's addresses belong to nobody. */
 START_TEST(new_ones_find_no_device)
 {
     struct ucma_file *file = hosts[0].file;
     uint32_t id = create(file, 7, RDMA_PS_TCP);
 
     remove_device(0);
-    ck_assert(!is_readable(file)); /* it is bound to none */
+    ck_assert(!is_readable(file)); /* it is bound to no device */
     ck_assert_int_eq(bind_to(file, id, "10.0.0.1", 0), EADDRNOTAVAIL);
     ck_assert_int_eq(resolve(file, id, "10.0.0.2"), ENODEV);
     ck_assert_int_eq(resolve(file, id, "127.0.0.1"), ENODEV);

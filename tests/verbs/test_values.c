@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Values of a program at the edges and beyond: each gets libmlx5's answer, and none ends it. */
+/* Tests values of a program at the limits and beyond: each gets libmlx5's answer, and none ends the
+ * program. */
 #include <check.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -43,8 +44,7 @@ static void teardown(void)
     verbs_table_free(v);
 }
 
-/* -- queues that are not there ------------------------------------------------------------------
- */
+/* -- queues that do not exist ------------------------------------------------------------------ */
 
 static void expect_full(struct ibv_qp *qp, const char *what)
 {
@@ -85,7 +85,7 @@ static struct ibv_qp *dct_new(void)
     return hv_dv_create_qp(v->a, &attr, &dv);
 }
 
-/* An XRC target's other handles and a DCT have no doorbell record either. */
+/* An XRC target's other handles and a DCT also have no doorbell record. */
 START_TEST(a_queue_that_is_not_there_is_full)
 {
     struct ibv_qp_init_attr_ex target_attr = {
@@ -118,7 +118,7 @@ START_TEST(a_queue_that_is_not_there_is_full)
 }
 END_TEST
 
-/* The order of mlx5_post_send()'s checks, and of mlx5_post_recv()'s. */
+/* Tests the order of the checks of mlx5_post_send() and mlx5_post_recv(). */
 START_TEST(what_is_posted_too_early_is_refused)
 {
     struct ibv_qp *qp = table_qp_new(v, 0, cq, NULL);
@@ -139,7 +139,7 @@ END_TEST
 
 static const struct service {
     enum ibv_qp_type type;
-    uint64_t ops;   /* 0: it says nothing */
+    uint64_t ops;   /* 0: the program declares none */
     uint32_t fixed; /* bytes before the data */
 } services[] = {
     {IBV_QPT_RC, 0, 192},
@@ -155,7 +155,7 @@ static const struct service {
     {IBV_QPT_RAW_PACKET, IBV_QP_EX_WITH_SEND, 48},
 };
 
-/* NULL, with errno: it is refused. */
+/* Returns NULL with errno if it is refused. */
 static struct ibv_qp *service_qp(const struct service *s, struct ibv_qp_cap *cap)
 {
     struct ibv_qp_init_attr_ex attr = {.qp_type = s->type,
@@ -201,7 +201,7 @@ START_TEST(what_fits_the_largest_wqe_is_promised_and_no_more)
 }
 END_TEST
 
-/* Ready to send, to nobody in particular. */
+/* Moves the QP to RTS, without a peer. */
 static void to_rts(struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
@@ -221,7 +221,8 @@ static void to_rts(struct ibv_qp *qp)
     ck_assert_int_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE | (raw ? 0 : IBV_QP_SQ_PSN)), 0);
 }
 
-/* What becomes of a SEND with that much in its WQE: inline, or, if pieces, gathered a byte each. */
+/* Returns the status of a SEND with that many bytes in its WQE: inline, or, if pieces is true,
+ * gathered a byte each. */
 static enum ibv_wc_status send_status(const struct service *s, uint32_t inline_len, unsigned pieces)
 {
     static uint8_t data[2048];
@@ -255,7 +256,7 @@ static enum ibv_wc_status send_status(const struct service *s, uint32_t inline_l
     wc = table_wc(v, cq);
     ck_assert_uint_eq(wc.wr_id, wr.wr_id);
     table_wait(v);
-    while (ibv_poll_cq(cq, 1, &rest)) { /* of a WQE without a length, its blocks */
+    while (ibv_poll_cq(cq, 1, &rest)) { /* blocks of a WQE without a length */
         ck_assert_int_eq(wc.status, IBV_WC_LOC_QP_OP_ERR);
         ck_assert_int_eq(rest.status, IBV_WC_WR_FLUSH_ERR);
     }
@@ -265,7 +266,7 @@ static enum ibv_wc_status send_status(const struct service *s, uint32_t inline_l
     return wc.status;
 }
 
-/* Datagrams and raw packets complete when they are sent; the connected ones have nobody there. */
+/* Datagrams and raw packets complete when they are sent; the connected QPs have no peer. */
 START_TEST(a_wqe_may_have_63_units_and_with_64_fails)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(services); i++) {
@@ -273,8 +274,8 @@ START_TEST(a_wqe_may_have_63_units_and_with_64_fails)
         bool alone =
             s->type == IBV_QPT_UD || s->type == IBV_QPT_RAW_PACKET || IBV_QPT_UC == s->type;
         enum ibv_wc_status sent = alone ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR;
-        /* a raw packet's segment is a unit shorter than what is set aside, where no header is
-         * wanted in it; the connected ones have no UMR in this WQE */
+        /* a raw packet's segment is a unit shorter than the reserved space if no header is required
+         * in it; the connected QPs have no UMR in this WQE */
         uint32_t used = s->type == IBV_QPT_RAW_PACKET ? 32
                         : s->type == IBV_QPT_UD       ? 64
                         : s->type == IBV_QPT_XRC_SEND ? 32
@@ -282,9 +283,9 @@ START_TEST(a_wqe_may_have_63_units_and_with_64_fails)
         uint32_t room = MAX_WQE - s->fixed, over = MAX_WQE - used;
 
         if (s->type == IBV_QPT_XRC_SEND) {
-            continue; /* it has no target to speak of: its sums are an RC QP's and one unit */
+            continue; /* it has no target, and its sums are those of an RC QP plus one unit */
         }
-        if (s->type != IBV_QPT_RAW_PACKET) { /* whose data is never inline */
+        if (s->type != IBV_QPT_RAW_PACKET) { /* its data is never inline */
             ck_assert_int_eq(send_status(s, MIN(room, over - 16) - 4, 0), sent);
         }
         ck_assert_int_eq(send_status(s, 0, MIN(room, over - 16) / 16), sent);
@@ -296,7 +297,7 @@ START_TEST(a_wqe_may_have_63_units_and_with_64_fails)
 }
 END_TEST
 
-/* What is left of a WQE with no data in it, as libmlx5 tells it: an int of less than nothing. */
+/* The rest of a WQE without room for data, as libmlx5 reports it: a negative int. */
 START_TEST(where_there_is_no_room_inline_nothing_is_inline)
 {
     const struct service rc = {IBV_QPT_RC, 0, 192};
@@ -313,13 +314,13 @@ START_TEST(where_there_is_no_room_inline_nothing_is_inline)
     ck_assert_ptr_nonnull(qp);
     ck_assert_uint_eq(cap.max_inline_data, (uint32_t)-4);
     to_rts(qp);
-    user_qp(qp)->sq.max_gs = 1; /* what is looked at before */
+    user_qp(qp)->sq.max_gs = 1; /* is checked first */
     ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), ENOMEM);
     ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
 END_TEST
 
-/* mlx5_post_send() counts the pieces of every request, also of one that has none. */
+/* mlx5_post_send() counts the pieces of every request, even of a request that uses none. */
 START_TEST(too_many_pieces_are_refused_of_any_request)
 {
     const struct service rc = {IBV_QPT_RC, 0, 192};
@@ -339,7 +340,7 @@ START_TEST(too_many_pieces_are_refused_of_any_request)
 }
 END_TEST
 
-/* Lengths whose sum is small again. */
+/* The sum of these lengths wraps around to a small value. */
 START_TEST(inline_lengths_do_not_wrap)
 {
     const struct service rc = {IBV_QPT_RC, IBV_QP_EX_WITH_SEND, 16};
@@ -360,8 +361,8 @@ START_TEST(inline_lengths_do_not_wrap)
 }
 END_TEST
 
-/* mlx5_post_send() puts the pieces of any request into its WQE, and so says what does not fit, also
- * where nothing is made of them. */
+/* mlx5_post_send() puts the pieces of any request into its WQE, and therefore reports what does not
+ * fit, even if the operation does not use them. */
 START_TEST(pieces_of_a_request_without_data_count)
 {
     const struct service rc = {IBV_QPT_RC, 0, 192};
@@ -391,7 +392,7 @@ START_TEST(pieces_of_a_request_without_data_count)
 }
 END_TEST
 
-/* As much as tso_caps.max_tso, in all pieces. */
+/* At most tso_caps.max_tso, in all pieces together. */
 START_TEST(a_large_send_has_a_limit)
 {
     const uint32_t most = 1u << HV_ETH_CAP(v->hca[0], max_lso_cap);
@@ -418,14 +419,14 @@ START_TEST(a_large_send_has_a_limit)
     ck_assert_ptr_eq(bad, &wr);
     sge[2].length = 10;
     ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), 0);
-    wr.opcode = IBV_WR_SEND; /* which has its own, the device's */
+    wr.opcode = IBV_WR_SEND; /* a SEND has its own limit, the device's */
     sge[2].length = 11;
     ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), 0);
     ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
 END_TEST
 
-/* A setter without a request writes into no WQE, whether one was there before or not. */
+/* A setter without a request writes into no WQE, whether or not there was one before. */
 START_TEST(a_setter_without_a_request_is_refused)
 {
     const struct service ud = {IBV_QPT_UD, IBV_QP_EX_WITH_SEND, 64};
@@ -460,11 +461,10 @@ START_TEST(a_setter_without_a_request_is_refused)
 }
 END_TEST
 
-/* -- what is asked for and not used -------------------------------------------------------------
- */
+/* -- attributes that are not used -------------------------------------------------------------- */
 
-/* create_qp() of libmlx5: which of two mistakes is answered, and what is looked at of that which
- * the QP then does not have. */
+/* create_qp() of libmlx5: which of two mistakes is reported, and which attributes are checked
+ * although the QP does not use them. */
 START_TEST(attributes_are_looked_at_in_libmlx5s_order)
 {
     const uint32_t too_many = (1u << HV_CAP(v->hca[0], log_max_qp_sz)) + 1;
@@ -530,8 +530,8 @@ START_TEST(attributes_are_looked_at_in_libmlx5s_order)
 }
 END_TEST
 
-/* mlx5_create_srq_ex(), then ibv_cmd_create_srq_ex(): which of two mistakes is answered. An
- * ordinary one is not asked what else there is (mlx5_create_srq()). */
+/* mlx5_create_srq_ex(), then ibv_cmd_create_srq_ex(): which of two mistakes is reported. For an
+ * ordinary SRQ the other attributes are not checked (mlx5_create_srq()). */
 START_TEST(an_srqs_attributes_are_looked_at_in_libmlx5s_order)
 {
     const uint32_t type = IBV_SRQ_INIT_ATTR_TYPE, in_pd = IBV_SRQ_INIT_ATTR_PD,
@@ -551,7 +551,7 @@ START_TEST(an_srqs_attributes_are_looked_at_in_libmlx5s_order)
         {IBV_SRQT_BASIC, type, 4, 0, NULL, 0},
         {IBV_SRQT_BASIC, type | in_pd | unknown, 4, 0, NULL, 0},
         {IBV_SRQT_BASIC, type | in_pd | unknown, many, 0, NULL, EINVAL},
-        {IBV_SRQT_XRC, 0, 4, 0, NULL, 0}, /* no type is said */
+        {IBV_SRQT_XRC, 0, 4, 0, NULL, 0}, /* without a type */
         {IBV_SRQT_XRC, xrc, 4, 0, cq, 0},
         {IBV_SRQT_XRC, xrc | unknown, 4, 0, cq, EOPNOTSUPP},
         {IBV_SRQT_XRC, xrc | unknown, many, 0, cq, EINVAL},
@@ -563,7 +563,7 @@ START_TEST(an_srqs_attributes_are_looked_at_in_libmlx5s_order)
         {IBV_SRQT_TM, tags, 4, 0, ex, EINVAL},
         {IBV_SRQT_TM, tags & ~tm, 4, 8, ex, EINVAL},
         {IBV_SRQT_TM, tags | unknown, 4, 0, ex, EOPNOTSUPP},
-        {IBV_SRQT_TM, tags | unknown, 4, 8, cq, EINVAL}, /* not an extended one */
+        {IBV_SRQT_TM, tags | unknown, 4, 8, cq, EINVAL}, /* not an extended CQ */
         {IBV_SRQT_TM, tags | unknown, 4, 8, NULL, EINVAL},
         {(enum ibv_srq_type)3, xrc | unknown, 4, 0, cq, EINVAL},
     };
@@ -598,7 +598,7 @@ static struct ibv_wq *wq_new(void)
     return ibv_create_wq(v->a, &attr);
 }
 
-/* mlx5_calc_rwq_size() comes before what libibverbs and the kernel say to the flags. */
+/* mlx5_calc_rwq_size() comes before the checks of the flags by libibverbs and the kernel. */
 START_TEST(a_wqs_attributes_are_looked_at_in_libmlx5s_order)
 {
     const struct {
@@ -633,10 +633,9 @@ START_TEST(a_wqs_attributes_are_looked_at_in_libmlx5s_order)
 }
 END_TEST
 
-/* -- what the structures tell -------------------------------------------------------------------
- */
+/* -- contents of the structures ---------------------------------------------------------------- */
 
-/* The next asynchronous event, made up; it is acknowledged. */
+/* Simulates the next asynchronous event, and acknowledges it. */
 static void async_event(uint8_t type, uint32_t num, enum ibv_event_type expected)
 {
     const struct drv_event event = {.type = type, .num = num};
@@ -648,7 +647,7 @@ static void async_event(uint8_t type, uint32_t num, enum ibv_event_type expected
     ibv_ack_async_event(&got);
 }
 
-/* libibverbs counts them in the objects, and there programs look. */
+/* libibverbs counts acknowledged events in the objects, and programs read them there. */
 START_TEST(acknowledged_events_are_counted_in_the_object)
 {
     struct ibv_qp *qp = table_qp_new(v, 0, cq, srq);
@@ -716,7 +715,7 @@ static void *destroy_thread(void *qp)
     return NULL;
 }
 
-/* ibv_destroy_qp(3): it waits for the acknowledgement of each event that was handed out. */
+/* ibv_destroy_qp(3): it waits for the acknowledgement of each delivered event. */
 START_TEST(an_object_goes_when_its_events_are_acknowledged)
 {
     struct ibv_qp *qp = table_qp_new(v, 0, cq, srq);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every kind of object, and the books (things.h). */
+/* Makes every kind of object, and takes the census (things.h). */
 #define _GNU_SOURCE
 #include "tests/verbs/things.h"
 #include <fcntl.h>
@@ -20,14 +20,14 @@
 #define PAGE 4096
 
 static uint8_t memory[16 * PAGE] __attribute__((aligned(PAGE)));
-static struct things *left; /* what programs left behind: theirs for good */
+static struct things *left; /* objects of programs that were left: they stay for good */
 
 static unsigned thing_chance(struct things *t, unsigned n)
 {
     return (unsigned)g_rand_int_range(t->rand, 0, (gint32)n);
 }
 
-/* One of a kind, or NULL. */
+/* Returns an object of a kind, or NULL. */
 static void *thing_some(struct things *t, enum thing kind)
 {
     GPtrArray *made = t->made[kind];
@@ -35,7 +35,7 @@ static void *thing_some(struct things *t, enum thing kind)
     return made->len ? made->pdata[thing_chance(t, made->len)] : NULL;
 }
 
-/* A PD, or what can stand in its place. */
+/* Returns a PD, or an object that can be used as one. */
 static struct ibv_pd *thing_some_pd(struct things *t)
 {
     struct ibv_pd *domain = thing_chance(t, 3) ? NULL : thing_some(t, THING_PARENT_DOMAIN);
@@ -184,7 +184,7 @@ static union ibv_gid thing_group(uint8_t number)
     return (union ibv_gid){.raw = {[10] = 0xff, 0xff, 239, 1, 2, number}};
 }
 
-/* Some of the way to RTS, towards itself; some have something to do by then. */
+/* Moves a QP some steps towards RTS, connected to itself; some QPs get work on the way. */
 static void thing_advance(struct things *t, struct ibv_qp *qp)
 {
     bool connected = qp->qp_type != IBV_QPT_UD, reliable = qp->qp_type == IBV_QPT_RC;
@@ -275,7 +275,7 @@ static void *make_xrc_qp(struct things *t)
     }
     if (one && one->qp_type == IBV_QPT_XRC_RECV && thing_chance(t, 2)) {
         open.qp_num = one->qp_num;
-        return ibv_open_qp(t->ctx, &open); /* of another domain there is none */
+        return ibv_open_qp(t->ctx, &open); /* another domain has none */
     }
     return ibv_create_qp_ex(t->ctx, &attr);
 }
@@ -393,7 +393,7 @@ static void *make_flow(struct things *t)
 }
 
 static const union {
-    struct mlx5dv_flow_match_parameters match; /* what is matched is behind it */
+    struct mlx5dv_flow_match_parameters match; /* the match value follows it */
     uint8_t room[sizeof(struct mlx5dv_flow_match_parameters) + 64];
 } all_packets = {.match = {.match_sz = 64}};
 
@@ -443,7 +443,7 @@ static void *make_uar(struct things *t)
     return hv_dv_devx_alloc_uar(t->ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
 }
 
-/* Its doorbell record is looked at, though the device never gets anything to do. */
+/* Its doorbell record is read, although the device never gets any work. */
 static void *make_devx_cq(struct things *t)
 {
     const struct mlx5dv_devx_umem *ring = thing_some(t, THING_UMEM),
@@ -551,7 +551,7 @@ static int end_srq(void *srq)
     return ibv_destroy_srq(srq);
 }
 
-/* It leaves its groups first. */
+/* The QP leaves its groups first. */
 static int end_qp(void *thing)
 {
     struct ibv_qp *qp = thing;
@@ -617,7 +617,7 @@ static int end_commands(void *channel)
     return 0;
 }
 
-/* end NULL: by its number, of the context. */
+/* end NULL: destroyed by its number in the context. */
 static const struct {
     void *(*make)(struct things *t);
     int (*end)(void *thing);
@@ -727,16 +727,16 @@ void things_close(struct things *t)
     things_leave(t);
 }
 
-/* -- the books --------------------------------------------------------------------------------- */
+/* -- the census -------------------------------------------------------------------------------- */
 
-/* What the ledger counts for one. */
+/* What the ledger counts for one block. */
 #define BLOCK(bytes) (((bytes) + 8 + 15) & ~15ul)
-/* The one that a table keeps for the next numbers, though it is empty; with malloc()'s own share.
- */
+/* The chunk that a table keeps for the next numbers, even if it is empty; including malloc()'s own
+ * share. */
 #define CHUNK BLOCK(sizeof(struct obj_chunk))
-/* The driver's page, as the firmware pays for it: it takes them back in batches. */
+/* The firmware's cost of a page that the driver owns: it takes pages back in batches. */
 #define OWNED_PAGE (LEDGER_SET_ENTRY + 2 * sizeof(uint64_t))
-/* Of the pool that sending queues take turns at. */
+/* Cost of an entry in the pool that sending queues share. */
 #define FLIGHT BLOCK(sizeof(struct flight))
 
 static void census_add_table(struct census *census, const struct obj_table *table)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two hosts, and what a program writes to their files (ucma_hosts.h). */
+/* Implements ucma_hosts.h: two hosts, and a program's writes to their files. */
 #include "tests/verbs/ucma_hosts.h"
 #include <arpa/inet.h>
 #include <check.h>
@@ -124,7 +124,7 @@ void teardown(void)
 /* -- commands -----------------------------------------------------------------------------------
  */
 
-/* 0 or errno. */
+/* Returns 0 or an errno. */
 int command(struct ucma_file *file, uint32_t cmd, const void *in, size_t len, size_t out)
 {
     uint8_t buf[1024];
@@ -189,7 +189,7 @@ int resolve(struct ucma_file *file, uint32_t id, const char *addr)
                    (struct rdma_ucm_resolve_ip){.id = id, .dst_addr = ipv4(addr, PORT)});
 }
 
-/* The next event, which must be of that type. */
+/* Takes the next event, which must be of that type. */
 struct rdma_ucm_event_resp event_of(struct ucma_file *file, uint32_t type)
 {
     struct rdma_ucm_event_resp resp = {.event = UINT32_MAX};
@@ -237,7 +237,7 @@ uint32_t listener(uint32_t backlog)
 
 const struct rdma_ucm_ece options_wanted = {.vendor_id = 0x15b3, .attr_mod = 0x80000003};
 
-/* As far as the request. */
+/* Connects as far as the request. */
 uint32_t connecting_of(uint16_t ps, uint8_t qp_type, uint64_t uid, const char *data)
 {
     struct ucma_file *file = hosts[0].file;
