@@ -10,7 +10,7 @@ static uint64_t bus(const struct guest *g, uint64_t offset)
     return g->mem->mem.bus + offset;
 }
 
-/* A page of the guest's memory, each time another one, until it starts over. */
+/* Returns the next page of the guest's memory; after the last page it starts over. */
 static uint64_t page(struct guest *g)
 {
     uint64_t offset = g->next;
@@ -74,7 +74,7 @@ static size_t create_qp(struct guest *g, struct prm_create_qp_in *in)
     return PRM_SIZE(create_qp_in) + 8;
 }
 
-/* A transition of the QP that is in the state for it. */
+/* Fills in a transition of the QP that is in the right state for it. */
 static size_t modify_qp(struct guest *g, struct prm_rst2init_qp_in *in, const struct drv_qp *qp)
 {
     struct prm_qpc *qpc = PRM_PTR(rst2init_qp_in, in, qpc);
@@ -324,7 +324,7 @@ static size_t set_roce_address(struct guest *g, struct prm_set_roce_address_in *
     return PRM_SIZE(set_roce_address_in);
 }
 
-/* What an object's number is called in the guest: byte 8 of the commands about one object. */
+/* Returns the guest's number of the object: byte 8 of the commands about one object. */
 static size_t about(struct guest *g, uint8_t *in, uint32_t num)
 {
     prm_store32(in + 8, num);
@@ -337,7 +337,7 @@ static size_t about_variant(struct guest *g, uint8_t *in, uint16_t op_mod, uint3
     return about(g, in, num);
 }
 
-/* A general object: the type stands where the variant of other commands does. */
+/* Fills in a general object: its type is where other commands have their op_mod. */
 static size_t create_mapping(struct guest *g, struct prm_general_object_in *in)
 {
     struct prm_av_qp_mapping *mapping = PRM_PTR(general_object_in, in, object);
@@ -391,7 +391,7 @@ static size_t set_xrq_dc_params(struct guest *g, struct prm_set_xrq_dc_params_en
     return PRM_SIZE(set_xrq_dc_params_entry_in);
 }
 
-/* What the XRQ needs to do something: its list's QP, and slots that follow one another. */
+/* Makes what the XRQ needs to be used: its list's QP, and consecutive slots. */
 static void make_tags(struct guest *g)
 {
     struct drv_path self;
@@ -546,7 +546,7 @@ size_t example(struct guest *g, uint16_t opcode, void *in)
     }
 }
 
-/* Runs an example; the number of what it made is at byte 8 of every such output. */
+/* Runs an example; the number of the new object is at byte 8 of every such output. */
 static uint32_t make(struct guest *g, uint16_t opcode)
 {
     uint8_t in[EXAMPLE_MAX], out[64] = {0};
@@ -577,7 +577,7 @@ void guest_init(struct guest *g, struct node *node)
     g->umr = node_qp(node, PRM_QP_ST_REG_UMR, NULL);
     g->rc_loop = node_qp(node, PRM_QP_ST_RC, NULL);
     self = path_to(node, g->rc_loop);
-    self.retry_count = self.rnr_retry = 2; /* what nobody receives has an end */
+    self.retry_count = self.rnr_retry = 2; /* requests that nobody receives end soon */
     g_assert_cmpint(drv_qp_connect(g->rc_loop, &self), ==, 0);
     self = path_to(node, g->uc);
     g_assert_cmpint(drv_qp_to_init(g->init, &self), ==, 0);
@@ -587,7 +587,7 @@ void guest_init(struct guest *g, struct node *node)
     g_assert_cmpint(drv_qp_connect(g->uc, &self), ==, 0);
     g_assert_cmpint(drv_qp_connect(g->ud, &nowhere), ==, 0);
     g_assert_cmpint(drv_qp_connect(g->umr, &nowhere), ==, 0);
-    /* a key of nothing takes its send queue to error */
+    /* an invalid key takes its send queue to error */
     drv_post_send(g->sqer, &(struct drv_send){.opcode = PRM_WQE_OPCODE_SEND,
                                               .sge = &(struct drv_sge){.len = 1},
                                               .num_sge = 1});

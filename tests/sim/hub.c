@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames wait in one queue, as all of them take as long. */
+/* Implements hub.h. All frames wait in one queue, because all take the same time. */
 #include <glib.h>
 #include <string.h>
 #include "tests/sim/hub.h"
 #include "wire/pair.h"
 
 #define SLOTS 256
-#define BURST 64 /* frames taken of a port in a round */
+#define BURST 64 /* the most frames taken from a port in a round */
 
 struct hub_port {
     struct hub *hub;
@@ -14,7 +14,7 @@ struct hub_port {
 };
 
 struct hub {
-    struct inproc_member member; /* first */
+    struct inproc_member member; /* first member, so a pointer to it is also one to the hub */
     struct inproc_world *world;
     uint64_t latency_ns;
     struct hub_port ports[HUB_PORTS];

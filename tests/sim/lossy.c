@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A late frame waits in the filter until a later one has passed it. */
+/* Implements lossy.h. A late frame waits in the filter until a later frame has passed it. */
 #include <glib.h>
 #include <string.h>
 #include "tests/sim/lossy.h"
@@ -7,13 +7,13 @@
 #include "wire/filter.h"
 
 struct lossy {
-    struct wire_filter filter; /* first: wire/filter.h */
+    struct wire_filter filter; /* first member: wire/filter.h */
     struct lossy_config config;
     GRand *rand;
     lossy_trace_fn *trace;
     void *opaque;
     uint8_t held[WIRE_FRAME_MAX];
-    size_t held_len; /* 0: none */
+    size_t held_len; /* 0: no frame is held */
     unsigned faults;
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Atomics on a bad cable, against a reference: those of the standard and the extended ones
+ * Tests atomics on a bad cable against a reference: those of the standard and the extended ones
  * (docs/adr/0011), of every size, on words that they share, up to 16 outstanding. Each takes effect
- * once, in the order posted, and brings what was there before.
+ * once, in the order posted, and returns the previous value.
  *
- * HCASIM_SIM_CAPTURE: a file for the packets, if it is one seed (tests/sim/seeds.h).
+ * HCASIM_SIM_CAPTURE: a file for the packets, if there is only one seed (tests/sim/seeds.h).
  */
 #include <check.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "tests/unit/suite.h"
 
 #define ATOMICS     150
-#define AREA        512 /* bytes that all of them share */
+#define AREA        512 /* bytes that all atomics share */
 #define OUTSTANDING 16
 #define DC_KEY      0x1122334455667788ull
 
@@ -41,7 +41,7 @@ struct run {
     uint32_t xrc_srqn;
     struct drv_mem xrc_srq; /* a page of its ring, and its doorbell record */
     struct buf *results, *target;
-    uint8_t memory[AREA]; /* what the target must hold */
+    uint8_t memory[AREA]; /* the expected memory of the target */
     uint8_t want[OUTSTANDING][MASKED_MAX];
     GRand *rand;
 };
@@ -53,7 +53,7 @@ static unsigned below(struct run *r, unsigned n)
 
 /* -- the reference ----------------------------------------------------------------------------- */
 
-/* Bit n of a number in memory, which is in the host's order, and of an operand, which is not. */
+/* Bit n of a number: memory is in the host's order, operands are not. */
 static bool host_bit(const uint8_t *number, unsigned n)
 {
     return number[n / 8] >> n % 8 & 1;
@@ -96,7 +96,8 @@ static void reference_fa(uint8_t *memory, unsigned len, const uint8_t *operands)
 
 /* -- traffic ----------------------------------------------------------------------------------- */
 
-/* Operands under which much stays as it is, carries run far, and every other compare agrees. */
+/* Chooses operands under which many bits stay unchanged, carries go far, and every other compare
+ * matches. */
 static void choose_operands(struct run *r, uint8_t opcode, unsigned len, const uint8_t *memory,
                             uint8_t *operands)
 {
@@ -148,7 +149,7 @@ static void post_extended(struct run *r, struct drv_send *send, uint8_t *memory)
     drv_post_send(r->from, send);
 }
 
-/* Returns the bytes of the number. */
+/* Posts an atomic; returns the bytes of its number. */
 static unsigned post(struct run *r, unsigned slot)
 {
     bool standard = below(r, 4) == 0;
@@ -166,7 +167,7 @@ static unsigned post(struct run *r, unsigned slot)
         .dc_key = DC_KEY,
     };
 
-    for (unsigned i = 0; i < len; i++) { /* but a word comes back as the host has it */
+    for (unsigned i = 0; i < len; i++) { /* but a returned word is in the host's order */
         r->want[slot][i] = r->memory[at + (len == 8 ? i : len - 1 - i)];
     }
     if (standard) {
@@ -252,7 +253,7 @@ static struct drv_qp *xrc_qp(struct node *node, uint32_t xrcd, bool target)
         .pdn = node->drv->pdn,
         .send_cq = &node->cq,
         .recv_cq = &node->cq,
-        .srq = node_srq(node, 4), /* what an XRC QP has for form's sake */
+        .srq = node_srq(node, 4), /* an XRC QP has one only as a formality */
         .log_sq = LOG_SQ,
         .no_sq = target,
         .xrcd = xrcd,
@@ -332,8 +333,8 @@ START_TEST(atomics_take_effect_once_and_in_order)
             .seed = seed, .lose = 20, .twice = 30, .late = 30, .corrupt = 10};
         struct run r = {.rand = g_rand_new_with_seed(seed)};
 
-        /* A DC target answers to the MAC address that it was called from, which no ICRC covers:
-         * on a cable, Ethernet's own check sequence does. */
+        /* A DC target answers to the source MAC address of a request, which no ICRC covers. On a
+         * real cable Ethernet's own check sequence covers it. */
         loss.corrupt = service->st == PRM_QP_ST_DCI ? 0 : loss.corrupt;
         r.t = two_hcas_captured(&loss, g_getenv("HCASIM_SIM_CAPTURE"));
         connect(&r, service->st);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * BlueFlame: a WQE that was written to the doorbell register itself is taken from there.
+ * Tests BlueFlame: a WQE that was written to the doorbell register itself is taken from the
+ * register.
  *
- * The driver finds out whether this works by NOPs whose copy in the ring does not ask for a
- * completion while the one in the register does (mlx5_core wc.c). So do these tests.
+ * The driver finds out whether this works by NOPs whose copy in the ring requests no completion
+ * while the copy in the register does (mlx5_core wc.c). These tests do the same.
  */
 #include <check.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static void teardown(void)
     two_hcas_free(t);
 }
 
-/* Puts a NOP that asks for nothing into the ring; the copy that asks for a CQE into image. */
+/* Puts a NOP without a completion into the ring, and a copy that requests a CQE into image. */
 static void put_nop(uint8_t image[64])
 {
     uint8_t *sq = (uint8_t *)rc.a->ring.ptr + rc.a->sq_offset;
@@ -111,7 +112,7 @@ START_TEST(the_ring_counts_again_for_the_next_wqe)
     store(image, 0, 64);
     put_nop(image);
     store(image, 0, 8);
-    /* The first was replaced before it was executed; neither came from the register. */
+    /* The first WQE was replaced before it was executed; neither came from the register. */
     expect_no_wc(t, &t->a);
 }
 END_TEST
@@ -146,7 +147,7 @@ START_TEST(an_inline_wqe_of_several_chunks_is_executed_from_the_register)
     memset(payload, 0x5a, sizeof(payload));
     drv_post_send(rc.a, &send);
     memcpy(image, slot, sizeof(image));
-    memset(slot + 64, 0, 128); /* the payload's second part, in the ring only */
+    memset(slot + 64, 0, 128); /* the payload's second part is only in the ring */
     store(image, 0, 192);
     expect_wc(&t->a, rc.a, PRM_CQE_OPCODE_REQ);
     ck_assert(memcmp(dst->ptr, payload, sizeof(payload)) == 0);

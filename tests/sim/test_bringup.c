@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The function's life as a driver sees it: brought up, torn down, reset. */
+/* Tests the function's life as a driver sees it: bring-up, tear-down, reset. */
 #include <check.h>
 #include "fw/fw_internal.h"
 #include "model/queue/eq.h"
@@ -57,8 +57,8 @@ START_TEST(driver_finds_the_permanent_mac_and_a_reserved_key)
 }
 END_TEST
 
-/* A queue that is gone gives its doorbell record back: their number is not that of all queues that
- * ever were. */
+/* A destroyed queue gives its doorbell record back: the number of records does not limit the number
+ * of queues over time. */
 START_TEST(doorbell_records_are_used_again)
 {
     struct drv *drv = open_driver();
@@ -78,7 +78,8 @@ START_TEST(doorbell_records_are_used_again)
 }
 END_TEST
 
-/* Pages that objects need beyond the first supply are asked for by event and supplied. */
+/* If objects need more pages than the first supply, the device requests them by an event and gets
+ * them. */
 START_TEST(device_asks_for_pages_while_it_runs)
 {
     struct drv *drv = open_driver();
@@ -105,9 +106,9 @@ START_TEST(device_asks_for_pages_while_it_runs)
 }
 END_TEST
 
-/* A driver that was busy finds every entry of an EQ taken, and arms it before it looks: the device
- * knows that index, and says at once that something is there. The events come at once, for this
- * driver looks at its EQs with each command. */
+/* A driver that was busy finds every entry of an EQ full, and arms the EQ before it reads. The
+ * device knows that index, and signals at once that an event waits. This driver checks its EQs with
+ * each command, so the events come at once. */
 START_TEST(a_full_eq_is_armed)
 {
     struct drv *drv = open_driver();
@@ -130,7 +131,8 @@ START_TEST(a_full_eq_is_armed)
 }
 END_TEST
 
-/* A function-level reset takes everything from under a driver; the next one starts afresh. */
+/* A function-level reset removes all objects of a running driver; the next driver starts from the
+ * beginning. */
 START_TEST(reset_under_a_running_driver)
 {
     struct drv *drv = open_driver();
@@ -149,7 +151,7 @@ START_TEST(reset_under_a_running_driver)
 }
 END_TEST
 
-/* Closing with objects alive is the driver's mistake, TEARDOWN_HCA forgets them all the same. */
+/* Closing with existing objects is an error of the driver; TEARDOWN_HCA removes them anyway. */
 START_TEST(tear_down_takes_forgotten_objects_along)
 {
     struct drv *drv = open_driver();
@@ -163,7 +165,7 @@ START_TEST(tear_down_takes_forgotten_objects_along)
 }
 END_TEST
 
-/* A driver brings up whatever generation it finds, and they talk. */
+/* A driver brings up every generation, and two devices exchange messages. */
 START_TEST(every_generation_works)
 {
     struct two_hcas *t = two_hcas_of(fw_profile_names()[_i]);

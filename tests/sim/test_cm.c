@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two connection managers and a wire between them that may lose, repeat and disorder what they
- * send, in virtual time. IBTA volume 1, chapter 12.
+ * Tests two connection managers over a wire that may lose, repeat and reorder their messages, in
+ * virtual time. IBTA volume 1, chapter 12.
  */
 #include <check.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define LATENCY 2          /* ms */
 #define SERVICE 0x1060000u
 #define MANY    20
-/* options of enhanced connection establishment: which are asked for, and which are agreed to */
+/* options of enhanced connection establishment: the requested and the agreed ones */
 #define VENDOR        0x123456
 #define OPTIONS       0x89abcdefu
 #define KNOWN_OPTIONS 0xff00ffffu
@@ -29,15 +29,15 @@ struct mail {
 struct side {
     struct cm *cm;
     struct cm_id *listener;
-    struct cm_id *ids[MANY + 1]; /* ours, or those that we were asked for */
+    struct cm_id *ids[MANY + 1]; /* of own requests, or of received ones */
     unsigned num_ids;
     unsigned events[CM_EVENT_SIDR_REP + 1];
-    unsigned reason;         /* of the last REJ, status of the last SIDR_REP */
-    struct cm_params params; /* of the last REQ or REP */
-    bool slow;               /* it does not answer requests */
-    int refuse;              /* errno for a request */
-    bool holds;              /* it answers nothing but requests for connections */
-    bool ended;              /* its host has */
+    unsigned reason;         /* reason of the last REJ, or status of the last SIDR_REP */
+    struct cm_params params; /* parameters of the last REQ or REP */
+    bool slow;               /* does not answer requests */
+    int refuse;              /* refuses requests with this errno */
+    bool holds;              /* answers nothing except requests for connections */
+    bool ended;              /* its host has ended */
 };
 
 static struct side sides[2];
@@ -116,7 +116,7 @@ static struct mail *next_mail(void)
     return first;
 }
 
-/* One thing happens. False: nothing will. */
+/* Does the next thing. Returns false if nothing is left to happen. */
 static bool step(void)
 {
     struct mail *mail = next_mail();
@@ -185,7 +185,7 @@ static int on_event(struct cm_id *id, const struct cm_event *event)
         } else {
             struct cm_params params = reply;
 
-            params.qpn += event->params.qpn; /* each has a queue pair of its own */
+            params.qpn += event->params.qpn; /* each connection has its own queue pair */
             params.vendor_id = event->params.vendor_id;
             params.attr_mod = event->params.attr_mod & KNOWN_OPTIONS;
             cm_send_rep(event->id, &params, "agreed", 7);
@@ -277,8 +277,8 @@ static void setup(void)
 /* -- statements --------------------------------------------------------------------------------
  */
 
-/* IBTA 12.9.6, figure 131: REQ, REP, RTU; 12.9.8.4: DREQ, DREP, and a time in which the queue pairs
- * are nobody else's. */
+/* IBTA 12.9.6, figure 131: REQ, REP, RTU; 12.9.8.4: DREQ, DREP, and a time during which the queue
+ * pairs' numbers are not used again. */
 START_TEST(a_connection_is_made_and_ended)
 {
     struct cm_id *a = ask_for(0x111), *b;
@@ -305,13 +305,13 @@ START_TEST(a_connection_is_made_and_ended)
 }
 END_TEST
 
-/* 12.7.29, 12.7.30: what the sender answers at a time is what the recipient may have outstanding.
- */
+/* 12.7.29, 12.7.30: the requests that the sender answers at a time are the requests that the
+ * recipient may have outstanding. */
 START_TEST(resources_of_one_side_are_the_depth_of_the_other)
 {
     ask_for(0x111);
     run_ms(2 * LATENCY);
-    ck_assert_uint_eq(sides[1].ids[0]->initiator_depth, 0); /* the reply's */
+    ck_assert_uint_eq(sides[1].ids[0]->initiator_depth, 0); /* the value of the reply */
     sides[1].slow = true;
     ask_for(0x112);
     run_ms(2 * LATENCY);
@@ -320,7 +320,8 @@ START_TEST(resources_of_one_side_are_the_depth_of_the_other)
 }
 END_TEST
 
-/* Annex A19 (ECE): whose options and which; the answer says what of them is used. */
+/* Annex A19 (ECE): the vendor of the options and the options; the answer says which of them are
+ * used. */
 START_TEST(connection_options_are_exchanged)
 {
     ask_for(0x111);
@@ -332,8 +333,8 @@ START_TEST(connection_options_are_exchanged)
 }
 END_TEST
 
-/* Annex A14 (XRC): the target's queue pair is where RD has its EE context, and has neither retries
- * nor reads of its own. It may outlive its identifier: the connection is the initiator's to end. */
+/* Annex A14 (XRC): the target's queue pair is in the field of RD's EE context, and has no retries
+ * or reads of its own. It may outlive its identifier: only the initiator ends the connection. */
 START_TEST(an_xrc_connection_is_its_initiators)
 {
     struct cm_id *a = ask_over(PRM_CM_TRANSPORT_EXTENDED, 0x111);
@@ -355,7 +356,7 @@ START_TEST(an_xrc_connection_is_its_initiators)
 }
 END_TEST
 
-/* Each connection is made once and ended once, or somebody is told that it is not. */
+/* Each connection is made once and ended once, or its consumer is told that it failed. */
 START_TEST(whatever_the_wire_does)
 {
     struct seeds seeds = seeds_of_run(20);
@@ -365,7 +366,7 @@ START_TEST(whatever_the_wire_does)
         begin(seeds.first + s);
         loss = 0.2;
         doubling = 0.3;
-        late_ms = 6000; /* more than a retry */
+        late_ms = 6000; /* later than a retry */
         for (unsigned i = 0; i < MANY; i++) {
             ask_for(0x100 + i);
         }
@@ -415,7 +416,7 @@ START_TEST(refusals)
 }
 END_TEST
 
-/* Extended transports other than XRC are not known. */
+/* Extended transports other than XRC are rejected as unknown. */
 START_TEST(a_transport_that_is_none)
 {
     uint8_t req[CM_MAD_LEN] = {1, 7, 2, 3, [17] = PRM_CM_ATTR_REQ};
@@ -432,7 +433,7 @@ START_TEST(a_transport_that_is_none)
 }
 END_TEST
 
-/* One that has no room now says nothing, and has it when the REQ comes again. */
+/* A listener without room does not answer now; when the REQ is repeated, it has room. */
 START_TEST(a_full_backlog)
 {
     sides[1].refuse = ENOMEM;
@@ -446,7 +447,7 @@ START_TEST(a_full_backlog)
 }
 END_TEST
 
-/* 12.6.6: an MRA has the sender wait as long as it says. */
+/* 12.6.6: an MRA makes the sender wait as long as it says. */
 START_TEST(a_consumer_that_takes_its_time)
 {
     struct cm_params reply = {.qpn = 0x222};
@@ -463,14 +464,14 @@ START_TEST(a_consumer_that_takes_its_time)
 }
 END_TEST
 
-/* 12.9.8.3.1: a REQ with a queue pair that has a connection: that one is stale, the peer has begun
- * again. */
+/* 12.9.8.3.1: a REQ names a queue pair that already has a connection. That connection is stale: the
+ * peer has started again. */
 START_TEST(a_stale_connection)
 {
     struct cm_id *old = ask_for(0x111);
 
     run_ms(100);
-    old->handler = NULL; /* the peer was killed, and knows nothing of it */
+    old->handler = NULL; /* the peer was killed, and does not know the connection */
     old->state = CM_IDLE;
     ask_for(0x111);
     run_ms(100);
@@ -492,7 +493,7 @@ enum meeting {
     MEETINGS
 };
 
-/* What the one side knows in the end. */
+/* What one side knows in the end. */
 struct outcome {
     enum cm_state state;
     unsigned events[CM_EVENT_SIDR_REP + 1];
@@ -509,7 +510,7 @@ static void resolve_service(void)
     sides[0].ids[sides[0].num_ids++] = id;
 }
 
-/* The two come to where the one that ends, and the one that lives, are to be. */
+/* Brings both sides to the state in which one of them ends. */
 static void meet(enum meeting meeting, unsigned ends)
 {
     sides[1].slow = meeting == ASKED;
@@ -548,7 +549,7 @@ static struct outcome outcome(enum meeting meeting, unsigned ends, bool killed)
     return out;
 }
 
-/* As if it had said goodbye itself. */
+/* The end of a host has the effect of a goodbye from that host. */
 START_TEST(the_end_of_a_host_counts_as_its_goodbye)
 {
     enum meeting meeting = (enum meeting)(_i / 2);
@@ -558,12 +559,12 @@ START_TEST(the_end_of_a_host_counts_as_its_goodbye)
     ck_assert_int_eq(unsaid.state, said.state);
     ck_assert_mem_eq(unsaid.events, said.events, sizeof(said.events));
     ck_assert_uint_eq(unsaid.reason, said.reason);
-    ck_assert(!cm_hosts_ended(sides[!ends].cm)); /* once more says nothing more */
+    ck_assert(!cm_hosts_ended(sides[!ends].cm)); /* calling it again reports nothing more */
     ck_assert_mem_eq(sides[!ends].events, said.events, sizeof(said.events));
 }
 END_TEST
 
-/* Others go on. */
+/* Other hosts' connections stay. */
 START_TEST(who_lives_is_not_taken_for_one_that_ended)
 {
     struct cm_id *a = ask_for(0x111);
@@ -577,7 +578,7 @@ START_TEST(who_lives_is_not_taken_for_one_that_ended)
 }
 END_TEST
 
-/* 12.8.2: no alternate path is loaded here, and the connection stays. */
+/* 12.8.2: no alternate path is supported here, and the connection stays. */
 START_TEST(alternate_paths_are_refused)
 {
     uint8_t lap[CM_MAD_LEN] = {1, 7, 2, 3, [17] = PRM_CM_ATTR_LAP};
@@ -594,8 +595,9 @@ START_TEST(alternate_paths_are_refused)
 }
 END_TEST
 
-/* A message names a connection by both its names: who knows one of them, or tries them all, ends
- * nothing. Nor does a reply whose sender's name is another than that which was agreed on. */
+/* A message names a connection by both its identifiers. A sender that knows only one of them, or
+ * tries all values, ends nothing. A reply with another sender's identifier than the agreed one ends
+ * nothing, either. */
 START_TEST(half_a_name_is_no_name)
 {
     static const uint8_t attrs[] = {PRM_CM_ATTR_MRA,  PRM_CM_ATTR_REJ,  PRM_CM_ATTR_RTU,
@@ -624,7 +626,7 @@ START_TEST(half_a_name_is_no_name)
 }
 END_TEST
 
-/* 12.11: the queue pair of a service, and its key. */
+/* 12.11: returns the queue pair of a service, and its key. */
 START_TEST(service_ids_are_resolved)
 {
     struct cm_sidr_req_param req = {.av = {.dgid = {[15] = 1}},
@@ -645,7 +647,7 @@ START_TEST(service_ids_are_resolved)
 }
 END_TEST
 
-/* Who destroys an identifier says so to the peer: 12.9.8.3, a REJ, or a DREQ. */
+/* Destroying an identifier notifies the peer: 12.9.8.3, by a REJ or a DREQ. */
 START_TEST(the_end_of_an_identifier)
 {
     struct cm_id *a = ask_for(0x111);
@@ -662,7 +664,7 @@ START_TEST(the_end_of_an_identifier)
 }
 END_TEST
 
-/* A peer's requests take no more than there is. */
+/* A peer's requests use no more identifiers than there are. */
 START_TEST(requests_without_an_end)
 {
     uint8_t req[CM_MAD_LEN] = {1, 7, 2, 3, [17] = PRM_CM_ATTR_REQ};
@@ -676,12 +678,13 @@ START_TEST(requests_without_an_end)
         PRM_SET(cm_req, (void *)req, local_qpn, i);
         cm_recv(sides[1].cm, &from, req, sizeof(req));
     }
-    ck_assert_uint_eq(sides[1].events[CM_EVENT_REQ], CM_MAX_IDS - 1); /* and the listener */
+    /* one identifier is the listener */
+    ck_assert_uint_eq(sides[1].events[CM_EVENT_REQ], CM_MAX_IDS - 1);
     ck_assert_uint_eq(cm_get_stats(sides[1].cm)->full, 11);
 }
 END_TEST
 
-/* 13.4.3: another class, version, method, attribute or length is not for us. */
+/* 13.4.3: a message of another class, version, method, attribute or length is ignored. */
 START_TEST(what_is_not_for_us)
 {
     static const uint8_t at[] = {0, 1, 2, 3, 17};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every byte of random operations of every kind between two HCAs, as a plan says
- * (tests/programs/data_plan.h). HCASIM_SIM_OPS: how many operations; HCASIM_SIM_SEED: which;
- * HCASIM_SIM_CAPTURE: a file for the frames of the perfect cable.
+ * Checks every byte of random operations of every kind between two HCAs, following a plan
+ * (tests/programs/data_plan.h). HCASIM_SIM_OPS: the number of operations; HCASIM_SIM_SEED: their
+ * seed; HCASIM_SIM_CAPTURE: a file for the frames of the cable without faults.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -14,26 +14,26 @@
 
 #define QKEY      0x22222222
 #define LOG_DEPTH 6
-#define LOG_BLOCK 10 /* of a send queue: DATA_DEPTH WQEs of nine 64-byte blocks */
+#define LOG_BLOCK 10 /* size of a send queue: DATA_DEPTH WQEs of nine 64-byte blocks */
 #define LOG_SLOTS 8
 #define SRQ_SGE   3
 #define INLINE    200
 #define PORT_MTU  9000
-#define OTHER_VA  0x700000000000ull /* what a second key calls the arena's first byte */
+#define OTHER_VA  0x700000000000ull /* the address of the arena's first byte under a second key */
 
 G_STATIC_ASSERT(1 << LOG_DEPTH == DATA_DEPTH && DATA_BATCH <= 1 << LOG_CQ);
 
-/* One lane's end, and which operation or slot a ring's index stands for. */
+/* One end of a lane, and the operation or slot of each ring index. */
 struct end {
     struct drv_qp *qp;
     struct drv_path to; /* UD: the other end */
     unsigned op[1 << LOG_BLOCK], slot[DATA_DEPTH];
-    unsigned next_op; /* what completes next has at least this index */
+    unsigned next_op; /* the next completion has at least this index */
 };
 
 struct party {
     struct node *node;
-    struct buf *mem; /* the arena; its own key has no remote rights */
+    struct buf *mem; /* the arena; its own key grants no remote rights */
     struct drv_mr open;
     uint8_t *shadow;
     struct drv_srq *srq;
@@ -84,7 +84,8 @@ static void party_init(struct party *p, struct node *node)
     p->srq = node_srq(node, LOG_SLOTS);
 }
 
-/* All path MTUs; PSNs far from each other, and the first lane's passes the largest one soon. */
+/* Uses all path MTUs. The lanes' PSNs are far apart; the first lane's PSN soon passes the largest
+ * value. */
 static void make_lane(struct run *r, unsigned lane, enum data_transport transport)
 {
     struct end *a = &r->party[0].end[lane], *b = &r->party[1].end[lane];
@@ -130,7 +131,7 @@ static void run_end(struct run *r)
 /* -- posting ------------------------------------------------------------------------------------
  */
 
-/* The two keys take turns in a list. */
+/* The two keys alternate in a list. */
 static unsigned make_sges(const struct party *p, const struct data_list *list, bool inlined,
                           struct drv_sge *sge)
 {
@@ -251,7 +252,7 @@ static void received(struct run *r, unsigned side, unsigned lane, const struct d
     }
 }
 
-/* Takes what has completed at side; the number of completions. */
+/* Takes the completions of a side; returns their number. */
 static unsigned poll_side(struct run *r, unsigned side)
 {
     struct party *p = &r->party[side];
@@ -326,7 +327,7 @@ static void run_operations(struct run *r, uint64_t ops)
 /* -- statements ---------------------------------------------------------------------------------
  */
 
-/* per_transport lanes of each transport whose bit is set. */
+/* Returns a configuration with per_transport lanes of each transport whose bit is set. */
 static struct data_config config_of(unsigned transports, unsigned per_transport)
 {
     struct data_config config = {
@@ -373,7 +374,7 @@ START_TEST(every_byte_of_reliable_connections_on_a_bad_cable)
 }
 END_TEST
 
-/* The comparison above sees a byte that is wrong in a target, beside one, or in a source. */
+/* The comparison above finds a byte that is wrong in a target, beside a target, or in a source. */
 START_TEST(a_wrong_byte_anywhere_is_a_difference)
 {
     struct data_config config = config_of((1u << DATA_TRANSPORTS) - 1, 1);

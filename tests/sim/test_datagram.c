@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unreliable services and shared receive queues between two HCAs. */
+/* Tests unreliable services and shared receive queues between two HCAs. */
 #include <check.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"
@@ -99,7 +99,8 @@ START_TEST(datagram_with_immediate)
 }
 END_TEST
 
-/* Nobody hears of a datagram that finds no buffer, no QP, or the wrong Q_Key (IBTA 9.8.3). */
+/* A datagram that finds no buffer, no QP, or the wrong Q_Key is dropped without notice (IBTA
+ * 9.8.3). */
 START_TEST(datagrams_that_nobody_wants)
 {
     struct drv_qp *a = ud_qp(&t->a), *b = ud_qp(&t->b);
@@ -120,7 +121,8 @@ START_TEST(datagrams_that_nobody_wants)
 }
 END_TEST
 
-/* IBTA 10.3.1, SQE: a failed send stops a UD QP's sends only; it goes back to RTS by command. */
+/* IBTA 10.3.1, SQE: a failed send stops only the sends of a UD QP; a command moves it back to
+ * RTS. */
 START_TEST(failed_datagram_stops_the_send_queue_only)
 {
     struct drv_qp *a = ud_qp(&t->a), *b = ud_qp(&t->b);
@@ -131,7 +133,7 @@ START_TEST(failed_datagram_stops_the_send_queue_only)
         .opcode = PRM_WQE_OPCODE_SEND, .sge = &from, .num_sge = 1, .ah = &back, .qkey = QKEY};
     struct prm_qpc qpc[1] = {0};
 
-    post_datagram(a, &to, PRM_WQE_OPCODE_SEND, 1025, QKEY); /* frames are of 1522 bytes */
+    post_datagram(a, &to, PRM_WQE_OPCODE_SEND, 1025, QKEY); /* frames have 1522 bytes */
     expect_error(&t->a, a, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR);
     ck_assert_uint_eq(qp_state(a), PRM_QP_STATE_SQER);
     drv_post_recv(a, &sge, 1);
@@ -185,7 +187,8 @@ START_TEST(unreliable_connection_sends_and_writes)
 }
 END_TEST
 
-/* IBTA 9.8.2: UC has no acknowledge: the sender's completion comes, the message is gone. */
+/* IBTA 9.8.2: UC has no acknowledgement: the sender's completion comes, although the message is
+ * lost. */
 START_TEST(unreliable_sender_never_knows)
 {
     struct qp_pair uc = qp_pair_new(t, PRM_QP_ST_UC, NULL);
@@ -284,7 +287,8 @@ START_TEST(srq_limit_event)
 }
 END_TEST
 
-/* IBTA 10.2.9.5: a QP that goes to error leaves the SRQ to the others, and tells its last WQE. */
+/* IBTA 10.2.9.5: a QP that enters the error state leaves the SRQ to the others, and reports its
+ * last WQE. */
 START_TEST(qp_in_error_leaves_the_srq_alone)
 {
     srq_post(0);

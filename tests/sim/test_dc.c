@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The dynamically connected transport on a bad cable: a few initiators, many short sessions with
- * several targets, fewer responders than initiators; packets are lost, doubled and come seconds
- * later, access keys are wrong, hosts sleep. What completed was carried out once; what failed, once
- * at most. A seed gives the same again.
+ * Tests the dynamically connected transport on a bad cable: a few initiators, many short sessions
+ * with several targets, fewer responders than initiators. Packets are lost, duplicated and delayed
+ * by seconds, access keys are wrong, hosts sleep. Every completed operation was carried out once,
+ * every failed operation at most once. A seed gives the same run again.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -17,10 +17,10 @@
 #define DCIS    6
 #define DCTS    3
 #define STEPS   250
-#define MOST    6     /* WQEs of an initiator at a time */
-#define OPS     20000 /* of a run, at most */
+#define MOST    6     /* outstanding WQEs of an initiator */
+#define OPS     20000 /* the most operations of a run */
 #define SLOTS   (1u << DC_LAB_LOG)
-#define LATE_MS 3000 /* a delayed packet's time at most: less than DC_LATE_NS */
+#define LATE_MS 3000 /* the most delay of a packet: less than DC_LATE_NS */
 
 enum op_state {
     OP_POSTED = 1,
@@ -29,7 +29,7 @@ enum op_state {
 };
 
 struct op {
-    uint8_t state, carried_out; /* SEND: messages that came */
+    uint8_t state, carried_out; /* of a SEND: the number of received messages */
     uint8_t opcode;
     uint8_t dci;
 };
@@ -38,9 +38,9 @@ struct initiator {
     struct lab_qp qp;
     struct lab_qp_attr attr;
     struct lab_path path;
-    uint64_t words;   /* on the far side: one for each target */
-    unsigned at[128]; /* op of the WQE at each place in the queue */
-    unsigned posted;  /* and not completed */
+    uint64_t words;   /* memory at the far side: a word for each target */
+    unsigned at[128]; /* the operation of the WQE at each place in the queue */
+    unsigned posted;  /* posted and not completed */
     uint64_t added[DCTS], tried[DCTS];
     uint8_t target[128];
 };
@@ -48,8 +48,8 @@ struct initiator {
 struct target {
     struct lab_dct dct;
     uint64_t mem;
-    bool starves;   /* it posts no receives for now */
-    unsigned ready; /* that are posted */
+    bool starves;   /* posts no receives for now */
+    unsigned ready; /* posted receives */
     bool busy[SLOTS];
 };
 
@@ -70,9 +70,9 @@ static struct run {
     uint64_t src;
     GArray *late;
     unsigned lose, twice, delay; /* per thousand packets */
-    unsigned receives, scarce;   /* of a target, at most; how often it posts none, per thousand */
+    unsigned receives, scarce;   /* the most of a target; how often it posts none, per thousand */
     uint64_t done, failed, connects, rnr_naks;
-    FILE *capture; /* or NULL */
+    FILE *capture; /* NULL: no capture */
 } r;
 
 static unsigned upto(unsigned max)
@@ -100,8 +100,8 @@ static void keep(unsigned from, const struct roce_packet *pkt)
     g_array_append_val(r.late, late);
 }
 
-/* HCASIM_SIM_CAPTURE=FILE: the packets of the last seed on a good wire, as pcap;
- * HCASIM_SIM_CAPTURE_LOSSY=FILE: on a bad one, as they were sent. */
+/* HCASIM_SIM_CAPTURE=FILE: the packets of the last seed on a wire without faults, as pcap;
+ * HCASIM_SIM_CAPTURE_LOSSY=FILE: the packets on a bad wire, as they were sent. */
 static void capture(const struct roce_packet *pkt)
 {
     const uint8_t *frame = pkt->payload - roce_header_len(pkt);
@@ -167,14 +167,14 @@ static void deliver_late(void)
     }
 }
 
-/* Time goes on, and late packets come when they are due. */
+/* Advances time; delayed packets arrive when they are due. */
 static void pass(uint64_t ns)
 {
     uint64_t end = r.lab->side[0].host.now + ns;
 
     lab_run(r.lab);
     while (r.lab->side[0].host.now < end) {
-        /* what is kept meanwhile comes no later than this behind its time */
+        /* packets that are kept meanwhile arrive at most this late */
         uint64_t next = MIN(end, r.lab->side[0].host.now + 50 * LAB_MS);
 
         for (unsigned i = 0; i < r.late->len; i++) {
@@ -186,7 +186,7 @@ static void pass(uint64_t ns)
     }
 }
 
-/* -- what is asked ----------------------------------------------------------------------------- */
+/* -- requests --------------------------------------------------------------------------------- */
 
 static void start(struct initiator *a)
 {
@@ -228,7 +228,7 @@ static void post(unsigned nth)
         wr.sge[0] = (struct lab_sge){r.src, 8, 0};
         a->tried[t]++;
     } else {
-        /* what a READ brings is not what a WRITE sends: that must be the same when sent again */
+        /* a READ must not change the bytes that a WRITE sends: a retransmission must be the same */
         wr.sge[0] = (struct lab_sge){r.src + (wr.opcode == PRM_WQE_OPCODE_RDMA_READ ? 4096 : 64),
                                      upto(3000), 0};
         wr.raddr = a->words + 4096;
@@ -255,7 +255,7 @@ static void post_receives(struct target *t)
     }
 }
 
-/* -- what came --------------------------------------------------------------------------------- */
+/* -- results ---------------------------------------------------------------------------------- */
 
 static void completed(const struct lab_cqe *cqe)
 {
@@ -321,7 +321,7 @@ static void poll_all(void)
     r.lab->num_packets = 0;
 }
 
-/* An initiator in ERR begins anew once its queue is flushed; a failed stream is taken up again. */
+/* Restarts an initiator in ERR once its queue is flushed, and resets a failed stream. */
 static void revive(struct initiator *a)
 {
     struct prm_qpc qpc[1] = {0};
@@ -389,7 +389,7 @@ static unsigned outstanding(void)
     return n;
 }
 
-/* Receives run out now and then: RNR NAKs, which come late as well. */
+/* Receives run out now and then: this causes RNR NAKs, which may also be late. */
 static void starve(struct target *t, bool value)
 {
     t->starves = value;
@@ -410,7 +410,7 @@ static void step(bool faults)
     }
     pass(upto(happens(50) ? 200 : 3) * LAB_MS / 2);
     if (faults && happens(4)) {
-        pass(DC_IDLE_NS); /* whose DISCONNECT was lost is forgotten now */
+        pass(DC_IDLE_NS); /* a responder whose DISCONNECT was lost is released now */
     }
     for (unsigned i = 0; i < DCTS; i++) {
         if (happens(r.dct[i].starves ? 100 : r.scarce)) {
@@ -423,7 +423,7 @@ static void step(bool faults)
     }
 }
 
-/* Nothing more is asked; the cable is good, but for what is late. */
+/* Nothing more is requested; the cable has no more faults, except packets that are late. */
 static void finish(void)
 {
     r.lose = r.twice = r.delay = 0;
@@ -506,7 +506,7 @@ START_TEST(what_completes_was_carried_out_once)
 }
 END_TEST
 
-/* Refusals and waits, but no lost packet: no counter says that one was. */
+/* There are refusals and waits, but no lost packet: no counter may report a loss. */
 START_TEST(a_good_wire_shows_no_sequence_errors)
 {
     struct seeds seeds = seeds_of_run(20);

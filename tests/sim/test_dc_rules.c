@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rules of dynamic connections that no workload shows, and that mutants have asked for
- * (scripts/mutate): who may come, and when a responder is free for the next one.
+ * Tests rules of dynamic connections that no workload shows, and that mutants have asked for
+ * (scripts/mutate): which initiators are accepted, and when a responder is free for the next
+ * initiator.
  */
 #include "tests/unit/suite.h"
 #include "tests/unit/test_dc.h"
 
-/* DC access key: who has another one is not answered, and changes nothing. */
+/* DC access key: an initiator with another key gets no answer, and changes nothing. */
 START_TEST(a_wrong_key_opens_nothing)
 {
     struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_SEND, .sge = {{src, LEN, 0}}, .num_sge = 1};
@@ -22,8 +23,8 @@ START_TEST(a_wrong_key_opens_nothing)
 }
 END_TEST
 
-/* A session's end gives its responder to the next initiator at once: with one of them, two come one
- * after the other and neither is told to wait (CNAK). */
+/* The end of a session releases its responder for the next initiator at once: with one responder,
+ * two initiators come one after the other and neither is told to wait (CNAK). */
 START_TEST(who_leaves_makes_room)
 {
     struct lab_qp second;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What both sides are told when an operation fails (IBTA 10.6.2: completion return status). */
+/* Tests what both sides are told when an operation fails (IBTA 10.6.2: completion return
+ * status). */
 #include <check.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"
@@ -53,7 +54,7 @@ static void post_recv(struct drv_qp *qp, size_t len)
 static const struct {
     const char *what;
     uint8_t opcode;
-    unsigned rights; /* of the remote key */
+    unsigned rights; /* rights of the remote key */
     size_t offset, len;
     uint32_t key_xor;
 } refused[] = {
@@ -68,8 +69,8 @@ static const struct {
     {"key that does not exist", PRM_WQE_OPCODE_RDMA_READ, DRV_ALL, 0, 8, 0x7fff00},
 };
 
-/* IBTA C9-131, table 58: NAK remote access error; the requester's CQE says so, both QPs end in
- * error, and the responder's consumer hears of it by an async event (no receive WQE was used). */
+/* IBTA C9-131, table 58: NAK remote access error. The requester's CQE reports it, both QPs end in
+ * error, and the responder's consumer gets an async event (no receive WQE was used). */
 START_TEST(remote_access_error)
 {
     struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
@@ -87,7 +88,7 @@ START_TEST(remote_access_error)
 }
 END_TEST
 
-/* A QP that was not enabled for remote access refuses, whatever the key allows. */
+/* A QP without remote access refuses, whatever the key allows. */
 START_TEST(qp_without_remote_access)
 {
     struct drv_path path = {.no_remote_access = true};
@@ -161,7 +162,7 @@ START_TEST(receiver_that_never_becomes_ready)
 }
 END_TEST
 
-/* rnr_retry 7: without end (IBTA 9.7.5.2.8). */
+/* rnr_retry 7 retries for ever (IBTA 9.7.5.2.8). */
 START_TEST(receiver_not_ready_for_a_minute)
 {
     struct drv_path path = {.rnr_retry = 7, .min_rnr_nak = 26 /* 81.92 ms */};
@@ -240,7 +241,7 @@ END_TEST
 /* -- queues in error ----------------------------------------------------------------------------
  */
 
-/* IBTA 10.3.1.6: in the error state all that is posted, before and after, completes as flushed. */
+/* IBTA 10.3.1.6: in the error state all requests, posted before or after, complete as flushed. */
 START_TEST(error_state_flushes_both_queues)
 {
     struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
@@ -262,7 +263,7 @@ START_TEST(error_state_flushes_both_queues)
 }
 END_TEST
 
-/* After 2RST the QP connects again as if nothing had been. */
+/* After 2RST the QP connects again as a new one. */
 static void expect_vendor(struct node *node, uint8_t syndrome, uint8_t vendor)
 {
     struct drv_wc wc = next_wc(node);
@@ -305,7 +306,7 @@ START_TEST(vendor_syndromes_are_those_of_a_connectx)
     rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
     post_recv(rc.b, 8);
     post_send(rc.a, 100);                                          /* longer than the receive */
-    expect_vendor(&t->b, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR, 0xa1); /* our own choice */
+    expect_vendor(&t->b, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR, 0xa1); /* hcasim's own choice */
     expect_vendor(&t->a, PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, 0x8a);
     rc = qp_pair_new(t, PRM_QP_ST_RC, &path);
     node_unplug(&t->b);
@@ -332,7 +333,7 @@ START_TEST(qp_in_error_starts_over)
 }
 END_TEST
 
-/* vnic_diagnostic_statistics, which devlink health shows. */
+/* vnic_diagnostic_statistics, which devlink health displays. */
 static uint32_t cq_overruns(struct node *node)
 {
     struct prm_query_vnic_env_in in[1] = {0};
@@ -344,7 +345,8 @@ static uint32_t cq_overruns(struct node *node)
     return PRM_GET(vnic_diagnostic_statistics, env, cq_overrun);
 }
 
-/* IBTA 10.2.9.3: overrun is a CQ error event; the QP that could not complete goes to error. */
+/* IBTA 10.2.9.3: an overrun causes a CQ error event; the QP that could not complete enters the
+ * error state. */
 START_TEST(cq_overrun)
 {
     struct drv_cq small;
@@ -409,7 +411,7 @@ START_TEST(transitions_out_of_order_are_refused)
 }
 END_TEST
 
-/* What is sent to a QP that cannot receive yet is as good as lost (IBTA 10.3.1.2). */
+/* A message to a QP that cannot receive yet is treated as lost (IBTA 10.3.1.2). */
 START_TEST(sending_before_the_peer_is_ready)
 {
     struct drv_qp *a = node_qp(&t->a, PRM_QP_ST_RC, NULL), *b = node_qp(&t->b, PRM_QP_ST_RC, NULL);
@@ -441,7 +443,7 @@ START_TEST(objects_in_use_stay)
 }
 END_TEST
 
-/* A QP destroyed in the middle of a message: nothing of it is touched any more. */
+/* A QP is destroyed in the middle of a message: the device accesses nothing of it any more. */
 START_TEST(qp_destroyed_while_it_sends)
 {
     struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
@@ -460,7 +462,7 @@ START_TEST(qp_destroyed_while_it_sends)
 }
 END_TEST
 
-/* The device knows no number that was given back: the driver's mistake harms nothing. */
+/* The device does not know a freed number: the driver's mistake does no harm. */
 START_TEST(destroying_twice_is_refused)
 {
     struct drv *drv = t->a.drv;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One innocent among greedy ones, at a device whose wire and turns are never enough: what the
- * innocent is owed waits for so many packets of others at most, and its queue pair never leaves
- * RTS, nor has it any timeout.
+ * Tests fairness: one innocent queue pair among greedy ones, at a device that never has enough wire
+ * and turns. What the device owes the innocent waits for a bounded number of other packets. The
+ * innocent's queue pair never leaves RTS, and has no timeout.
  *
- * Each kind of work there is is greedy in its turn, and then all are together; each kind of packet
- * that a device sends is the innocent's. A seed decides how many greedy ones there are, how long
- * what they ask for is, how much a turn may do and how fast the wire is. HCASIM_SIM_SEED and
- * HCASIM_SIM_SEEDS choose seeds (tests/sim/seeds.h); with HCASIM_SIM_SECONDS new ones follow until
- * that time is over.
+ * Each kind of work is greedy in its turn, and then all kinds together; the innocent's packet is
+ * each kind of packet that a device sends. A seed decides how many greedy queue pairs there are,
+ * the length of their requests, how much a turn may do and how fast the wire is. HCASIM_SIM_SEED
+ * and HCASIM_SIM_SEEDS choose seeds (tests/sim/seeds.h); with HCASIM_SIM_SECONDS new seeds follow
+ * until that time is over.
  *
- * The device is on the far side; on the near side are the peers. A wait is counted in the packets
- * that the device sends between the moment at which it could have known of the innocent's request,
- * and the innocent's packet. Commands are no work of the model's: for them stands work that never
- * ends (the command queue is one such, fw/cmdq.c, with its own tests).
+ * The device is on the far side; the peers are on the near side. A wait is counted in packets:
+ * those that the device sends between the moment at which it could have known of the innocent's
+ * request, and the innocent's packet. Commands are not work of the model. Work that never ends
+ * represents them here (the command queue is such work, fw/cmdq.c, with its own tests).
  */
 #include <check.h>
 #include <stdlib.h>
@@ -28,24 +28,24 @@
 
 #define GREEDY_MOST 12
 #define LONG_MOST   (1u << 20)
-#define ROUNDS      300   /* of a pair of kinds, at least, */
-#define ROUNDS_MOST 20000 /* in which the innocent has asked a few times */
+#define ROUNDS      300   /* the least rounds for a pair of kinds */
+#define ROUNDS_MOST 20000 /* the most rounds; in these the innocent has asked a few times */
 #define ASKED       4
 #define ROUND_NS    200
 #define BURST       16
-#define CABLE       512  /* frames that are on the way at a time, each way */
+#define CABLE       512  /* frames on the way at a time, in each direction */
 #define BEGINS      20   /* rounds before an innocent asks for the first time */
-#define LOST        1000 /* rounds after which a notice does not come any more */
+#define LOST        1000 /* rounds after which a notice is lost */
 #define REQUEST     (HEADER + PRM_SIZE(rvh) + PRM_SIZE(ravh))
 
 static struct chance chance;
-static unsigned budget, passes; /* pieces of a turn, frames that the wire takes meanwhile */
+static unsigned budget, passes; /* pieces of a turn; frames that the wire takes meanwhile */
 static unsigned num_greedy;
 static uint32_t long_len;
 static uint64_t near_mem, far_mem;
 static unsigned round_now, asked_at;
 
-/* Of the innocent, near and far. */
+/* The innocent's QPs, near and far. */
 static struct lab_qp mine, theirs;
 
 /* -- greedy ones ------------------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ static void make_pairs(struct pairs *pairs)
     }
 }
 
-/* Each has two WQEs posted all the time. */
+/* Each queue pair has two WQEs posted all the time. */
 static void keep_posted(struct lab_qp *qps, const struct lab_wr *wr)
 {
     for (unsigned i = 0; i < num_greedy; i++) {
@@ -109,7 +109,7 @@ static void feed_writes(void)
     keep_posted(writers.far, &wr);
 }
 
-/* What comes is marked, and each mark is answered; but nobody reacts. */
+/* Incoming packets are marked, and each mark is answered; but no sender reacts. */
 static void make_marked(void)
 {
     make_pairs(&marked);
@@ -125,7 +125,7 @@ static void feed_marked(void)
     keep_posted(marked.near, &wr);
 }
 
-/* A frame from nobody's port: of a host on the near side's wire. */
+/* Sends a frame from a host on the near side's wire that has no port here. */
 static void put(const struct roce_packet *pkt, const struct dcceth *connect)
 {
     size_t len = connect ? DCC_ETH_BYTES : 0;
@@ -140,7 +140,7 @@ static void put(const struct roce_packet *pkt, const struct dcceth *connect)
     }
 }
 
-/* A CONNECT of an initiator of that number. */
+/* Sends a CONNECT of an initiator of that number. */
 static void put_connect(uint32_t number)
 {
     struct dcceth connect = {.psn = 7, .key = DC_LAB_KEY};
@@ -162,7 +162,7 @@ static void put_connect(uint32_t number)
     put(&pkt, &connect);
 }
 
-/* Whoever has no responder yet gets none any more. */
+/* An initiator that has no responder yet gets none any more. */
 static void keep_responders(void)
 {
     far->hca.limits.dc_responders = far->hca.rdma->dc.responders.length;
@@ -190,7 +190,7 @@ static void drain(struct lab_side *side)
     }
 }
 
-/* Frames that the cable can still hold on the way to that side. */
+/* Returns how many frames the cable can still hold on the way to that side. */
 static unsigned room_towards(unsigned side)
 {
     struct wire_stats on_the_way, there;
@@ -216,7 +216,8 @@ static void one_round(void)
 
 static struct lab_dct back, back_to_mine;
 
-/* A request by that initiator, to be fetched from that target. False: the list has no room. */
+/* Sends a request by that initiator, to be fetched from that target. Returns false if the list has
+ * no room. */
 static bool ask_fetch_from(struct lab_qp *dci, uint64_t tag, struct lab_dct *from)
 {
     uint8_t bytes[REQUEST] = {0};
@@ -260,7 +261,7 @@ static void make_fetches(void)
     ck_assert_int_eq(xrq_set_dc_params(&far->hca, 0, params), SYN_OK);
     lab_dct_new(near, &back);
     lab_dct_new(near, &back_to_mine);
-    /* Their initiators have sessions before anybody is greedy. */
+    /* The initiators have sessions before any greedy work begins. */
     ask_fetch_from(&one, 7, &back);
     ask_fetch_from(&two, 8, &back_to_mine);
     for (unsigned i = 0; i < 100; i++) {
@@ -301,7 +302,7 @@ static void make_umrs(void)
     }
 }
 
-/* Of entries that lie byte by byte: each takes thousands of pieces to read. */
+/* Posts UMRs with entries for single bytes: each takes thousands of pieces to read. */
 static void feed_umrs(void)
 {
     struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_UMR, .imm = umr_key, .unsignaled = true};
@@ -380,8 +381,8 @@ static const struct greed {
 
 #define REFUSED 0x7777u /* the number of an initiator */
 
-static uint64_t sent;        /* by the device, of what the wire has taken */
-static uint64_t sent_before; /* by the device at all, when the innocent's request was there */
+static uint64_t sent;        /* packets from the device that the wire has taken */
+static uint64_t sent_before; /* all packets of the device up to the innocent's request */
 static unsigned longest;
 static enum {
     OWED_NOTHING,
@@ -395,7 +396,7 @@ static void is_owed_from_now(void)
     owed = OWED;
 }
 
-/* Packets that went before it. */
+/* Records the number of packets that went before the innocent's. */
 static void has_it(uint64_t before)
 {
     longest = MAX(longest, (unsigned)(before - sent_before));
@@ -430,7 +431,7 @@ static bool ask_marked(void)
     return true;
 }
 
-/* The device's own WRITE. */
+/* Makes the device's own WRITE. */
 static bool ask_write(void)
 {
     struct lab_wr wr = long_wr(PRM_WQE_OPCODE_RDMA_WRITE, false);
@@ -508,10 +509,10 @@ static bool is_none(const struct roce_packet *pkt)
 
 static const struct innocent {
     const char *name;
-    bool (*ask)(void); /* false: not now */
+    bool (*ask)(void); /* Returns false if it cannot ask now. */
     bool (*is_it)(const struct roce_packet *pkt);
     void (*make)(void);
-    bool may_be_lost; /* a notice, when there are too many of its kind */
+    bool may_be_lost; /* a notice may be lost if there are too many of its kind */
 } innocents[] = {
     {"the ACK of a SEND", ask_send, is_to_mine, nothing, false},
     {"the answer to a READ", ask_read, is_to_mine, nothing, false},
@@ -525,7 +526,7 @@ static const struct innocent {
 
 static const struct innocent *innocent;
 
-/* The innocent's request, on its way to the device. */
+/* Returns whether the packet is the innocent's request, on its way to the device. */
 static bool is_request(const struct roce_packet *pkt)
 {
     return pkt->dest_qp == theirs.qp->obj.num ||
@@ -535,7 +536,7 @@ static bool is_request(const struct roce_packet *pkt)
 
 static bool see(struct lab *l, unsigned from, const struct roce_packet *pkt)
 {
-    l->num_packets = 0; /* the trace is not looked at */
+    l->num_packets = 0; /* the trace is not used */
     sent += from;
     if (from == 0 && owed == OWED_ONCE_IT_IS_THERE && is_request(pkt)) {
         is_owed_from_now();
@@ -547,7 +548,7 @@ static bool see(struct lab *l, unsigned from, const struct roce_packet *pkt)
 
 /* -- a run ------------------------------------------------------------------------------------- */
 
-/* What the innocent has asked for is over. */
+/* Returns whether the innocent's request has ended. */
 static bool is_done(void)
 {
     const struct lab_qp *qps[] = {&mine, &theirs, &two};
@@ -564,8 +565,9 @@ static bool is_done(void)
     return done;
 }
 
-/* What the wire holds; a burst of each that is ready, twice, for some had their place before it;
- * and notices. Timers have an eighth of a turn, one after the other. */
+/* Returns the bound: the frames that the wire holds; two bursts of each ready queue, because some
+ * had their place before the innocent; and notices. Timers have an eighth of a turn, one after the
+ * other. */
 static unsigned bound(void)
 {
     unsigned timers_before = innocent->ask == ask_timer ? 8 * TIMERS : 0;
@@ -657,7 +659,7 @@ static void run_seed(uint32_t seed, unsigned greed)
     }
 }
 
-/* One innocent among greedy ones of one kind, or of all. */
+/* One innocent among greedy ones of one kind, or of all kinds. */
 START_TEST(an_innocent_among_greedy_ones_has_its_turn)
 {
     struct seeds seeds = seeds_of_run(3);

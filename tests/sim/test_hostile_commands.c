@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A guest that sends what it likes to the command interface: every command that there is,
- * truncated, overlong, in the wrong state, with numbers that name nothing or something in use,
- * with noise. Each gets a status; the device goes on, and after a reset it is as good as new.
+ * Tests a guest that sends arbitrary commands: every command of the table, truncated, overlong, in
+ * the wrong state, with numbers that name nothing or an object in use, and with noise. Each command
+ * gets a status; the device continues to work, and after a reset it works like a new device.
  */
 #include <check.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static void teardown(void)
     two_hcas_free(t);
 }
 
-/* One command as it is; it must come back. */
+/* Executes one command unchanged; it must come back. */
 static int attempt(const void *in, size_t in_len, size_t out_len)
 {
     g_autofree uint8_t *out = g_malloc0(MAX(out_len, 16));
@@ -43,7 +43,7 @@ static int attempt(const void *in, size_t in_len, size_t out_len)
 /* -- lengths ------------------------------------------------------------------------------------
  */
 
-/* Shorter than the layout: refused before anything is read. */
+/* A command shorter than the layout is refused before anything is read. */
 START_TEST(truncated_command)
 {
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
@@ -67,7 +67,7 @@ START_TEST(truncated_command)
 }
 END_TEST
 
-/* Longer than any layout, with zeros, ones or noise: a status, whichever. */
+/* A command longer than any layout, with zeros, ones or noise, gets some status. */
 START_TEST(overlong_command)
 {
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
@@ -86,7 +86,7 @@ END_TEST
 /* -- contents -----------------------------------------------------------------------------------
  */
 
-/* Every field at its largest: numbers of nothing, lists without end, reserved bits. */
+/* Every field has its largest value: numbers of nothing, endless lists, reserved bits. */
 START_TEST(all_ones)
 {
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
@@ -186,7 +186,7 @@ static bool is_ready(void)
     return drv_alloc_pd(a->drv, &pdn) == 0 && drv_dealloc_pd(a->drv, pdn) == 0;
 }
 
-/* Bent examples of one command, towards a function that has an object of every kind. */
+/* Modified examples of one command, for a function that has an object of every kind. */
 START_TEST(bent_command)
 {
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
@@ -205,7 +205,7 @@ START_TEST(bent_command)
 
         storm_bend(&s, in + 4, len - 4);
         attempt(in, len, row->command->out_least + storm_upto(&s, 3) * 100);
-        /* now and then all objects in the states that they should be in */
+        /* now and then restores the proper states of all objects */
         if (i % 40 == 39 || !is_ready()) {
             node_revive(a);
             guest_init(&g, a);
@@ -251,7 +251,7 @@ START_TEST(storm_of_commands)
 }
 END_TEST
 
-/* A destroy command for each object that another one needs. */
+/* Tries to destroy each object that another object needs. */
 START_TEST(objects_in_use)
 {
     static const uint16_t refused[] = {
@@ -274,8 +274,9 @@ START_TEST(objects_in_use)
 }
 END_TEST
 
-/* Two short commands can name terabytes: a umem of huge pages, and a key that cuts it into small
- * ones. What such a key costs the device has the same bound as one whose pages a command lists. */
+/* Two short commands can name terabytes: a umem of huge pages, and a key that divides it into small
+ * pages. The cost of such a key to the device has the same bound as that of a key whose pages a
+ * command lists. */
 START_TEST(key_of_terabytes)
 {
     struct guest g;
@@ -309,7 +310,7 @@ START_TEST(key_of_terabytes)
     PRM_SET(mkc, mkc, len, pages << log_page);
     PRM_SET(mkc, mkc, translations_octword_size, pages << log_page >> 13);
     ck_assert_int_eq(attempt(in, len, 64), PRM_CMD_STATUS_BAD_PARAM);
-    /* in large pages it is nothing */
+    /* in large pages it costs almost nothing */
     PRM_SET(mkc, mkc, log_page_size, log_page);
     PRM_SET(mkc, mkc, translations_octword_size, pages / 2);
     ck_assert_int_eq(attempt(in, len, 64), 0);
@@ -317,7 +318,7 @@ START_TEST(key_of_terabytes)
 }
 END_TEST
 
-/* Page lists cost the device memory, which a guest cannot have without end: 16 MiB each. */
+/* Page lists cost the device memory, which a guest gets only up to a limit: 16 MiB each. */
 START_TEST(umems_without_end)
 {
     const uint64_t pages = 2u << 20;
@@ -339,7 +340,7 @@ START_TEST(umems_without_end)
     }
     ck_assert_uint_lt(n, G_N_ELEMENTS(ids));
     ck_assert_int_eq(attempt(in, len, 16), PRM_CMD_STATUS_NO_RES);
-    /* what is given back can be had again */
+    /* freed memory can be allocated again */
     PRM_SET(destroy_umem_in, destroy, opcode, PRM_CMD_OP_DESTROY_UMEM);
     PRM_SET(destroy_umem_in, destroy, uid, g.uid);
     while (n) {
@@ -354,8 +355,8 @@ END_TEST
 /* -- the queue itself ---------------------------------------------------------------------------
  */
 
-/* Noise in the entry and its mailboxes; pointers to nowhere; any doorbell. The entry comes back, or
- * stays as it was if it was never the device's. */
+/* Noise in the entry and its mailboxes; invalid pointers; any doorbell. The entry comes back, or is
+ * unchanged if the device never owned it. */
 START_TEST(noise_in_the_command_queue)
 {
     struct storm s;
@@ -372,7 +373,7 @@ START_TEST(noise_in_the_command_queue)
         struct prm_cmd_queue_entry *entry = &entries[slot];
         size_t len = example(&g, PRM_CMD_OP_CREATE_QP, in);
 
-        /* a good one first, whose remains are bent */
+        /* first a correct command, whose remains are modified */
         attempt(in, len, 64);
         memcpy(entry, entries, PRM_SIZE(cmd_queue_entry));
         storm_bend(&s, entry->bytes, PRM_SIZE(cmd_queue_entry));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A guest that gets one field of a command wrong: a reserved bit, an op_mod that the command does
- * not have, the number of nothing, an object of somebody else. Each command of the table is looked
- * at through its own layout, so a new one is in here from its first day. What must come back is
- * one status; afterwards the object that the command was about is what it was.
+ * Tests a guest that gets one field of a command wrong: a reserved bit, an op_mod that the command
+ * does not have, the number of nothing, an object of another user. Each command of the table is
+ * examined through its own layout, so a new command is tested from its first day. There must be
+ * exactly one status; afterwards the object of the command is unchanged.
  */
 #include <check.h>
 #include <string.h>
@@ -53,7 +53,8 @@ static void expect(const void *in, size_t in_len, size_t out_len, int status, ui
                   a->drv->syndrome);
 }
 
-/* A function in whose state the command is legal: ready, or else between INIT_HCA and the end. */
+/* Brings a function into a state in which the command is legal: ready, or for some commands between
+ * INIT_HCA and the end. */
 static void bring_into_state(const struct fw_cmd_row *row)
 {
     struct prm_teardown_hca_in in[1] = {0};
@@ -68,8 +69,8 @@ static void bring_into_state(const struct fw_cmd_row *row)
 /* -- reserved bits ------------------------------------------------------------------------------
  */
 
-/* PRM, command interface: reserved fields are 0; else the command fails with BAD_PARAM. Nothing
- * happens before: a zeroed command would often be legal. */
+/* PRM, command interface: reserved fields are 0; otherwise the command fails with BAD_PARAM.
+ * Nothing happens before: a command of zeros would often be legal. */
 START_TEST(reserved_bits)
 {
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
@@ -85,7 +86,7 @@ START_TEST(reserved_bits)
         if (layout->reserved[at]) {
             in[at] = layout->reserved[at];
             expect(in, len, row->command->out_least, PRM_CMD_STATUS_BAD_PARAM, SYNDROME_RESERVED);
-            /* the lowest one alone, too */
+            /* also tries its lowest bit alone */
             in[at] &= (uint8_t)-in[at];
             expect(in, len, row->command->out_least, PRM_CMD_STATUS_BAD_PARAM, SYNDROME_RESERVED);
             in[at] = 0;
@@ -94,7 +95,7 @@ START_TEST(reserved_bits)
 }
 END_TEST
 
-/* Commands whose layout ends in a list. */
+/* Returns whether the command's layout ends in a list. */
 static bool ends_in_list(uint16_t opcode)
 {
     static const uint16_t opcodes[] = {
@@ -131,8 +132,8 @@ static bool ends_in_list(uint16_t opcode)
     return false;
 }
 
-/* What is behind the end of a layout is reserved, too: a longer input is taken if it is zero there
- * (a newer driver's layout), and refused if it is not. */
+/* The bytes behind the end of a layout are reserved, too: a longer input is accepted if they are
+ * zero (a newer driver's layout), and refused if they are not. */
 START_TEST(bytes_behind_the_end)
 {
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
@@ -208,7 +209,7 @@ static const char *const handles[] = {
     "flow_counter_id",
 };
 
-/* Those in a context that nobody looks at when an object is created. */
+/* Fields of a context that the device does not check when an object is created. */
 static const struct {
     uint16_t opcode;
     const char *layout, *field, *reason;
@@ -243,14 +244,14 @@ static bool is_handle(uint16_t opcode, const struct prm_struct *layout, const st
     return false;
 }
 
-/* A context has its object's references at creation only: to change one is no command's. */
+/* A context has its object's references only at creation: no command changes them. */
 static bool takes_references(uint16_t opcode)
 {
     return g_str_has_prefix(prm_cmd_op_name(opcode), "CREATE_") ||
            opcode == PRM_CMD_OP_SET_FLOW_TABLE_ENTRY;
 }
 
-/* An entry's group is a field of the table, and not an object: BAD_PARAM. */
+/* An entry's group is a field of the table, and not an object: the status is BAD_PARAM. */
 static int status_for(uint16_t opcode, const char *field)
 {
     return opcode == PRM_CMD_OP_SET_FLOW_TABLE_ENTRY && strcmp(field, "group_id") == 0
@@ -258,7 +259,7 @@ static int status_for(uint16_t opcode, const char *field)
                : PRM_CMD_STATUS_BAD_RES;
 }
 
-/* The largest number in each handle of the layout at base, one after the other. */
+/* Tries the largest number in each handle of the layout at base, one after the other. */
 static unsigned try_handles(const struct fw_cmd_row *row, const struct prm_struct *s, size_t base,
                             uint8_t *in, size_t len)
 {
@@ -287,8 +288,8 @@ static unsigned try_handles(const struct fw_cmd_row *row, const struct prm_struc
     return n;
 }
 
-/* The number of an object that does not exist: BAD_RES. With its own number the command is good
- * afterwards, so the refusal came from the number. */
+/* The number of an object that does not exist: BAD_RES. With its own number the command succeeds
+ * afterwards, so the number caused the refusal. */
 START_TEST(numbers_of_nothing)
 {
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
@@ -307,10 +308,9 @@ START_TEST(numbers_of_nothing)
 }
 END_TEST
 
-/* -- somebody else's ----------------------------------------------------------------------------
- */
+/* -- objects of another user ------------------------------------------------------------------- */
 
-/* What a user context may do without an object of its own, or with nobody's; a mapping may name
+/* What a user context may do without an object of its own, or with any object; a mapping may name
  * anybody's QP (docs/adr/0009). */
 static bool is_open_to_all(uint16_t opcode)
 {
@@ -321,9 +321,9 @@ static bool is_open_to_all(uint16_t opcode)
            opcode == PRM_CMD_OP_CREATE_FLOW_TABLE || opcode == PRM_CMD_OP_CREATE_GENERAL_OBJECT;
 }
 
-/* A user context that owns nothing, and the kernel's objects: nothing is changed, destroyed, or
- * used for something new. Most refusals are about the owner (BAD_RES, PRM: resource belongs to
- * another); what no user context may do at all, or nobody can, is BAD_PARAM. */
+/* A user context that owns nothing must not change or destroy the kernel's objects, or use them for
+ * something new. Most refusals concern the owner (BAD_RES, PRM: resource belongs to another).
+ * Actions that no user context may do at all, or that nobody can do, give BAD_PARAM. */
 START_TEST(objects_of_another_user)
 {
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);
@@ -367,7 +367,7 @@ static uint32_t alloc_uar(void)
     return PRM_GET(alloc_uar_out, out, uar);
 }
 
-/* A process that rings another one's send queue on its own page is not heard. */
+/* A process that rings another process's send queue on its own page has no effect. */
 START_TEST(doorbell_on_a_foreign_page)
 {
     struct drv_sge sge = buf_sge(g.mem, 0, 8);

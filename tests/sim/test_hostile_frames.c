@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer that puts frames on the wire which are wrong in one thing each. What the specification
- * lets a QP see, it sees; everything else is dropped and counted where the driver reads it. The
- * frame that is right in everything arrives afterwards.
+ * Tests a peer that sends frames with one error each. A QP sees what the specification lets it see;
+ * everything else is dropped and counted where the driver reads it. A correct frame afterwards
+ * arrives.
  */
 #include <check.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 #include "wire/encap/eth.h"
 #include "wire/encap/roce.h"
 
-#define PEER_QPN 0x777777 /* not a QP of the other HCA, which so stays silent */
+#define PEER_QPN 0x777777 /* not a QP of the other HCA, which therefore does not answer */
 #define QKEY     0x1234
 #define PSN      0x123456
 #define MTU      1024
-#define LEN      257 /* of the usual message: three bytes of pad */
+#define LEN      257 /* bytes of the usual message: three bytes of pad */
 #define ETH_LEN  14
 #define IP_LEN   20
 #define HDR_LEN  (ETH_LEN + IP_LEN + 8) /* Ethernet, IPv4, UDP */
@@ -23,7 +23,7 @@
 static struct two_hcas *t;
 static struct node *a;
 static struct drv_qp *rc, *ud;
-static struct buf *mem; /* open to the peer; and where receives go */
+static struct buf *mem; /* memory that is open to the peer; and memory of receives */
 static struct wire_port *wire;
 static uint8_t frame[WIRE_FRAME_MAX];
 static size_t frame_len;
@@ -83,7 +83,7 @@ static struct roce_packet packet(uint8_t opcode, const struct drv_qp *qp)
     return pkt;
 }
 
-/* Builds a frame of len bytes of payload, which a test then spoils. */
+/* Builds a frame of len bytes of payload, in which a test then makes an error. */
 static void build(const struct roce_packet *pkt, size_t len)
 {
     memset(roce_build(frame, pkt, len), 0xa5, len);
@@ -106,7 +106,8 @@ static void send_packet(const struct roce_packet *pkt, size_t len)
     put_on_wire(frame_len);
 }
 
-/* IP and UDP lengths that agree with the frame's, and their checksum: what is wrong is behind. */
+/* Makes the IP and UDP lengths agree with the frame's, and the checksum right: the error is behind
+ * them. */
 static void fix_lengths(size_t len)
 {
     struct eth_info info;
@@ -117,7 +118,7 @@ static void fix_lengths(size_t len)
     eth_csum_fill_ipv4(frame, &info);
 }
 
-/* The ICRC of a frame of this length whose last 4 bytes it is, whatever is in it. */
+/* Writes the ICRC into the last 4 bytes of a frame of this length, whatever it contains. */
 static void fix_icrc(size_t len)
 {
     struct roce_packet pkt;
@@ -200,7 +201,7 @@ static uint32_t expected_psn(void)
     return PRM_GET(qpc, qpc, next_rcv_psn);
 }
 
-/* The QP has not noticed anything, and memory is what it was. */
+/* The QP is unaffected, and memory is unchanged. */
 static void expect_nothing(void)
 {
     expect_no_wc(t, a);
@@ -211,7 +212,7 @@ static void expect_nothing(void)
     }
 }
 
-/* The same packet with nothing wrong. */
+/* The same packet without an error arrives. */
 static void expect_good_write(void)
 {
     struct roce_packet pkt = packet(BTH_RC | BTH_WRITE_ONLY, rc);
@@ -225,8 +226,8 @@ static void expect_good_write(void)
 /* -- frames -------------------------------------------------------------------------------------
  */
 
-/* Cut off at any length, the lengths in the headers as they were, or made to agree, or the ICRC as
- * well: then the RETH still announces more than there is. */
+/* Frames are cut at any length; the lengths in the headers are unchanged, or adjusted, or the ICRC
+ * is adjusted as well. In the last case the RETH still announces more bytes than there are. */
 START_TEST(cut_short)
 {
     struct roce_packet pkt = packet(BTH_RC | BTH_WRITE_ONLY, rc);
@@ -248,7 +249,8 @@ START_TEST(cut_short)
         }
     }
     expect_nothing();
-    /* what is no longer known as RoCE goes to the Ethernet side, which counts for itself */
+    /* a frame that is no longer recognized as RoCE goes to the Ethernet side, which has its own
+     * counters */
     ck_assert_uint_ge(received_errors() - before, sent - HDR_LEN - 4);
     expect_good_write();
 }
@@ -273,7 +275,7 @@ START_TEST(length_that_is_not_the_announced_one)
 END_TEST
 
 /* A17.3: fields that routers change are not in the ICRC: TOS, TTL, IPv4 checksum, UDP checksum, and
- * the BTH's FECN, BECN and reserved bits. Any other bit that is wrong is found. */
+ * the BTH's FECN, BECN and reserved bits. Every other wrong bit is found. */
 static bool is_covered(size_t at)
 {
     static const size_t open[] = {ETH_LEN + 1,  ETH_LEN + 8,          ETH_LEN + 10,
@@ -308,12 +310,12 @@ START_TEST(wrong_in_one_bit)
         }
     }
     expect_nothing();
-    ck_assert_uint_ge(bad_icrcs() - before, 3 * (LEN + 4)); /* payload and ICRC at least */
+    ck_assert_uint_ge(bad_icrcs() - before, 3 * (LEN + 4)); /* at least the payload and the ICRC */
     expect_good_write();
 }
 END_TEST
 
-/* IBTA 9.6.1: what a packet must have to get to a QP. Each is dropped without an answer. */
+/* IBTA 9.6.1: what a packet needs to reach a QP. Each of these is dropped without an answer. */
 START_TEST(wrong_header)
 {
     struct roce_packet pkt = packet(BTH_RC | BTH_WRITE_ONLY, rc);
@@ -323,7 +325,7 @@ START_TEST(wrong_header)
     case 0: /* C9-11: TVer */
         frame[HDR_LEN + 1] |= 1;
         break;
-    case 1: /* a pad of more bytes than there are */
+    case 1: /* a pad of more bytes than the packet has */
         build(&pkt, 0);
         frame[HDR_LEN + 1] |= 0x30;
         break;
@@ -339,10 +341,10 @@ START_TEST(wrong_header)
     case 5: /* another UDP port */
         frame[ETH_LEN + IP_LEN + 3]++;
         break;
-    case 6: /* not our MAC */
+    case 6: /* another host's MAC */
         frame[5] ^= 0x40;
         break;
-    case 7: /* a group nobody is in */
+    case 7: /* a group without members */
         frame[0] |= 1;
         break;
     }
@@ -359,7 +361,7 @@ START_TEST(wrong_header)
 }
 END_TEST
 
-/* Each field of the packet that decides whether the QP may have it. */
+/* Changes each field of the packet that decides whether the QP may receive it. */
 START_TEST(not_for_this_qp)
 {
     struct roce_packet pkt = packet(BTH_RC | BTH_WRITE_ONLY, rc);
@@ -391,7 +393,7 @@ START_TEST(not_for_this_qp)
 }
 END_TEST
 
-/* Every opcode but those of a reliable connection, and the undefined ones among these. */
+/* Every opcode except those of a reliable connection, and the undefined opcodes among them. */
 START_TEST(opcodes_of_other_services)
 {
     struct roce_packet pkt = packet(BTH_RC | BTH_WRITE_ONLY, rc);
@@ -405,7 +407,7 @@ START_TEST(opcodes_of_other_services)
         fix_icrc(frame_len);
         put_on_wire(frame_len);
         if (bth_opcodes[opcode].name) {
-            /* and well formed for its own service */
+            /* made well formed for its own service */
             pkt.opcode = (uint8_t)opcode;
             send_packet(&pkt, bth_opcodes[opcode].flags & HDR_PAYLOAD ? LEN : 0);
             pkt.opcode = BTH_RC | BTH_WRITE_ONLY;
@@ -445,7 +447,7 @@ START_TEST(payload_beyond_the_path_mtu)
 }
 END_TEST
 
-/* Longer than the port takes: counted, dropped. */
+/* A frame longer than the port's MTU is counted and dropped. */
 START_TEST(frame_beyond_the_port_mtu)
 {
     struct roce_packet pkt = packet(BTH_RC | BTH_WRITE_ONLY, rc);
@@ -479,8 +481,9 @@ START_TEST(wrong_qkey)
 }
 END_TEST
 
-/* IBTA 9.6.1, 10.9.3: a packet of another partition, or from a limited member to one, is not taken
- * and is counted, whatever the service; with a wrong Q_Key besides it is a wrong P_Key. */
+/* IBTA 9.6.1, 10.9.3: a packet of another partition, or from a limited member to a limited member,
+ * is not accepted and is counted, whatever the service. If its Q_Key is wrong, too, it counts as a
+ * wrong P_Key. */
 START_TEST(wrong_pkey)
 {
     struct roce_packet of_rc = packet(BTH_RC | BTH_WRITE_ONLY, rc);
@@ -499,7 +502,7 @@ START_TEST(wrong_pkey)
     expect_nothing();
     ck_assert_uint_eq(pkey_violations(), 3);
     ck_assert_uint_eq(qkey_violations(), 0);
-    of_ud.pkey = 0x7fff; /* a limited member may talk to a full one */
+    of_ud.pkey = 0x7fff; /* a limited member may send to a full member */
     of_ud.deth.qkey--;
     send_packet(&of_ud, 100);
     expect_wc(a, ud, PRM_CQE_OPCODE_RESP_SEND);
@@ -521,7 +524,7 @@ START_TEST(qkey_violations_stop_counting)
 }
 END_TEST
 
-/* A response that nobody waits for, of each kind: a ghost (IBTA 9.7.6.1). */
+/* A response of each kind that nobody waits for: a ghost (IBTA 9.7.6.1). */
 START_TEST(responses_to_nothing)
 {
     static const uint8_t opcodes[] = {

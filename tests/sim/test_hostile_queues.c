@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A guest that writes what it likes into its rings and onto the BAR: WQEs of every kind, doorbells
- * and doorbell records of any value, buffers that do not answer. The device says so by completions
- * and events, or says nothing; it goes on, and after a reset it is as good as new.
+ * Tests a guest that writes arbitrary values into its rings and to the BAR: WQEs of every kind,
+ * doorbells and doorbell records of any value, buffers that do not answer. The device reports it by
+ * completions and events, or not at all; it continues to work, and after a reset it works like a
+ * new device.
  */
 #include <check.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static void write_bar(uint64_t offset, uint64_t value, unsigned size)
     dev->ops->mmio_write(dev->pci, offset, value, size);
 }
 
-/* Completions are taken, so that the CQ does not overrun, which would end the storm. */
+/* Takes completions, because an overrun of the CQ would end the storm. */
 static unsigned drain(struct node *node)
 {
     struct drv_wc wc;
@@ -57,7 +58,7 @@ static unsigned drain(struct node *node)
     return n;
 }
 
-/* Lets things happen, for a while: what the guest started need not end. */
+/* Runs the devices for a while: the work that the guest started need not end. */
 static void run(void)
 {
     for (int i = 0; i < 200 && inproc_run_ready(t->world); i++) {
@@ -104,7 +105,7 @@ static uint8_t *put_data(uint8_t *seg)
     case 1: /* inline */
         prm_store32(seg, 1u << 31 | storm_upto(&s, 300));
         break;
-    case 2: /* another key, another place */
+    case 2: /* another key, another address */
         prm_store32(seg, storm_upto(&s, 5000));
         prm_store32(seg + 4, storm_upto(&s, 1) ? g.umr_key : storm_word(&s));
         prm_store64(seg + 8, storm_address(&s));
@@ -124,7 +125,8 @@ static uint8_t *put_raddr(uint8_t *seg)
     return seg + 16;
 }
 
-/* A change of the guest's own key: its control segment, the new context, and entries for it. */
+/* Writes a change of the guest's own key: its control segment, the new context, and entries for
+ * it. */
 static uint8_t *put_umr(uint8_t *seg)
 {
     struct prm_wqe_umr_ctrl_seg *umr = (void *)seg;
@@ -148,7 +150,7 @@ static uint8_t *put_umr(uint8_t *seg)
     return xlt;
 }
 
-/* The segments that belong to an opcode, mostly. */
+/* Writes the segments that belong to an opcode, in most cases. */
 static size_t put_segments(uint8_t *wqe, uint8_t opcode, uint8_t st)
 {
     uint8_t *seg = wqe + 16;
@@ -220,7 +222,7 @@ static void post_noise(struct sq *sq)
               8);
 }
 
-/* A QP back to RTS, from wherever the noise has led, towards another one or itself. */
+/* Takes a QP back to RTS from any state, connected to another QP or to itself. */
 static void reconnect(struct drv_qp *qp, const struct drv_qp *peer)
 {
     struct drv_path path = path_to(&t->a, peer);
@@ -235,7 +237,7 @@ static void reconnect(struct drv_qp *qp, const struct drv_qp *peer)
 
 static const uint8_t services[] = {PRM_QP_ST_RC, PRM_QP_ST_UC, PRM_QP_ST_UD, PRM_QP_ST_REG_UMR};
 
-/* Sender and receiver are QPs of the same device, so that it has both ends of everything. */
+/* Sender and receiver are QPs of the same device, so the device has both ends of everything. */
 START_TEST(noise_in_a_send_queue)
 {
     uint8_t st = services[_i % 4];
@@ -286,7 +288,8 @@ static void modify_eth(uint16_t opcode, uint32_t num, unsigned from, unsigned to
     drv_cmd_simple(t->a.drv, in, sizeof(in));
 }
 
-/* Frames that begin well and go on badly: lengths, offloads, LSO, fragments of headers. */
+/* Posts a frame that begins correctly and then has errors: lengths, offloads, LSO, fragments of
+ * headers. */
 static void post_frame(struct sq *sq)
 {
     static const uint8_t start[] = {
@@ -304,7 +307,7 @@ static void post_frame(struct sq *sq)
     if (storm_upto(&s, 1)) {
         headers[storm_upto(&s, sizeof(headers) - 1)] = (uint8_t)storm_word(&s);
     }
-    headers[5] = (uint8_t)(1 + storm_upto(&s, 1)); /* to oneself or the other */
+    headers[5] = (uint8_t)(1 + storm_upto(&s, 1)); /* to itself or the other node */
     prm_store32(eth + 4, storm_upto(&s, 1) ? 0xc0000000u | storm_upto(&s, 2000) : storm_word(&s));
     prm_store16(eth + 12, storm_upto(&s, 20) ? inline_len : storm_upto(&s, 0xffff));
     memcpy(eth + 14, headers, MIN(inline_len, sizeof(headers)));
@@ -343,7 +346,7 @@ START_TEST(noise_in_an_ethernet_send_queue)
 
     g_rand_set_seed(s.rand, 200 + (uint32_t)_i);
     for (int i = 0; i < ROUNDS; i++) {
-        /* receive buffers, some of them of no use */
+        /* receive buffers, some of them unusable */
         uint8_t *slot = rq + rq_pi % 32 * 64;
         uint32_t word;
 
@@ -371,7 +374,7 @@ START_TEST(noise_in_an_ethernet_send_queue)
 }
 END_TEST
 
-/* One LSO WQE of len bytes of zeros (the null mkey's) in frames of one byte each. */
+/* Posts one LSO WQE of len bytes of zeros (through the null mkey) in frames of one byte each. */
 static void post_endless_lso(struct sq *sq, uint32_t len)
 {
     static const uint8_t headers[] = {
@@ -399,7 +402,7 @@ static void post_endless_lso(struct sq *sq, uint32_t len)
               8);
 }
 
-/* While the link is down there is always room for a frame: only the turn's budget ends it. */
+/* While the link is down there is always room for a frame: only the turn's budget ends the work. */
 START_TEST(one_send_does_not_fill_a_turn)
 {
     struct sq sq = eth_sq();
@@ -419,7 +422,7 @@ START_TEST(one_send_does_not_fill_a_turn)
 }
 END_TEST
 
-/* QUERY_HCA_CAP says how long an LSO message may be. */
+/* QUERY_HCA_CAP reports the longest LSO message. */
 START_TEST(send_of_gigabytes_is_refused)
 {
     struct sq sq = eth_sq();
@@ -435,7 +438,7 @@ END_TEST
 /* -- receive queues -----------------------------------------------------------------------------
  */
 
-/* Noise in the rings that messages from the other side land in. */
+/* Noise in the rings that receive messages from the other side. */
 START_TEST(noise_in_receive_queues)
 {
     struct drv_srq *srq = node_srq(&t->a, 5);
@@ -489,7 +492,7 @@ END_TEST
  */
 
 /* Every offset of the first pages and of UAR pages in use, each size; then anywhere on the BAR.
- * Whole and broken accesses; registers that mean something get values that mean something else. */
+ * Whole and partial accesses; registers get values that are meant for other registers. */
 START_TEST(noise_on_the_bar)
 {
     const struct pci_dev *dev = &t->a.drv->dev;
@@ -518,7 +521,7 @@ START_TEST(noise_on_the_bar)
 }
 END_TEST
 
-/* The initialization segment: command queue anywhere, states that no driver asks for. */
+/* The initialization segment: the command queue at any address, states that no driver requests. */
 START_TEST(noise_on_the_initialization_segment)
 {
     for (int i = 0; i < 20000; i++) {
@@ -543,7 +546,8 @@ static uint32_t flow_command(void *in, size_t len)
     return (uint32_t)prm_load32(out + 8) & 0xffffff;
 }
 
-/* A table of groups that have no entry for any frame; what misses goes on to the guest's table. */
+/* Makes a table of groups that have no entry for any frame; a frame without a match goes on to the
+ * guest's table. */
 static void root_table_of_groups(unsigned log_groups)
 {
     struct prm_create_flow_table_in table[1] = {0};
@@ -569,7 +573,7 @@ static void root_table_of_groups(unsigned log_groups)
     flow_command(root, sizeof(root));
 }
 
-/* A frame from the other node, and a buffer for it: whether it came. */
+/* Sends a frame from the other node, with a buffer for it; returns whether it arrived. */
 static bool frame_arrives(void)
 {
     static uint16_t pi;
@@ -589,8 +593,7 @@ static bool frame_arrives(void)
     return drv_poll_cq(t->a.drv, &t->a.cq, &wc);
 }
 
-/* However many groups a guest makes, a frame that has been compared with some thousands is dropped.
- */
+/* However many groups a guest makes, a frame is dropped after some thousands of comparisons. */
 START_TEST(walk_through_endless_rules)
 {
     ck_assert(frame_arrives());
@@ -601,15 +604,14 @@ START_TEST(walk_through_endless_rules)
 }
 END_TEST
 
-/* -- memory that is not there -------------------------------------------------------------------
- */
+/* -- memory that does not exist ---------------------------------------------------------------- */
 
 static const uint16_t ring_owners[] = {
     PRM_CMD_OP_CREATE_CQ, PRM_CMD_OP_CREATE_EQ, PRM_CMD_OP_CREATE_QP,      PRM_CMD_OP_CREATE_SRQ,
     PRM_CMD_OP_CREATE_SQ, PRM_CMD_OP_CREATE_RQ, PRM_CMD_OP_CREATE_XRC_SRQ, PRM_CMD_OP_CREATE_MKEY,
 };
 
-/* A ring that does not answer. A QP can still say so. */
+/* A ring that does not answer. A QP can still report it. */
 START_TEST(rings_at_no_memory)
 {
     uint8_t in[EXAMPLE_MAX], out[64] = {0};
@@ -647,7 +649,7 @@ START_TEST(rings_at_no_memory)
 }
 END_TEST
 
-/* Without doorbell record there is no WQE that a completion could name. */
+/* Without a doorbell record there is no WQE that a completion could name. */
 START_TEST(doorbell_record_at_no_memory)
 {
     uint8_t image[EXAMPLE_MAX];
@@ -679,7 +681,7 @@ static uint32_t make_at_no_memory(uint16_t opcode)
     return (uint32_t)prm_load32(out + 8) & 0xffffff;
 }
 
-/* A QP with this CQ or SRQ, connected to itself. */
+/* Makes a QP with this CQ or SRQ, connected to itself. */
 static struct drv_qp *loop_qp(struct drv_cq *cq, struct drv_srq *srq)
 {
     struct drv_qp_attr attr = {.st = PRM_QP_ST_RC,
@@ -713,7 +715,7 @@ static void post_to_oneself(struct drv_qp *qp, uint8_t opcode)
     drv_post_send(qp, &send);
 }
 
-/* IBTA 11.6.3.1: a CQ that cannot be written is a CQ error, and its QPs cannot go on. */
+/* IBTA 11.6.3.1: a CQ that cannot be written causes a CQ error, and its QPs cannot continue. */
 START_TEST(cq_at_no_memory)
 {
     struct drv_cq cq = {.cqn = make_at_no_memory(PRM_CMD_OP_CREATE_CQ)};
@@ -728,7 +730,8 @@ START_TEST(cq_at_no_memory)
 }
 END_TEST
 
-/* An SRQ that cannot be read: its own event, and the sender learns that the other side failed. */
+/* An SRQ that cannot be read causes its own event, and the sender learns that the other side
+ * failed. */
 START_TEST(srq_at_no_memory)
 {
     struct drv_srq srq = {.srqn = make_at_no_memory(PRM_CMD_OP_CREATE_SRQ)};
@@ -743,7 +746,7 @@ START_TEST(srq_at_no_memory)
 }
 END_TEST
 
-/* An EQ that cannot be written: its events are lost, completions still come. */
+/* If an EQ cannot be written, its events are lost; completions still come. */
 START_TEST(eq_at_no_memory)
 {
     uint8_t image[EXAMPLE_MAX];

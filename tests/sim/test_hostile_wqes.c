@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A guest that posts one WQE with one thing wrong. Each WQE is a good one at first; a test spoils
- * it in the ring and rings the doorbell. The completion says what was wrong (IBTA 10.8.5, 11.6.2;
- * PRM, completion with error), the QP is in ERR, and another QP works.
+ * Tests a guest that posts one WQE with one error. Each WQE is correct at first; a test changes it
+ * in the ring and rings the doorbell. The completion reports the error (IBTA 10.8.5, 11.6.2; PRM,
+ * completion with error), the QP is in ERR, and another QP works.
  */
 #include <check.h>
 #include <string.h>
 #include "tests/sim/two_hcas.h"
 #include "tests/unit/suite.h"
 
-#define LEN 64 /* of the usual message */
+#define LEN 64 /* bytes of the usual message */
 
 static struct two_hcas *t;
 static struct qp_pair pair;
@@ -36,11 +36,11 @@ static void teardown(void)
 {
     ping(t);
     ck_assert_uint_eq(t->a.hca->log_errors + t->b.hca->log_errors, 0);
-    node_revive(&t->a); /* with the PD of other_pd */
+    node_revive(&t->a); /* also destroys the PD of other_pd */
     two_hcas_free(t);
 }
 
-/* A good WQE of that opcode at the start of the ring, its doorbell not yet rung. */
+/* Writes a correct WQE of that opcode at the start of the ring, without ringing its doorbell. */
 static struct prm_wqe_ctrl_seg *write_wqe(uint8_t opcode)
 {
     bool atomic = opcode == PRM_WQE_OPCODE_ATOMIC_FA || opcode == PRM_WQE_OPCODE_ATOMIC_CS;
@@ -63,7 +63,7 @@ static void ring(void)
     drv_ring_doorbell(pair.a, (uint32_t)prm_load32(wqe), (uint32_t)prm_load32(wqe + 4));
 }
 
-/* The segments behind control and remote address: data of a WRITE or READ. */
+/* Returns the segments behind control and remote address: data of a WRITE or READ. */
 static struct prm_wqe_data_seg *data_of(struct prm_wqe_ctrl_seg *wqe)
 {
     return (void *)(wqe + 2);
@@ -74,8 +74,7 @@ static struct prm_wqe_raddr_seg *raddr_of(struct prm_wqe_ctrl_seg *wqe)
     return (void *)(wqe + 1);
 }
 
-/* -- what can be wrong with it ------------------------------------------------------------------
- */
+/* -- errors in it ------------------------------------------------------------------------------ */
 
 static void bad_opcode(struct prm_wqe_ctrl_seg *wqe)
 {
@@ -153,7 +152,7 @@ static void two_gigabytes_and_one(struct prm_wqe_ctrl_seg *wqe)
 {
     struct prm_wqe_data_seg *data = data_of(wqe);
 
-    /* 0 stands for 2^31; one byte more is one too many (C9-94) */
+    /* 0 means 2^31; one byte more is too many (C9-94) */
     PRM_SET(wqe_data_seg, data, byte_count, 0);
     PRM_SET(wqe_data_seg, &data[1], byte_count, 1);
     PRM_SET(wqe_data_seg, &data[1], lkey, src->mr.key);
@@ -234,7 +233,7 @@ START_TEST(wrong_wqe)
 }
 END_TEST
 
-/* More WQEs than the ring has: there is none that a completion could name. */
+/* The doorbell counts more WQEs than the ring has: there is none that a completion could name. */
 START_TEST(doorbell_beyond_the_ring)
 {
     write_wqe(PRM_WQE_OPCODE_RDMA_WRITE);
@@ -246,7 +245,7 @@ START_TEST(doorbell_beyond_the_ring)
 }
 END_TEST
 
-/* A doorbell that names no QP, or one of another kind: nothing. The next one counts. */
+/* A doorbell that names no QP, or a QP of another kind, has no effect. The next doorbell counts. */
 START_TEST(doorbell_of_no_queue)
 {
     write_wqe(PRM_WQE_OPCODE_RDMA_WRITE);

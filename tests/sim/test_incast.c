@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An incast: hosts write to one without end, over a switch with 25 Gb/s cables. Without congestion
- * marks all that windows allow waits in the switch; with marks the hosts slow down, the queue stays
- * short, and each has its share. Eight do so as adapters are delivered; for 32, whose CNPs the one
- * would have to spread too thin, both sides are set up (docs/explanation/congestion.md has the
- * figures).
+ * Tests an incast: hosts write to one host without end, over a switch with 25 Gb/s cables. Without
+ * congestion marks everything that the windows allow waits in the switch. With marks the hosts slow
+ * down, the queue stays short, and each host gets its share. Eight hosts do so with the settings of
+ * delivered adapters. For 32 hosts, whose CNPs the one host would have to spread too thin, both
+ * sides are configured (docs/explanation/congestion.md has the figures).
  *
- * With HCASIM_INCAST_CSV in the environment a run writes what it sees there: scripts/lib/incast.py
- * draws docs/explanation/incast.svg of it.
+ * With HCASIM_INCAST_CSV in the environment a run writes its samples to that file:
+ * scripts/lib/incast.py draws docs/explanation/incast.svg from it.
  */
 #include <check.h>
 #include <stdio.h>
@@ -19,11 +19,11 @@
 #define SENDERS  32
 #define RATE     25000000000ull
 #define MESSAGE  (64u << 10)
-#define POSTED   4 /* messages of a sender at a time */
+#define POSTED   4 /* outstanding messages of a sender */
 #define US       1000ull
 #define SAMPLE   (100 * US)
 #define SAMPLES  600
-#define BEGINS   250 /* samples in which the hosts find their rates */
+#define BEGINS   250 /* samples during which the hosts find their rates */
 #define NUM_MTUS 5
 
 struct host {
@@ -41,14 +41,14 @@ struct host {
 struct incast {
     struct inproc_world *world;
     struct fabric *fabric;
-    unsigned num; /* senders */
+    unsigned num; /* number of senders */
     struct host senders[SENDERS], target;
     struct drv_qp at_target[SENDERS];
 };
 
 struct outcome {
-    unsigned num;            /* senders */
-    uint32_t queue[SAMPLES]; /* bytes that wait for the target */
+    unsigned num;            /* number of senders */
+    uint32_t queue[SAMPLES]; /* bytes that wait for the target, in each sample */
     unsigned done[SAMPLES][SENDERS];
     struct fabric_stats stats;
 };
@@ -65,8 +65,8 @@ static void host_set(struct host *host, unsigned protocol, unsigned select, uint
     ck_assert_int_eq(drv_cmd_simple(host->drv, in, sizeof(in)), 0);
 }
 
-/* A CNP for each mark, as a ConnectX-4 Lx of 2019 is delivered; and what a sender goes back to
- * follows each CNP. */
+/* Configures a CNP for each mark, as a ConnectX-4 Lx of 2019 is delivered; and a sender's target
+ * rate that follows each CNP. */
 static void host_set_up(struct host *host)
 {
     host_set(host, PRM_CONG_PROTOCOL_R_ROCE_ECN_NP, 2,
@@ -138,7 +138,7 @@ static void incast_begin(struct incast *t, unsigned num, bool marks, bool set_up
         .downlink = {.latency_ns = 1000, .rate = RATE},
     };
 
-    if (marks) { /* as the DCQCN paper: none below 5 KB, all from 200 KB on, 1 % just below */
+    if (marks) { /* as in the DCQCN paper: none below 5 KB, all from 200 KB on, 1 % just below */
         config.downlink.ecn_min = 5000;
         config.downlink.ecn_max = 200000;
         config.downlink.ecn_most = CHANCE_MILLION / 100;
@@ -176,7 +176,7 @@ static void incast_end(struct incast *t)
     inproc_world_free(t->world);
 }
 
-/* Each sender has its messages posted. */
+/* Keeps each sender's messages posted. */
 static void incast_post(struct incast *t, struct host *sender)
 {
     struct drv_sge sge = {.va = sender->mr.va, .len = MESSAGE, .lkey = sender->mr.key};
@@ -224,7 +224,7 @@ static struct outcome *incast_run(unsigned num, bool marks, bool set_up)
     return out;
 }
 
-/* -- what a run comes to ----------------------------------------------------------------------- */
+/* -- results of a run -------------------------------------------------------------------------- */
 
 static uint32_t queue_most(const struct outcome *o, unsigned from)
 {
@@ -241,7 +241,7 @@ static double share(const struct outcome *o, unsigned sender)
     return o->done[SAMPLES - 1][sender] - o->done[BEGINS][sender];
 }
 
-/* Jain's index of fairness: 1 if all have the same, 1/num if one has all. */
+/* Jain's index of fairness: 1 if all have the same, 1/num if one sender has everything. */
 static double fairness(const struct outcome *o)
 {
     double sum = 0, squares = 0;
@@ -253,7 +253,7 @@ static double fairness(const struct outcome *o)
     return sum * sum / (o->num * squares);
 }
 
-/* Of what the target's cable could carry, once rates are found. */
+/* Returns the share of the target's cable that is used, once rates are found. */
 static double utilization(const struct outcome *o)
 {
     double sum = 0, ns = (double)(SAMPLES - 1 - BEGINS) * SAMPLE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reliable connections on a bad cable: frames are lost, doubled, reordered and corrupted by a seed,
- * and still every operation has its effect exactly once, in order. The same seed repeats bit for
- * bit.
+ * Tests reliable connections on a bad cable: a seed loses, duplicates, reorders and corrupts
+ * frames, and every operation still has its effect exactly once, in order. The same seed repeats
+ * bit for bit.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define AREA     (256u << 10)
 #define MAX_SGES 4
 
-/* A model of what the memories must hold, beside the real ones. */
+/* A model of the expected contents of both memories. */
 struct run {
     struct two_hcas *t;
     struct qp_pair rc;
@@ -32,7 +32,7 @@ static size_t upto(struct run *r, size_t max)
     return (size_t)g_rand_int_range(r->rand, 0, (gint32)max + 1);
 }
 
-/* Up to four pieces of memory that do not overlap, len in sum; where goes to at[]. */
+/* Cuts len bytes into up to four pieces of memory that do not overlap; at[] gets their places. */
 static unsigned cut(struct run *r, const struct buf *buf, size_t len, struct drv_sge *sge,
                     size_t *at)
 {
@@ -131,7 +131,7 @@ static void one_operation(struct run *r)
         drv_post_recv(r->rc.b, NULL, 0);
     }
 
-    /* what must come of it */
+    /* the expected result */
     if (opcode == PRM_WQE_OPCODE_RDMA_READ) {
         scatter(r->theirs_model + raddr, len, r->mine_model, here, here_at, n);
     } else if (atomic) {
@@ -163,7 +163,7 @@ static void one_operation(struct run *r)
     }
 }
 
-/* What took a late packet for a lost one. */
+/* Returns how often a late packet was taken for a lost one. */
 static uint64_t counted_gaps(const struct node *node)
 {
     const struct q_counter *c = node->hca->fw->hca.scratch_q_counter;
@@ -224,7 +224,7 @@ START_TEST(every_operation_takes_effect_once_and_in_order)
 }
 END_TEST
 
-/* dp_ordering: a cable that only changes the order makes nobody go back (docs/adr/0012). */
+/* dp_ordering: on a cable that only reorders, nobody retransmits (docs/adr/0012). */
 START_TEST(an_order_of_its_own_is_no_loss)
 {
     const struct lossy_config late = {.seed = 20 + (uint32_t)_i, .late = 200};

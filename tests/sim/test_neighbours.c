@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hosts of the verbs library whose MAC addresses nobody can tell from their IP addresses: who wants
- * to reach one asks for it, by ARP and neighbour discovery, and waits, in virtual time.
+ * Tests hosts of the verbs library whose MAC addresses cannot be derived from their IP addresses: a
+ * host asks for a peer's address by ARP and neighbour discovery, and waits, in virtual time.
  */
 #include <check.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 static struct verbs_hosts *v;
 
-/* What is on the wire comes to its end. */
+/* Lets everything on the wire arrive. */
 static void arrive(void)
 {
     while (inproc_step(v->world, v->world->now_ns + 2 * VERBS_LATENCY)) {
@@ -62,7 +62,7 @@ static void expect_mac(const union ibv_gid *gid, unsigned sgid_index, const uint
     ck_assert_mem_eq(got, mac, 6);
 }
 
-/* rdma_addr_find_l2_eth_by_grh(): a question and an answer, a way of VERBS_LATENCY each. */
+/* rdma_addr_find_l2_eth_by_grh(): a question and an answer, which take VERBS_LATENCY each. */
 START_TEST(a_host_is_found_wherever_it_is)
 {
     for (unsigned index = LINK_LOCAL; index <= IPV4; index++) {
@@ -71,12 +71,12 @@ START_TEST(a_host_is_found_wherever_it_is)
         expect_mac(&v->host[1].config.gid[index], index, v->host[1].config.mac);
         ck_assert_uint_eq(v->world->now_ns, begun + 2 * VERBS_LATENCY);
         expect_mac(&v->host[1].config.gid[index], index, v->host[1].config.mac);
-        ck_assert_uint_eq(v->world->now_ns, begun + 2 * VERBS_LATENCY); /* it is known */
+        ck_assert_uint_eq(v->world->now_ns, begun + 2 * VERBS_LATENCY); /* it is known now */
     }
 }
 END_TEST
 
-/* ETIMEDOUT, as of the kernel. */
+/* ETIMEDOUT, as from the kernel. */
 START_TEST(nobody_has_the_address)
 {
     union ibv_gid nobody[2] = {v->host[1].config.gid[0], v->host[1].config.gid[1]};
@@ -93,7 +93,7 @@ START_TEST(nobody_has_the_address)
 }
 END_TEST
 
-/* A connection over a wire that loses one frame in five, its questions and answers, too. */
+/* A connection over a wire that loses one frame in five, including the questions and answers. */
 START_TEST(questions_are_repeated)
 {
     struct seeds seeds = seeds_of_run(20);
@@ -117,7 +117,7 @@ START_TEST(questions_are_repeated)
 }
 END_TEST
 
-/* The whole way of an RC connection. */
+/* Makes a whole RC connection. */
 START_TEST(strangers_talk)
 {
     struct ibv_cq *cq[2];
@@ -151,8 +151,9 @@ static void arrived(void *opaque)
     ++*(unsigned *)opaque;
 }
 
-/* A datagram to a host that has to be asked for waits for the answer, of which the owner is told;
- * one to nobody waits for as long as is asked, and no more than so many do. */
+/* A datagram to a host whose address is unknown waits for the answer, of which the owner is
+ * notified. A datagram to nobody waits as long as the host asks. Only a limited number of datagrams
+ * wait. */
 START_TEST(datagrams_wait_for_an_answer)
 {
     static const uint8_t mad[HV_MAD_LEN] = {1, 7, 2, 3};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reliable connections between two HCAs: every operation, many sizes, right data, right
+ * Tests reliable connections between two HCAs: every operation, many sizes, right data, right
  * completions.
  */
 #include <check.h>
@@ -20,7 +20,7 @@ static void setup(void)
     rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
 }
 
-/* No test here does anything that a device would complain about. */
+/* Checks that the device has reported no problem in any test here. */
 static void teardown(void)
 {
     ck_assert_uint_eq(t->a.hca->log_guest_errors + t->b.hca->log_guest_errors, 0);
@@ -54,7 +54,7 @@ static void post(struct drv_qp *qp, uint8_t opcode, struct buf *local, struct bu
     drv_post_send(qp, &send);
 }
 
-/* Bytes around the edges of packets, and messages of thousands of them. */
+/* Sizes around the boundaries of packets, and messages of thousands of packets. */
 static const size_t sizes[] = {0,   1,       2,       3,        7,         64,   MTU - 1,
                                MTU, MTU + 1, 2 * MTU, 10 * MTU, 65536 + 5, MEBI, 3 * MEBI + 1};
 #define NUM_SIZES ((int)G_N_ELEMENTS(sizes))
@@ -128,7 +128,7 @@ START_TEST(immediate_arrives_in_the_completion)
 }
 END_TEST
 
-/* Inline data is taken when the WQE is written: what the buffer holds afterwards is not sent. */
+/* Inline data is copied when the WQE is written: later changes of the buffer are not sent. */
 START_TEST(inline_data_travels_in_the_wqe)
 {
     static const size_t lens[] = {1, 4, 12, 13, 60, 200, 484};
@@ -146,7 +146,7 @@ START_TEST(inline_data_travels_in_the_wqe)
 }
 END_TEST
 
-/* A gather list becomes one message; a scatter list takes it in pieces of other sizes. */
+/* A gather list becomes one message; a scatter list receives it in pieces of other sizes. */
 START_TEST(gathered_here_and_scattered_there)
 {
     struct buf *src = node_buf(&t->a, 10000, 0, 1);
@@ -257,7 +257,7 @@ START_TEST(many_operations_in_both_directions)
 }
 END_TEST
 
-/* The send queue's ring, the CQ's ring and PSNs all wrap on a long run. */
+/* The send queue's ring, the CQ's ring and the PSNs all wrap around in a long run. */
 START_TEST(thousands_of_messages)
 {
     struct buf *src = node_buf(&t->a, 2 * MTU, 0, 1);
@@ -282,7 +282,7 @@ START_TEST(thousands_of_messages)
 }
 END_TEST
 
-/* Two QPs of one HCA: the cable sees nothing of it, and need not be there. */
+/* Two QPs of one HCA: no frame goes to the cable, which need not exist. */
 START_TEST(loopback_stays_inside)
 {
     struct drv_qp *x = node_qp(&t->a, PRM_QP_ST_RC, NULL), *y = node_qp(&t->a, PRM_QP_ST_RC, NULL);
@@ -304,7 +304,8 @@ START_TEST(loopback_stays_inside)
 }
 END_TEST
 
-/* PRM: a CQ makes one event per arming. Solicited: only for messages whose sender asked. */
+/* PRM: a CQ makes one event per arming. If armed for solicited completions, only for messages whose
+ * sender asked. */
 START_TEST(armed_cq_makes_one_event)
 {
     struct buf *src = node_buf(&t->a, 8, 0, 1), *dst = node_buf(&t->b, 8, DRV_LOCAL_WRITE, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rules that a driver stands on and that no workload shows: which interrupts come, what a key may
- * hold. Each was asked for by a mutant that nothing else found out from outside (scripts/mutate).
+ * Tests rules that a driver relies on and that no workload shows: which interrupts come, what a key
+ * may contain. Each test was added for a mutant that no other test found from outside
+ * (scripts/mutate).
  */
 #include <check.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    node_revive(&t->a); /* whatever a test has made */
+    node_revive(&t->a); /* destroys everything that a test has made */
     two_hcas_free(t);
 }
 
@@ -33,7 +34,7 @@ static unsigned interrupts(void)
     return n;
 }
 
-/* A request that completes at once, which the CQ is asked to tell of. */
+/* Posts a request that completes at once, and makes the CQ report it. */
 static void complete_one(struct drv_qp *qp)
 {
     struct drv_send nop = {.opcode = PRM_WQE_OPCODE_NOP, .flags = DRV_SIGNALED};
@@ -42,12 +43,13 @@ static void complete_one(struct drv_qp *qp)
     drv_arm_cq(t->a.drv, &t->a.cq, false);
     drv_post_send(qp, &nop);
     inproc_settle(t->world);
-    ck_assert(drv_poll_cq(t->a.drv, &t->a.cq, &wc)); /* looks at no event queue */
-    t->a.cq.arm_sn++;                                /* its event will have been seen */
+    ck_assert(drv_poll_cq(t->a.drv, &t->a.cq, &wc)); /* does not read the event queue */
+    t->a.cq.arm_sn++;                                /* as if its event had been seen */
 }
 
-/* PRM, EQ doorbell with arm: an interrupt for the next event, and at once if one waits already. The
- * driver arms behind its last look (mlx5_eq_update_ci()): what came in between must not be lost. */
+/* PRM, EQ doorbell with arm: an interrupt comes for the next event, and at once if an event waits
+ * already. The driver arms after its last read (mlx5_eq_update_ci()): an event that came in between
+ * must not be lost. */
 START_TEST(an_event_queue_that_is_armed_late_interrupts_at_once)
 {
     struct qp_pair rc = qp_pair_new(t, PRM_QP_ST_RC, NULL);
@@ -60,13 +62,13 @@ START_TEST(an_event_queue_that_is_armed_late_interrupts_at_once)
     ck_assert_uint_eq(interrupts(), before + 1);
     complete_one(rc.a); /* nobody has armed it again */
     ck_assert_uint_eq(interrupts(), before + 1);
-    drv_arm_eqs(t->a.drv); /* none of the two was taken */
+    drv_arm_eqs(t->a.drv); /* neither event was taken */
     ck_assert_uint_eq(interrupts(), before + 2);
 }
 END_TEST
 
-/* CREATE_MKEY: translations_octword_size is the key's room, translations_octword_actual_size what
- * the command brings. */
+/* CREATE_MKEY: translations_octword_size is the key's room, translations_octword_actual_size is the
+ * number of entries in the command. */
 START_TEST(a_key_takes_no_more_entries_than_it_has_room_for)
 {
     static struct guest guest;
@@ -84,8 +86,8 @@ START_TEST(a_key_takes_no_more_entries_than_it_has_room_for)
 }
 END_TEST
 
-/* UMR: of a key that is named as it is now (its variant in bits 7:0), and, with check_free, not of
- * one that is free. */
+/* UMR: changes only a key that is named by its present value (its variant is in bits 7:0), and,
+ * with check_free, only a key that is in use. */
 START_TEST(a_umr_changes_the_key_that_it_names)
 {
     static struct guest guest;
@@ -103,8 +105,8 @@ START_TEST(a_umr_changes_the_key_that_it_names)
 }
 END_TEST
 
-/* A UMR that is posted to a QP as any other request: the key's new length is a page, and it gets so
- * many entries, which map nothing. */
+/* Posts a UMR to a QP as any other request: the key's new length is a page, and it gets that many
+ * entries, which map nothing. */
 static void post_umr(struct drv_qp *qp, uint32_t key, unsigned entries)
 {
     struct {
@@ -126,13 +128,13 @@ static void post_umr(struct drv_qp *qp, uint32_t key, unsigned entries)
     PRM_SET(wqe_umr_ctrl_seg, wqe.umr, xlt_octowords, entries);
     PRM_SET(wqe_umr_ctrl_seg, wqe.umr, mkey_mask, 1ull << PRM_MKEY_MASK_LEN);
     PRM_SET(mkc, wqe.mkc, len, PCI_PAGE);
-    memcpy(sq + qp->sq_pi * 64ul, &wqe, sizeof(wqe)); /* the ring does not turn here */
+    memcpy(sq + qp->sq_pi * 64ul, &wqe, sizeof(wqe)); /* the ring does not wrap here */
     qp->sq_pi = (uint16_t)(qp->sq_pi + (len + 63) / 64);
     qp->dbr[1] = GUINT32_TO_BE((uint32_t)qp->sq_pi);
     drv_ring_doorbell(qp, (uint32_t)prm_load32(&wqe), (uint32_t)prm_load32(&wqe.ctrl->bytes[4]));
 }
 
-/* A key of that PD, with room for four entries. */
+/* Makes a key of that PD, with room for four entries. */
 static uint32_t new_umr_key(struct guest *guest, uint32_t pdn)
 {
     struct prm_create_mkey_out out[1];
@@ -162,7 +164,7 @@ START_TEST(a_umr_writes_no_entries_beyond_the_keys_room)
 }
 END_TEST
 
-/* A key of its PD a QP may change, another's not. */
+/* A QP may change a key of its PD, but not a key of another PD. */
 START_TEST(a_umr_changes_no_key_of_another_protection_domain)
 {
     static struct guest guest;
@@ -183,8 +185,8 @@ START_TEST(a_umr_changes_no_key_of_another_protection_domain)
 }
 END_TEST
 
-/* IBTA volume 1, chapter 10.6.3: a key is good for the queue pairs of its protection domain. That
- * one of them was just led to its memory opens it to no other. */
+/* IBTA volume 1, chapter 10.6.3: a key is valid for the queue pairs of its protection domain. A
+ * successful use by one of them opens it to no other queue pair. */
 START_TEST(a_key_in_use_is_not_another_protection_domains)
 {
     struct buf *at = node_buf(&t->a, 64, DRV_ALL, 0), *from = node_buf(&t->b, 64, DRV_ALL, 1);
@@ -208,7 +210,7 @@ START_TEST(a_key_in_use_is_not_another_protection_domains)
 }
 END_TEST
 
-/* IBTA 9.4.1.1.3: SEND with invalidate ends what the key allows, once the message has come. */
+/* IBTA 9.4.1.1.3: SEND with invalidate ends the key's rights, once the message has come. */
 START_TEST(an_invalidated_key_is_free)
 {
     static struct guest guest;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The seeds that the environment chooses (tests/sim/seeds.h). */
+/* Tests the seeds that the environment chooses (tests/sim/seeds.h). */
 #include <glib.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ START_TEST(what_the_environment_says)
 }
 END_TEST
 
-/* The seeds of a run end with the last that there is. */
+/* The seeds of a run end with the largest seed. */
 START_TEST(seeds_do_not_begin_anew)
 {
     expect("4294967295", NULL, UINT32_MAX, 1);

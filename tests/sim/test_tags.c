@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tag matching against a reference matcher: senders on one HCA, on a bad cable, and software on the
- * other that posts receives to an XRQ, cancels them, and handles what the device does not, as an
- * MPI does. The reference knows MPI's rule alone: a message takes the first receive posted that it
- * matches, and the messages of a sender are matched in their order.
+ * Tests tag matching against a reference matcher: senders on one HCA, on a bad cable, and software
+ * on the other HCA that posts receives to an XRQ, cancels them, and handles what the device does
+ * not, as an MPI does. The reference knows only MPI's rule: a message takes the first posted
+ * receive that it matches, and the messages of a sender are matched in order.
  *
- * Senders are connected to QPs of the receiver; or they are initiators, and it has a target.
+ * The senders are connected to QPs of the receiver; or they are initiators, and the receiver has a
+ * target.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@
 #define TAGS       (1u << LOG_TAGS)
 #define LOG_XRQ    6
 #define LOG_STRIDE 6
-#define ROOM       4096 /* bytes of a message at most, headers and all */
-#define HEADERS    64   /* where the data of a rendezvous begins in its sender's memory */
+#define ROOM       4096 /* the most bytes of a message, including headers */
+#define HEADERS    64   /* offset of a rendezvous's data in its sender's memory */
 #define NONE       (-1)
 #define DC_KEY     0x1122334455667788ull
 
@@ -32,21 +33,21 @@ enum kind {
     NO_TAG
 };
 
-/* A message: number n of all, at n * ROOM of the senders' memory. */
+/* A message: number n of all messages, at n * ROOM of the senders' memory. */
 struct message {
     enum kind kind;
     unsigned sender;
     uint64_t tag;
-    uint32_t len; /* of its data */
+    uint32_t len; /* bytes of its data */
     bool arrived, done;
 };
 
-/* A receive: its entry is its handle; its buffer at handle * ROOM of the receiver's memory. */
+/* A receive. Its entry is its handle; its buffer is at handle * ROOM of the receiver's memory. */
 struct receive {
     uint64_t tag, mask;
     bool posted;   /* it is in the reference's list */
-    int message;   /* that it was matched with, or NONE */
-    unsigned cqes; /* that are to come before its entry is free */
+    int message;   /* the message that it was matched with, or NONE */
+    unsigned cqes; /* CQEs that must come before its entry is free */
     bool removing;
 };
 
@@ -54,24 +55,24 @@ struct run {
     struct two_hcas *t;
     GRand *rand;
     struct drv_srq xrq;
-    struct drv_qp cmd, at[SENDERS]; /* the receiver's */
+    struct drv_qp cmd, at[SENDERS]; /* QPs of the receiver */
     struct drv_qp *from[SENDERS];
     bool dc;
-    uint32_t target, back; /* DC: the receiver's, and the senders' for READ and FIN */
+    uint32_t target, back; /* DC: the receiver's target, and the senders' target for READ and FIN */
     struct drv_qp dcis[SENDERS];
     struct buf *here, *wqes, *there, *fins;
-    unsigned wqe_buffer[1 << LOG_XRQ]; /* which ROOM of wqes each slot has */
-    unsigned last_slot;                /* of the free ones */
+    unsigned wqe_buffer[1 << LOG_XRQ]; /* which ROOM of wqes each slot uses */
+    unsigned last_slot;                /* the last free slot */
     struct message messages[MESSAGES];
     struct receive receives[TAGS];
     GQueue *posted;     /* handles, in order: the reference's list */
     GQueue *unexpected; /* numbers of messages that software has, in order of arrival */
-    GQueue *entries;    /* free ones, in the order in which appends take them */
+    GQueue *entries;    /* free entries, in the order in which appends take them */
     unsigned sent, arrived[SENDERS];
-    uint16_t count; /* unexpected messages */
+    uint16_t count; /* number of unexpected messages */
     unsigned fins_to_come, fins_seen;
     unsigned written;
-    unsigned by_device, by_software, fetched, removed, too_late; /* what the run was made of */
+    unsigned by_device, by_software, fetched, removed, too_late; /* statistics of the run */
 };
 
 static uint32_t upto(struct run *r, uint32_t max)
@@ -86,7 +87,7 @@ static bool matches(const struct receive *receive, const struct message *message
     return message->kind != NO_TAG && (message->tag & receive->mask) == receive->tag;
 }
 
-/* The first receive posted that the message matches, or NONE. */
+/* Returns the first posted receive that the message matches, or NONE. */
 static int reference_find(struct run *r, unsigned n)
 {
     for (GList *l = r->posted->head; l; l = l->next) {
@@ -99,7 +100,7 @@ static int reference_find(struct run *r, unsigned n)
     return NONE;
 }
 
-/* The first message that waits which the receive matches, or NONE. */
+/* Returns the first waiting message that the receive matches, or NONE. */
 static int reference_waiting(struct run *r, const struct receive *receive)
 {
     for (GList *l = r->unexpected->head; l; l = l->next) {
@@ -120,7 +121,7 @@ static void reference_match(struct run *r, int handle, int n)
     g_queue_remove(r->posted, GINT_TO_POINTER(handle));
 }
 
-/* A sender's messages are told of in their order. */
+/* Handles an arrival: a sender's messages are reported in order. */
 static void reference_arrives(struct run *r, unsigned sender, unsigned n)
 {
     struct message *message = &r->messages[n];
@@ -190,10 +191,10 @@ static void send_message(struct run *r)
         .len = upto(r, 1) ? upto(r, 300) : upto(r, ROOM - HEADERS),
     };
 
-    send_this(r, &message, upto(r, 8)); /* a request may have data of the application's */
+    send_this(r, &message, upto(r, 8)); /* a request may contain data of the application */
 }
 
-/* FIN: what the request began with. */
+/* Takes the FINs, which contain the beginning of the request. */
 static void senders_poll(struct run *r)
 {
     struct drv_wc wc;
@@ -237,7 +238,7 @@ static void post_change(struct run *r, uint8_t op, unsigned index, const struct 
     drv_ring_doorbell(&r->cmd, (uint32_t)prm_load32(wqe), (uint32_t)prm_load32(wqe + 4));
 }
 
-/* The message has come to software's hands; what it is worth lies at its sender. */
+/* Software has received the message; the data of a rendezvous is at its sender. */
 static void finish(struct run *r, unsigned n)
 {
     ck_assert(!r->messages[n].done);
@@ -256,7 +257,7 @@ static void post_receive(struct run *r)
     }
     new.tag = (upto(r, 7) << 8 | upto(r, 3)) & new.mask;
     waiting = reference_waiting(r, &new);
-    if (waiting != NONE) { /* it does not come to the device's list */
+    if (waiting != NONE) { /* it does not enter the device's list */
         g_queue_remove(r->unexpected, GINT_TO_POINTER(waiting));
         r->by_software++;
         finish(r, (unsigned)waiting);
@@ -283,7 +284,7 @@ static void cancel_receive(struct run *r)
     }
 }
 
-/* One CQE less of an entry's. */
+/* Counts one CQE of an entry. */
 static void count_down(struct run *r, unsigned handle)
 {
     struct receive *receive = &r->receives[handle];
@@ -295,7 +296,7 @@ static void count_down(struct run *r, unsigned handle)
     }
 }
 
-/* Of message n, which came by that QP, or target. */
+/* Returns the sender of message n, which came on that QP or target. */
 static unsigned sender_of(struct run *r, unsigned n, uint32_t qpn)
 {
     ck_assert_uint_lt(n, r->sent);
@@ -337,7 +338,7 @@ static void on_data(struct run *r, const struct drv_wc *wc, unsigned handle)
     count_down(r, handle);
 }
 
-/* Messages end in another order than they begin: a slot is free when its own has ended. */
+/* Messages end in another order than they begin: a slot is free when its own message has ended. */
 static void free_slot(struct run *r, unsigned slot)
 {
     void *last = (uint8_t *)r->xrq.ring.ptr + (r->last_slot << LOG_STRIDE);
@@ -354,7 +355,7 @@ static void post_wqe(struct run *r, unsigned buffer)
     drv_post_srq_recv(r->t->a.drv, &r->xrq, &sge, 1);
 }
 
-/* The whole message is in a receive WQE's buffer. */
+/* Handles a whole message in a receive WQE's buffer. */
 static void on_wqe(struct run *r, const struct drv_wc *wc, bool has_tag)
 {
     unsigned buffer = r->wqe_buffer[wc->wqe_counter];
@@ -377,7 +378,7 @@ static void on_wqe(struct run *r, const struct drv_wc *wc, bool has_tag)
         g_queue_push_tail(r->unexpected, GUINT_TO_POINTER(n));
         return;
     }
-    /* Software's to match: the device must not have given the receive to a later message. */
+    /* Software must match it: the device must not have given the receive to a later message. */
     reference_match(r, handle, (int)n);
     r->by_software++;
     finish(r, n);
@@ -648,7 +649,7 @@ static void run_connect(struct run *r)
     }
 }
 
-/* The first data QP has a send queue of its own beside what the device sends there. */
+/* The first data QP has its own send queue, in addition to what the device sends there. */
 static void write_back(struct run *r)
 {
     struct drv_sge sge = buf_sge(r->wqes, 0, 1 + upto(r, 31));
@@ -759,8 +760,8 @@ static void run_seeds(bool dc)
     struct run r;
 
     for (uint32_t i = 0; i < seeds.num; i++) {
-        /* Over DC a fetch goes to the address that its request came from. Were that one corrupted,
-         * nobody would answer, and the message would not come. */
+        /* Over DC a fetch goes to the source address of its request. If that address were
+         * corrupted, nobody would answer, and the message would not come. */
         struct lossy_config loss = {.seed = seeds.first + i, .fcs = dc};
 
         if (loss.seed % 2) {
@@ -776,7 +777,7 @@ static void run_seeds(bool dc)
     }
     g_print("# matched by the device %u (fetched %u), by software %u; removed %u, too late %u\n",
             by_device, fetched, by_software, removed, too_late);
-    if (seeds.num >= 10) { /* that a run has of everything */
+    if (seeds.num >= 10) { /* every kind of event must occur in a run */
         ck_assert_uint_gt(fetched, 0);
         ck_assert_uint_gt(by_device - fetched, 0);
         ck_assert_uint_gt(by_software, 0);
@@ -797,9 +798,8 @@ START_TEST(messages_over_dc_are_matched_as_mpi_says)
 }
 END_TEST
 
-/* docs/explanation/tag-matching.md shows it; the capture is for who looks: the first over RC, the
- * second over DC.
- */
+/* docs/explanation/tag-matching.md shows it. The capture helps readers: the first rendezvous is
+ * over RC, the second over DC. */
 START_TEST(one_rendezvous)
 {
     static const struct lossy_config perfect;

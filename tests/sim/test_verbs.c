@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs of the verbs library on a virtual clock, hosts of one wire: three of them, each with a
- * reliable connection to each other one, on bad cables. Every operation has its effect exactly
- * once, in order, also where receives come late, CQs are resized meanwhile and some have small data
- * in their CQEs, and the same seed repeats bit for bit.
+ * Tests programs of the verbs library on a virtual clock, as hosts of one wire: three hosts, each
+ * with a reliable connection to each other host, on bad cables. Every operation has its effect
+ * exactly once, in order, also if receives come late, CQs are resized meanwhile and some hosts have
+ * small data in their CQEs. The same seed repeats bit for bit.
  */
 #include <check.h>
 #include <fcntl.h>
@@ -15,22 +15,22 @@
 #include "tests/unit/suite.h"
 
 #define HOSTS  3
-#define WINDOW 8    /* operations of a connection that are outstanding */
-#define OPS    40   /* of a connection */
-#define MSG    8000 /* the longest */
-#define SMALL  70   /* about as much as a CQE may take */
+#define WINDOW 8    /* outstanding operations of a connection */
+#define OPS    40   /* operations of a connection */
+#define MSG    8000 /* the longest message */
+#define SMALL  70   /* about as much as fits in a CQE */
 
 /* -- connections with a model of what their memories must hold --------------------------------- */
 
-/* Where a requester's operations reach; each kind has memory of its own, so that what is not
- * ordered (IBTA 10.8.3.3, READ before what follows it) does not meet. */
+/* Memory for a requester's operations. Each kind has its own, so that unordered operations (IBTA
+ * 10.8.3.3, READ before later operations) do not collide. */
 struct area {
-    uint8_t from[MSG]; /* SENDs and WRITEs take it from here, READs from the peer's */
+    uint8_t from[MSG]; /* source of SENDs and WRITEs; READs read the peer's */
     uint8_t written[MSG];
     uint8_t read[WINDOW][MSG];
     uint8_t received[WINDOW][MSG];
     uint64_t counter;
-    uint64_t old[WINDOW]; /* what atomics found */
+    uint64_t old[WINDOW]; /* the old values that atomics returned */
 };
 
 struct side {
@@ -39,18 +39,18 @@ struct side {
     struct ibv_qp *qp;
     struct ibv_mr *mr;
     struct area *area, *model;
-    bool answers_in_cqe; /* those of small READs and atomics */
+    bool answers_in_cqe; /* the answers of small READs and atomics are in CQEs */
 };
 
-/* One direction: a asks, b answers. */
+/* One direction: a requests, b responds. */
 struct conn {
     struct side a, b;
     unsigned posted, completed;     /* operations */
-    unsigned owed, recvs, received; /* receives that a counts on, b posted, b saw completed */
+    unsigned owed, recvs, received; /* receives that a relies on, b posted, b saw completed */
     enum ibv_wr_opcode opcode[OPS]; /* by operation */
-    size_t len[OPS], at[OPS];       /* at: of a READ, at the peer */
-    unsigned recv_op[OPS];          /* the operation that a receive is for */
-    uint64_t added;                 /* by atomics that completed */
+    size_t len[OPS], at[OPS];       /* at: address of a READ, at the peer */
+    unsigned recv_op[OPS];          /* the operation of each receive */
+    uint64_t added;                 /* sum of the atomics that completed */
 };
 
 struct run {
@@ -71,8 +71,8 @@ static void fill(struct run *r, uint8_t *at, size_t len)
     }
 }
 
-/* Addresses are on the wire, so each run has the same ones; what is polled out of a CQE (below)
- * must find memory there, as it must for any program. */
+/* Addresses are on the wire, so each run uses the same ones. Data that is polled out of a CQE
+ * (below) must find memory there, as in any program. */
 #define AREA_FIRST 0x200000000000ull
 #define AREA_BYTES ((sizeof(struct area) + 4095) & ~(size_t)4095)
 
@@ -86,7 +86,7 @@ static struct area *area_new(unsigned nth)
     return area;
 }
 
-/* Small data goes to CQEs of either size, or to memory. */
+/* Puts small data into CQEs of either size, or into memory. */
 static void choose_cqes(struct run *r)
 {
     g_setenv("MLX5_CQE_SIZE", upto(r, 1) ? "128" : "64", true);
@@ -145,7 +145,7 @@ static bool takes_receive(enum ibv_wr_opcode opcode)
     return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* The next receive that b owes. Until it does, it answers RNR NAK. */
+/* Posts the next receive that b owes. Until then, b answers RNR NAK. */
 static void post_receive(struct conn *c)
 {
     uint8_t *to = c->b.area->received[c->recvs % WINDOW];
@@ -156,7 +156,7 @@ static void post_receive(struct conn *c)
     verbs_must_be_0(ibv_post_recv(c->b.qp, &wr, &bad));
 }
 
-/* What must come of it, in the model; the operation, in wr. */
+/* Plans an operation: its result in the model, and its request in wr. */
 static void plan(struct conn *c, unsigned op, struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
     struct area *a = c->a.area, *b = c->b.area, *bm = c->b.model;
@@ -167,7 +167,7 @@ static void plan(struct conn *c, unsigned op, struct ibv_send_wr *wr, struct ibv
     wr->wr.rdma.rkey = c->b.mr->rkey;
     switch (c->opcode[op]) {
     case IBV_WR_SEND_WITH_IMM:
-        break; /* held against the model when it is received */
+        break; /* compared with the model when it is received */
     case IBV_WR_RDMA_READ:
         sge->addr = (uintptr_t)(a->read[op % WINDOW]);
         wr->wr.rdma.remote_addr = (uintptr_t)(b->from + at);
@@ -222,7 +222,7 @@ static void check_done(struct conn *c, const struct ibv_wc *wc)
         ck_assert_mem_eq(c->a.area->read[op % WINDOW], c->b.model->from + c->at[op], c->len[op]);
     } else if (c->opcode[op] == IBV_WR_ATOMIC_FETCH_AND_ADD) {
         ck_assert_int_eq(wc->opcode, IBV_WC_FETCH_ADD);
-        /* rdma-core copies from a CQE what is there, in the order of packets (docs/adr/0013) */
+        /* rdma-core copies the CQE's data, in the order of packets (docs/adr/0013) */
         ck_assert_uint_eq(c->a.answers_in_cqe ? GUINT64_FROM_BE(c->a.area->old[op % WINDOW])
                                               : c->a.area->old[op % WINDOW],
                           c->added);
@@ -256,7 +256,7 @@ static void poll(struct conn *c)
     }
 }
 
-/* A receive's memory is used again after WINDOW more. */
+/* A receive's memory is used again after WINDOW further receives. */
 static bool has_room(const struct conn *c)
 {
     return c->posted < OPS && c->posted - c->completed < WINDOW && c->owed - c->received < WINDOW;
@@ -329,7 +329,7 @@ static struct lossy_config loss_of(uint32_t seed)
 
 static struct seeds seeds;
 
-/* IBTA 9.7: what arrives is what was sent, once and in order, whatever the wire does. */
+/* IBTA 9.7: every message arrives unchanged, once and in order, whatever the wire does. */
 START_TEST(every_operation_takes_effect_once_and_in_order)
 {
     uint32_t seed = seeds.first + (uint32_t)_i;
@@ -358,7 +358,7 @@ START_TEST(same_seed_same_packets)
 }
 END_TEST
 
-/* -- who lets time pass ------------------------------------------------------------------------ */
+/* -- threads and time -------------------------------------------------------------------------- */
 
 static struct verbs_hosts *v;
 static struct ibv_comp_channel *channel;
@@ -449,7 +449,7 @@ START_TEST(an_armed_cq_tells_its_channel_when_its_time_comes)
 END_TEST
 
 /* IBTA 9.7.6.1.3: a QP waits at least 4.096 us * 2^timeout for an answer and at most four times
- * that, and sends again retry_cnt times. */
+ * that, and retransmits retry_cnt times. */
 START_TEST(a_peer_that_does_not_answer_costs_virtual_time_only)
 {
     const struct verbs_path path = {.timeout = 20, .retry_cnt = 3}; /* 4.3 s each */
@@ -457,7 +457,7 @@ START_TEST(a_peer_that_does_not_answer_costs_virtual_time_only)
     uint64_t before, passed;
     gint64 began = g_get_monotonic_time();
 
-    verbs_connect(qp[0], &v->host[1], qp[1]->qp_num, &path); /* which stays in RESET */
+    verbs_connect(qp[0], &v->host[1], qp[1]->qp_num, &path); /* qp[1] stays in RESET */
     before = v->world->now_ns;
     send_empty();
     ck_assert_int_eq(verbs_wc(v, cq[0]).status, IBV_WC_RETRY_EXC_ERR);

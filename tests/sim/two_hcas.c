@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The fixture of the simulation tests. */
+/* Implements two_hcas.h, the fixture of the simulation tests. */
 #include <string.h>
 #include "tests/sim/two_hcas.h"
 #include "wire/capture.h"
@@ -100,7 +100,7 @@ struct two_hcas *two_hcas_data_in_cqe(void)
     return two_hcas_make(NULL, NULL, NULL, 64);
 }
 
-/* What only the driver knows of an object that the device has forgotten. */
+/* Frees the driver's own data of an object that the device has forgotten. */
 static void forget(struct node *node)
 {
     for (unsigned i = 0; i < node->qps->len; i++) {
@@ -190,7 +190,7 @@ void two_hcas_free(struct two_hcas *t)
 /* -- objects ------------------------------------------------------------------------------------
  */
 
-/* A pattern that tells a byte in the wrong place; never 0. */
+/* A pattern that shows a byte in the wrong place; never 0. */
 void fill(uint8_t *ptr, size_t len, unsigned seed)
 {
     uint32_t x = seed * 2654435761u + 1;
@@ -296,8 +296,7 @@ struct qp_pair qp_pair_new(struct two_hcas *t, uint8_t st, const struct drv_path
     return pair;
 }
 
-/* -- what must be -------------------------------------------------------------------------------
- */
+/* -- expectations ------------------------------------------------------------------------------ */
 
 struct drv_wc next_wc(struct node *node)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The fixture of the tests of verbs hosts. */
+/* Implements verbs_hosts.h, the fixture of the tests of verbs hosts. */
 #include "tests/sim/verbs_hosts.h"
 #include <string.h>
 #include "guest-lib/verbs/user/device.h"
