@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds what each verb does when it is called, for docs/reference/verbs.md
- * (guest-lib/export/verbs_doc.py).
+ * Finds what verbs do when called, for docs/reference/verbs.md (guest-lib/export/verbs_doc.py).
  *
  * usage: verbs_probe < NAMES: lines "NAME VERSION", where VERSION is "-" for a verb that verbs.h
  * turns into a call through the context. Prints "NAME VERSION STATE" for each: works, refused with

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the kinds with an initiator and a target share. */
+/* Implements channel.h: what the kinds with an initiator and a target share. */
 #include "tests/sim/fabric/channel.h"
 #include <errno.h>
 #include "tests/sim/fabric/connect.h"
@@ -19,8 +19,8 @@ void channel_set_srq(struct channel *c, struct ibv_srq *srq)
     c->srq = c->in.srq = srq;
 }
 
-/* A DC target goes on after a fault, and tells of it by the receive that a message of the last
- * session did not fill, if there is one (docs/adr/0009). */
+/* A DC target continues after a fault. If a receive exists that a message of the last session did
+ * not fill, the target reports the fault by its completion (docs/adr/0009). */
 static bool channel_may_tell(const struct channel *c, enum ibv_wc_status status)
 {
     return !c->target_connects && c->flow.doomed &&
@@ -69,7 +69,7 @@ static void channel_end(struct channel *c)
     c->state = CHANNEL_DRAINS;
 }
 
-/* A target that has no connection has taken what was on its way, up to now. */
+/* A target without a connection has received what was on its way until now. */
 static void channel_begin_again(struct channel *c)
 {
     flow_settle(&c->flow, true);
@@ -79,7 +79,7 @@ static void channel_begin_again(struct channel *c)
     }
     c->connect(c);
     c->state = CHANNEL_RUNS;
-    /* a receive that a message of the last session did not fill is there for the next one */
+    /* a receive that a message of the last session did not fill is used for the next message */
     c->in.has_remains = !c->target_connects;
     c->flow.job->sim->tally.connections++;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The states of two QPs on their way to each other. */
+/* Implements connect.h: the transitions of two QPs to a connection. */
 #include "tests/sim/fabric/connect.h"
 
 #define RD_ATOMS 16
@@ -7,14 +7,15 @@
 
 /* -- terms ------------------------------------------------------------------------------------- */
 
-/* 4 ms may be less than the way takes where queues are long: then retries would run out. */
+/* 4 ms may be shorter than the transit time where queues are long: then retries would run out. */
 #define QUICK 10 /* 4 ms */
 #define SLOW  15 /* 134 ms */
 /* Timers of receivers that are not ready. */
 #define RNR_SHORT 8  /* 0.16 ms */
 #define RNR_LONG  20 /* 10 ms */
 
-/* Waits for a receive are long enough that a few are never used up, unless nobody posts any. */
+/* Draws values. Waits for a receive are so long that a few retries are never used up, unless nobody
+ * posts receives. */
 static void connect_draw_patience(struct job *job, struct connect_terms *terms)
 {
     struct chance *chance = &job->chance;

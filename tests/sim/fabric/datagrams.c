@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What must hold of them: whatever arrives is a message that was sent, with its bytes and length;
- * without faults each arrives, once and in order; a sender's completions come in order, and all of
- * them. On a fabric that doubles and reorders, a message of one packet may arrive twice or late, on
- * an unreliable connection, too: a FIRST or ONLY packet begins a new message whatever its PSN is
- * (IBTA 9.8.2.2.1).
+ * Implements datagrams.h, and checks what must hold. Every message that arrives was sent, with its
+ * bytes and length. Without faults each message arrives once and in order. All of a sender's
+ * completions come, in order. On a fabric that duplicates and reorders, a message of one packet may
+ * arrive twice or late, on an unreliable connection, too: a FIRST or ONLY packet begins a new
+ * message whatever its PSN is (IBTA 9.8.2.2.1).
  */
 #include "tests/sim/fabric/datagrams.h"
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define SLOTS   32
 #define DEPTH   64
 #define MTU     1024
-#define USED_MS 5 /* after which what has not arrived is lost */
+#define USED_MS 5 /* a message that has not arrived after this time is lost */
 
 static struct ibv_qp *datagrams_qp(struct datagrams *d, enum ibv_qp_type type,
                                    struct sim_host *host, struct ibv_cq *cq)
@@ -71,7 +71,7 @@ static void datagrams_connect(const struct datagrams *d, struct ibv_qp *qp,
     sim_must(d->job, ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
 }
 
-/* Both QPs, from RESET on. */
+/* Connects both QPs, from RESET on. */
 static void datagrams_begin(struct datagrams *d)
 {
     datagrams_to_init(d, d->qp);
@@ -83,7 +83,7 @@ static void datagrams_begin(struct datagrams *d)
     d->first = d->posted;
 }
 
-/* A datagram is one packet, of the port's MTU at most (IBTA 9.8.3). */
+/* Returns the longest message: a datagram is one packet, of the port's MTU at most (IBTA 9.8.3). */
 static uint32_t datagrams_max(const struct datagrams *d)
 {
     struct ibv_port_attr port;
@@ -99,7 +99,7 @@ void datagrams_init(struct datagrams *d, struct job *job, enum ibv_qp_type type,
 
     *d = (struct datagrams){.job = job, .from = from, .to = to, .limit = job->sim->options.ops};
     d->most = (uint32_t)MIN(job->sim->options.size, type == IBV_QPT_UD ? MTU : UINT32_MAX);
-    /* some are longer than a receive, by a header, or by packets */
+    /* some are longer than a receive, by a header or by packets */
     d->size = chance_one_in(&job->chance, 2)
                   ? d->most
                   : (uint32_t)chance_from(&job->chance, d->most / 4, d->most);
@@ -143,7 +143,7 @@ static bool datagrams_faults(const struct datagrams *d)
     return sim_is_lossy(d->job->sim) || sim_is_disorderly(d->job->sim);
 }
 
-/* One that nothing is to be lost of does not send what there is no receive for. */
+/* If no message may be lost, a sender does not send more than there are receives. */
 static bool datagrams_may_send(const struct datagrams *d)
 {
     return d->state == DATAGRAMS_RUN && !d->broken && d->posted < d->limit &&
@@ -151,8 +151,8 @@ static bool datagrams_may_send(const struct datagrams *d)
            (datagrams_faults(d) || d->posted - d->received - d->lost < d->in.posted);
 }
 
-/* The receiver's; or one with the high bit, for which the sender's own is sent (IBTA 10.2.5), which
- * is the same; or another one. */
+/* Draws the Q_Key: the receiver's, or a value with the high bit, which means the sender's own Q_Key
+ * (IBTA 10.2.5) and is the same here, or another value. */
 static uint32_t datagrams_draw_qkey(struct datagrams *d, struct datagram *g)
 {
     switch (chance_below(&d->job->chance, 8)) {
@@ -166,7 +166,7 @@ static uint32_t datagrams_draw_qkey(struct datagrams *d, struct datagram *g)
     }
 }
 
-/* Where its bytes are, and by which key. */
+/* Returns the place of its bytes, with their key. */
 static struct ibv_sge datagrams_place(const struct datagrams *d, const struct datagram *g)
 {
     if (g->ends == IBV_WC_LOC_LEN_ERR) {
@@ -264,7 +264,7 @@ static void datagrams_take(struct datagrams *d, const struct ibv_wc *wc)
     d->job->sim->tally.messages++;
     d->job->sim->tally.checks++;
     sim_check(d->job, number >= d->first && !g->ends, "message %u was not to be sent", number);
-    if (g->number != number) { /* it comes too late to be known */
+    if (g->number != number) { /* it came so late that it is no longer remembered */
         sim_check(d->job, sim_is_disorderly(d->job->sim), "message %u is late", number);
         intake_forget(&d->in, slot);
         return;
@@ -284,7 +284,7 @@ static void datagrams_take(struct datagrams *d, const struct ibv_wc *wc)
                   "other bytes of message %u were received than were sent", number);
     }
     if (!d->ah && (datagrams_faults(d) || d->size < d->most)) {
-        /* What a message left that was given up in its midst, and whose receive this one got. */
+        /* The rest of a message that was abandoned in the middle; this message got its receive. */
         intake_forget(&d->in, slot);
     } else if (g->write) {
         intake_check(&d->in, slot, 0, slot, 0);
@@ -307,7 +307,7 @@ static bool datagrams_poll_received(struct datagrams *d)
 
 /* -- errors ------------------------------------------------------------------------------------ */
 
-/* Both QPs, so that all they have comes back. */
+/* Ends both QPs, so that all their outstanding work comes back. */
 static void datagrams_end(struct datagrams *d)
 {
     sim_note(d->job, "moves its QPs to the error state");
@@ -337,7 +337,7 @@ static void datagrams_maybe_end(struct datagrams *d)
     }
 }
 
-/* All are lost that have not arrived by now. */
+/* All messages that have not arrived by now are lost. */
 static bool datagrams_step_end(struct datagrams *d)
 {
     if (d->state == DATAGRAMS_DRAIN && d->sent == d->posted && !d->in.posted) {

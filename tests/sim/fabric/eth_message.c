@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See eth_message.h. */
+/* Implements eth_message.h. */
 #include "tests/sim/fabric/eth_message.h"
 #include <glib.h>
 
 #define ETH   14u
-#define LEAST 60u /* bytes of a frame, without its FCS */
+#define LEAST 60u /* the least bytes of a frame, without its FCS */
 #define FIN   0x01u
 #define PSH   0x08u
 #define CWR   0x80u
@@ -66,7 +66,7 @@ static void eth_draw_headers(struct eth_message *msg, const struct eth_kind *kin
     eth_put16(l3 - 2, kind->ipv6 ? 0x86dd : 0x0800);
     if (kind->ipv6) {
         l3[0] = 0x60;
-        l3[1] &= 0xcf; /* no ECN: nobody marks it */
+        l3[1] &= 0xcf; /* no ECN, so no switch marks it */
         l3[6] = kind->tcp ? 6 : 17;
         l3[8] = 0x20; /* no multicast */
         l3[24] = 0x20;
@@ -133,7 +133,7 @@ uint32_t eth_payload_nth(const uint8_t *payload)
     return eth_get32(payload + 4);
 }
 
-/* -- what becomes of it ------------------------------------------------------------------------ */
+/* -- expected packets -------------------------------------------------------------------------- */
 
 static uint32_t eth_add_up(uint32_t sum, const uint8_t *at, size_t len)
 {
@@ -149,7 +149,7 @@ static uint32_t eth_sum_of(uint32_t sum)
     return ~sum & 0xffff;
 }
 
-/* The checksums; l4_len: of the transport's header and what is behind it. */
+/* Writes the checksums; l4_len: length of the transport's header and everything behind it. */
 static void eth_put_sums(const struct eth_kind *kind, uint8_t *l3, size_t l4_len)
 {
     uint8_t *l4 = l3 + eth_l3_len(kind), *at = l4 + (kind->tcp ? 16 : 6);
@@ -200,7 +200,7 @@ size_t eth_message_packet(const struct eth_message *msg, const struct eth_kind *
         uint8_t *sum = l4 + (kind->tcp ? 16 : 6);
 
         sum[0] ^= 0x55;
-        sum[1] |= !sum[0] && !sum[1]; /* 0 would say that UDP has none (RFC 768) */
+        sum[1] |= !sum[0] && !sum[1]; /* 0 would mean that UDP has no checksum (RFC 768) */
     }
     if (!sums && msg->bad_l3_sum) {
         l3[10] ^= 0x55;
@@ -212,7 +212,7 @@ size_t eth_message_packet(const struct eth_message *msg, const struct eth_kind *
     return MAX(len, LEAST);
 }
 
-/* One bit after the other, with the 32 bits of the key that begin where it is. */
+/* Hashes bit after bit, with the 32 bits of the key that begin at the bit's position. */
 static uint32_t eth_toeplitz(const uint8_t key[ETH_KEY], const uint8_t *data, size_t len)
 {
     uint32_t hash = 0, window = eth_get32(key);

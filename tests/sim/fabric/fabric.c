@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The switch and its ports. Addresses are looked up in a hash table and never walked through. */
+/* Implements fabric.h: the switch and its ports. Addresses are looked up in a hash table, which is
+ * never iterated. */
 #include "tests/sim/fabric/fabric.h"
 #include <string.h>
 
@@ -7,14 +8,14 @@
 #define MAC_BYTES 6
 
 struct fabric_port {
-    struct wire_port port; /* first: the host's end */
+    struct wire_port port; /* first member: the host's end */
     struct fabric *fabric;
     unsigned number;
     struct link up, down;
     struct frame *reserved;
-    GQueue inbox; /* struct frame: came in, and the host has not polled */
+    GQueue inbox; /* struct frame: has arrived, and the host has not polled it */
     bool open, out;
-    bool blocked, will_tell; /* the host waits for room; it will be told of it */
+    bool blocked, will_tell; /* the host waits for room, and will be notified */
     unsigned island;
     struct wire_stats stats;
 };
@@ -51,7 +52,7 @@ static void fabric_forward(struct fabric *fabric, struct fabric_port *to, struct
     link_send(&to->down, frame_get(frame));
 }
 
-/* A frame has come over the uplink of that port. */
+/* Handles a frame that has come over the uplink of that port. */
 static void fabric_switch(void *opaque, struct frame *frame)
 {
     struct fabric_port *from = opaque, *to = NULL;
@@ -179,7 +180,8 @@ static bool fabric_port_link_up(struct wire_port *port)
     return !((struct fabric_port *)port)->out;
 }
 
-/* Nobody knows who is on an Ethernet; a test that has no time for ARP says otherwise. */
+/* A host cannot know who is on an Ethernet; tests without time for ARP claim that everybody is
+ * known. */
 static bool fabric_port_knows(struct wire_port *port, const uint8_t mac[6])
 {
     const struct fabric_port *p = (const struct fabric_port *)port;

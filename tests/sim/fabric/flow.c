@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where things are. At the sender: source, which never changes, and a slot for each operation that
- * may be outstanding, for READs, and for what atomics find. At the other side: the source of READs,
- * a slot for each WRITE, and the word of the atomics. Slots are poisoned when they are not in use.
+ * Implements flow.h. The sender has a source, which never changes, and a slot for each operation
+ * that may be outstanding, for READs and for the old values of atomics. The other side has the
+ * source of READs, a slot for each WRITE, and the word of the atomics. Unused slots are filled with
+ * poison.
  */
 #include "tests/sim/fabric/flow.h"
 #include <inttypes.h>
@@ -29,7 +30,7 @@ static void flow_make_other_keys(struct flow *f)
     sim_check(f->job, f->locked && f->foreign && f->fixed, "no region: errno %d", errno);
 }
 
-/* Those of the near end, or of the far one. */
+/* Frees the keys of the near end, or of the far end. */
 static void flow_free_other_keys(struct flow *f, bool near)
 {
     if (near && f->fixed) {
@@ -135,7 +136,7 @@ static void flow_use_slot(const struct flow *f, uint8_t *slots, uint64_t op)
               "memory of operation %" PRIu64 " was written to after it was done", op - FLOW_WINDOW);
 }
 
-/* -- what is posted ---------------------------------------------------------------------------- */
+/* -- posting ----------------------------------------------------------------------------------- */
 
 struct flow_wr {
     struct ibv_send_wr wr;
@@ -155,7 +156,7 @@ static void flow_owe(struct flow *f, uint64_t op, const struct flow_op *o, const
         (struct flow_owed){op, o->what, w->wr.send_flags & IBV_SEND_SOLICITED, o->len, bytes};
 }
 
-/* From one piece of memory, or from several. */
+/* Gathers from one piece of memory, or from several. */
 static void flow_gather(struct flow *f, struct flow_wr *w, uint8_t *from, uint32_t len)
 {
     uint32_t lkey = f->near.mr->lkey, first;
@@ -172,15 +173,15 @@ static void flow_gather(struct flow *f, struct flow_wr *w, uint8_t *from, uint32
     }
 }
 
-/* What the other side calls it, or did. */
+/* Returns the address by which the other side knows this memory, or knew it. */
 static uint64_t flow_far_va(const struct flow *f, const void *at)
 {
     return (uintptr_t)at - (uintptr_t)f->buried;
 }
 
-/* What an operation names at the far side: where, and by which key. One that is to be refused has a
- * key that is nobody's, or an old one's, or somebody else's, or goes a byte too far. Of no bytes
- * any key will do (C9-88). */
+/* Sets an operation's address and key at the far side. An operation that must be refused gets an
+ * invalid key, an old key or somebody else's key, or reaches a byte too far. For no bytes any key
+ * is accepted (C9-88). */
 static void flow_name_target(struct flow *f, bool bad, uint32_t len, uint64_t *at, uint32_t *key)
 {
     uint32_t rkey = f->far_key;
@@ -220,7 +221,7 @@ static void flow_plan_atomic(struct flow *f, uint64_t op, struct flow_op *o, str
     w->wr.wr.atomic.rkey = f->far_key;
     if (o->what != FLOW_FETCH_ADD && o->what != FLOW_CMP_SWAP) {
         w->wr.opcode = operand & 1 ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_ATOMIC_CMP_AND_SWP;
-        w->wr.wr.atomic.compare_add = f->counter; /* it would be swapped */
+        w->wr.wr.atomic.compare_add = f->counter; /* the swap would succeed */
         w->wr.wr.atomic.swap = operand;
         if (o->what == FLOW_BAD_ATOMIC) {
             flow_name_target(f, true, 8, &w->wr.wr.atomic.remote_addr, &w->wr.wr.atomic.rkey);
@@ -265,7 +266,7 @@ static void flow_plan_read(struct flow *f, uint64_t op, struct flow_op *o, struc
     }
 }
 
-/* All is right with it but that the connection does not allow it. */
+/* Plans a request that is correct, except that the connection does not allow it. */
 static void flow_plan_forbidden(struct flow *f, uint64_t op, struct flow_op *o, struct flow_wr *w)
 {
     if (f->lacks == FLOW_NO_WRITE) {
@@ -302,7 +303,7 @@ static void flow_plan_send(struct flow *f, struct flow_op *o, struct flow_wr *w)
     }
 }
 
-/* A SEND or WRITE from memory that is the program's again as soon as it is posted. */
+/* Plans a SEND or WRITE from memory that the program may change as soon as it is posted. */
 static void flow_make_inline(struct flow *f, const struct flow_op *o, struct flow_wr *w,
                              uint8_t *copy)
 {
@@ -315,7 +316,7 @@ static void flow_make_inline(struct flow *f, const struct flow_op *o, struct flo
     }
 }
 
-/* Any length, or a short one, or none, or one about which packets are full. */
+/* Draws any length, a short one, zero, or one close to full packets. */
 static uint32_t flow_draw_len(const struct flow *f, uint64_t draw)
 {
     struct chance *chance = &f->job->chance;
@@ -339,7 +340,7 @@ static uint32_t flow_draw_len(const struct flow *f, uint64_t draw)
     }
 }
 
-/* What must come of it, in the model; the operation, in w. */
+/* Plans an operation: its result in the model, and its request in w. */
 static void flow_plan(struct flow *f, enum flow_what what, struct flow_wr *w, uint8_t *copy)
 {
     struct chance *chance = &f->job->chance;
@@ -393,7 +394,7 @@ static void flow_plan(struct flow *f, enum flow_what what, struct flow_wr *w, ui
     }
 }
 
-/* A READ keeps its slot until the SEND that forwards it is done, which is one more. */
+/* A READ keeps its slot until the SEND that forwards it is done, which is one operation later. */
 static bool flow_has_room(const struct flow *f)
 {
     return !f->broken && !f->doomed && f->posted < f->limit &&
@@ -487,9 +488,9 @@ void flow_mark(struct flow *f)
     flow_ring(f, &w, 1);
 }
 
-/* -- what comes of it -------------------------------------------------------------------------- */
+/* -- results ----------------------------------------------------------------------------------- */
 
-/* What an operation that succeeded has done. */
+/* Applies the effect of an operation that succeeded. */
 static void flow_complete(struct flow *f, uint64_t op)
 {
     struct flow_op *o = flow_op_at(f, op);
@@ -648,7 +649,7 @@ bool flow_is_done(const struct flow *f)
     return f->done >= f->limit && f->received == f->owed;
 }
 
-/* Bytes that an operation may have written, or not. */
+/* Checks bytes that an operation may or may not have written. */
 static void flow_check_torn(struct flow *f, uint8_t *slots, uint64_t op, const uint8_t *bytes,
                             uint32_t len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames; see frame.h. */
+/* Implements frame.h. */
 #include "tests/sim/fabric/frame.h"
 #include "wire/encap/roce.h"
 
@@ -33,8 +33,7 @@ struct frame *frame_own(struct frame *frame)
     return copy;
 }
 
-/* -- what is in it ------------------------------------------------------------------------------
- */
+/* -- contents ---------------------------------------------------------------------------------- */
 
 void frame_sum_ipv4(uint8_t *ip)
 {
@@ -55,7 +54,7 @@ static unsigned frame_be16(const uint8_t *at)
     return (unsigned)at[0] << 8 | at[1];
 }
 
-/* Where the IP header is, and its version in *version; 0: there is none. */
+/* Returns the offset of the IP header, and its version in *version; 0: there is none. */
 static size_t frame_find_ip(const struct frame *frame, unsigned *version)
 {
     size_t at = ETH_BYTES - 2;
@@ -97,7 +96,7 @@ void frame_corrupt(struct frame *frame, struct chance *chance)
 
 #define ECN_CE 3u
 
-/* Traffic class of IPv6: the low half of the first byte, the high half of the second. */
+/* IPv6's traffic class: the low half of the first byte and the high half of the second byte. */
 static unsigned frame_ecn(const struct frame *frame, size_t ip, unsigned version)
 {
     return (version == 4 ? frame->bytes[ip + 1] : frame->bytes[ip + 1] >> 4) & 3u;

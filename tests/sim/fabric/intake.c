@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Slots; see intake.h. */
+/* Implements intake.h: slots. */
 #include "tests/sim/fabric/intake.h"
 
 #define POISON 0xe5

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Dynamic connections: an initiator here, a target there, which connect by themselves. One channel
- * each way, with the operations and the model of a reliable connection: an initiator's messages to
- * one target are carried out in their order.
+ * Dynamic connections: an initiator at one end and a target at the other, which connect by
+ * themselves. There is one channel in each direction, with the operations and the model of a
+ * reliable connection: an initiator's messages to one target are executed in order.
  */
 #include "tests/sim/fabric/channel.h"
 #include <errno.h>
@@ -19,7 +19,7 @@ struct dc {
     struct dc_channel channel[2];
 };
 
-/* One request, in the terms of ibv_wr_*(). */
+/* Posts one request by ibv_wr_*(). */
 static void kind_dc_write_wr(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr)
 {
     switch (wr->opcode) {
@@ -50,7 +50,7 @@ static void kind_dc_write_wr(struct ibv_qp_ex *qp, const struct ibv_send_wr *wr)
 
 static int kind_dc_ring(struct flow *flow, const struct ibv_send_wr *wr)
 {
-    const struct dc_channel *c = (struct dc_channel *)flow; /* its first member */
+    const struct dc_channel *c = (struct dc_channel *)flow; /* flow is its first member */
     struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(flow->qp);
     struct mlx5dv_qp_ex *dv = hv_dv_ops.qp_ex_from_ibv_qp_ex(qp);
 

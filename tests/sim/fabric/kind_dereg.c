@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory regions that are deregistered, registered again and changed while they are read, written
- * and sent from, and QPs that are destroyed meanwhile. Once a call has returned, a key that is gone
- * lets nobody in, of those under way neither.
+ * and sent from, and QPs that are destroyed meanwhile. Once a call has returned, a removed key lets
+ * no operation in, not even an operation under way.
  */
 #include "tests/sim/fabric/reach.h"
 #include <errno.h>
@@ -13,18 +13,18 @@
 
 struct region {
     struct place place;
-    uint8_t *memory[2]; /* one of which it is */
+    uint8_t *memory[2]; /* the region uses one of them */
     unsigned which;
-    struct ibv_mr *mr; /* NULL: it is none */
-    bool goes;         /* when nobody uses it */
+    struct ibv_mr *mr; /* NULL: not registered */
+    bool goes;         /* deregister when nobody uses it */
 };
 
 struct dereg {
-    struct reach reach; /* first */
+    struct reach reach; /* first member, so a pointer to it is also one to the struct */
     struct region region[2][REACH_PLACES];
 };
 
-/* The address names the region, so a key that came to be another's is seen. */
+/* The address identifies the region, so a key that was given to another region is noticed. */
 static void dereg_lay(struct region *g, unsigned which)
 {
     g->which = which;
@@ -60,8 +60,8 @@ static void dereg_deregister(struct reach *r, struct region *g)
     g->place.rests = false;
 }
 
-/* Other rights, with the same key. What had failed for want of them might succeed: so while it is
- * in use, it only loses some. */
+/* Changes the rights, and keeps the key. More rights could let an operation succeed that had failed
+ * for lack of them. Therefore a region in use only loses rights. */
 static void dereg_change_rights(struct reach *r, struct region *g)
 {
     struct place *p = &g->place;
@@ -78,7 +78,7 @@ static void dereg_change_rights(struct reach *r, struct region *g)
     p->rests = false;
 }
 
-/* Memory that may be another, with another key. */
+/* Registers memory, possibly another one, with another key. */
 static void dereg_move(struct reach *r, struct region *g)
 {
     struct place *p = &g->place;
@@ -96,7 +96,7 @@ static void dereg_move(struct reach *r, struct region *g)
     dereg_opened(g, EVERYTHING);
 }
 
-/* Politely, when nobody uses it; or not. */
+/* Waits until nobody uses the region, or does not wait. */
 static bool dereg_step_region(struct reach *r, struct region *g)
 {
     if (!g->mr) {

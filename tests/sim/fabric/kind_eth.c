@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Raw packets from one host to another: the frame is the one that was sent, byte by byte, with the
- * checksums that the device was to put in; a large TCP packet comes as the segments that it must
- * become. Receive queues share them by receive-side scaling, where a packet comes to the queue that
- * a Toeplitz hash of its addresses says; or a QP has them all, which says of each whether its
- * checksums are right. With VLAN tags, the flow's rule may be for one VLAN, and the tag be taken
- * out and told apart. eth_message.h has the reference for all of that.
+ * Raw packets from one host to another. The received frame equals the sent frame byte by byte, with
+ * the checksums that the device had to insert; a large TCP packet arrives as the segments that it
+ * must become. Either receive queues share the packets by receive-side scaling, and a packet comes
+ * to the queue that a Toeplitz hash of its addresses selects; or one QP receives all packets and
+ * reports for each whether its checksums are right. With VLAN tags, the flow's rule may match one
+ * VLAN, and the tag may be removed and reported separately. eth_message.h has the reference for all
+ * of that.
  *
- * Now and then a packet names a key that is none: it fails, those behind it are flushed, no byte of
- * them is seen, and the queue is made ready again.
+ * Now and then a packet names an invalid key: it fails, the packets behind it are flushed, none of
+ * their bytes is sent, and the queue is made ready again.
  *
- * Frames may be lost and doubled, as on any Ethernet. Those with a wrong bit are: the fabric flips
- * none where no ICRC would tell.
+ * Frames may be lost and duplicated, as on any Ethernet. Frames with a wrong bit are lost: the
+ * fabric flips no bit where no ICRC would detect it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,18 +23,18 @@
 #define QUEUES    4u
 #define LOG_TABLE 3u
 #define TABLE     (1u << LOG_TABLE)
-#define DEPTH     16u   /* messages that are outstanding */
-#define KNOWN     256u  /* the last ones are remembered */
+#define DEPTH     16u   /* outstanding messages */
+#define KNOWN     256u  /* the newest messages, which are remembered */
 #define MOST      4000u /* bytes of a frame: the hosts' MTU is 4,200 */
 #define LARGEST   (8 * MOST)
-#define USED_MS   5 /* after which what has not arrived is lost */
+#define USED_MS   5 /* a message that has not arrived after this time is lost */
 #define PORT      20000u
 
 struct eth_known {
     struct eth_message message;
-    bool sums;     /* the device puts them in */
-    bool bad;      /* its key is none */
-    bool unwanted; /* it must not be received: it was not sent, or no rule is for it */
+    bool sums;     /* the device inserts the checksums */
+    bool bad;      /* its key is invalid */
+    bool unwanted; /* it must not be received: it was not sent, or no rule matches it */
     uint64_t seen; /* a bit for each packet */
 };
 
@@ -41,20 +42,20 @@ struct eth_queue {
     struct ibv_cq_ex *cq;
     struct ibv_wq *wq;
     struct intake in;
-    uint64_t newest; /* number and packet of the last one */
+    uint64_t newest; /* number and packet of the last one that arrived */
 };
 
 struct eth {
     struct eth_kind kind;
-    bool scales;         /* several queues, by receive-side scaling; else one QP */
-    bool strips, sieves; /* the tag is taken out; the rule is for one VLAN */
+    bool scales;         /* several queues, by receive-side scaling; otherwise one QP */
+    bool strips, sieves; /* the tag is removed; the rule matches one VLAN */
     unsigned queues;
     struct ibv_qp *qp, *to;
     struct ibv_cq *cq;
     struct ibv_rwq_ind_table *table;
     struct ibv_flow *flow;
     struct eth_queue queue[QUEUES];
-    unsigned entries[TABLE]; /* queues */
+    unsigned entries[TABLE]; /* the queue of each entry */
     struct span near;
     uint32_t most, stride;
     uint64_t seed, posted, sent, limit, packets, received, quiet_ns;
@@ -70,7 +71,7 @@ static bool eth_has_faults(const struct job *job)
     return sim_is_lossy(job->sim) || sim_is_disorderly(job->sim);
 }
 
-/* One that nothing is to be lost of does not send what there is no receive for. */
+/* If no packet may be lost, a sender does not send more than there are receives. */
 static bool eth_may_send(const struct job *job, const struct eth *e)
 {
     uint64_t room = UINT64_MAX;
@@ -103,7 +104,7 @@ static void eth_send(struct job *job, struct eth *e)
     known->sums = msg->mss || chance_one_in(&job->chance, 2);
     eth_message_fill(msg, e->payload);
     eth_message_packet(msg, &e->kind, 0, false, e->payload, at);
-    sge.length = msg->headers_len + msg->len; /* without what pads it */
+    sge.length = msg->headers_len + msg->len; /* without its padding */
     if (msg->mss) {
         wr.opcode = IBV_WR_TSO;
         wr.tso.hdr = msg->headers;
@@ -111,7 +112,7 @@ static void eth_send(struct job *job, struct eth *e)
         wr.tso.mss = (uint16_t)msg->mss;
         memcpy(at, e->payload, msg->len);
         sge.length = msg->len;
-    } else if (known->sums) { /* whatever is there */
+    } else if (known->sums) { /* any value */
         chance_fill(&job->chance, at + msg->headers_len - (e->kind.tcp ? 4 : 2), 2);
     }
     wr.send_flags |= known->sums ? IBV_SEND_IP_CSUM : 0;
@@ -120,7 +121,7 @@ static void eth_send(struct job *job, struct eth *e)
     sim_must(job, ibv_post_send(e->qp, &wr, &bad));
 }
 
-/* What was before it was sent, what is behind it is not. */
+/* Packets before the failed one were sent, packets behind it were not. */
 static void eth_on_sent(struct job *job, struct eth *e, const struct ibv_wc *wc)
 {
     struct eth_known *known = &e->known[wc->wr_id % KNOWN];
@@ -151,8 +152,9 @@ static void eth_move_up(struct job *job, struct ibv_qp *qp, enum ibv_qp_state la
     }
 }
 
-/* A kernel learns that a send queue has gone to the error state when it is asked for the QP's
- * state, and before does not know from which state it moves the queue (query_sq() of mlx5_ib). */
+/* A kernel learns that a send queue has entered the error state when it is asked for the QP's
+ * state. Before that it does not know from which state it moves the queue (query_sq() of
+ * mlx5_ib). */
 static void eth_make_ready_again(struct job *job, struct eth *e)
 {
     struct ibv_qp_init_attr init;
@@ -185,7 +187,7 @@ static bool eth_poll_sent(struct job *job, struct eth *e)
 
 struct eth_wc {
     struct ibv_wc wc; /* wr_id, status, byte_len, wc_flags */
-    uint16_t tci;     /* of the tag that was taken out */
+    uint16_t tci;     /* of the removed tag */
 };
 
 static bool eth_poll(struct job *job, struct eth_queue *q, struct eth_wc *w)
@@ -207,7 +209,7 @@ static bool eth_poll(struct job *job, struct eth_queue *q, struct eth_wc *w)
     return true;
 }
 
-/* It is a packet that may come now: of the message that its payload says. */
+/* Finds the message that the payload names; it must be a packet that may come now. */
 static struct eth_known *eth_find(struct job *job, struct eth *e, unsigned nth,
                                   const uint8_t *payload)
 {
@@ -218,7 +220,7 @@ static struct eth_known *eth_find(struct job *job, struct eth *e, unsigned nth,
     struct eth_queue *q = &e->queue[nth];
 
     sim_check(job, number < e->posted, "a packet is received that nobody has sent");
-    if (msg->number != number) { /* it comes too late to be known */
+    if (msg->number != number) { /* it came so late that it is no longer remembered */
         sim_check(job, sim_is_disorderly(job->sim), "message %u is late", number);
         return NULL;
     }
@@ -237,7 +239,7 @@ static struct eth_known *eth_find(struct job *job, struct eth *e, unsigned nth,
     return known;
 }
 
-/* libmlx5 says that checksums are right of IPv4, and nothing of a queue that is no QP's
+/* libmlx5 reports correct checksums for IPv4 only, and never for a queue that is not a QP's
  * (handle_responder() and get_csum_ok() of its cq.c). */
 static bool eth_sums_are_right(const struct eth *e, const struct eth_known *known)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All hosts, each of which sends a datagram to each other one. Who is ahead waits for the slowest,
- * so that nobody has more coming than it has receives: on a fabric without faults all of them
+ * All hosts: each sends a datagram to each other host. A host that is ahead waits for the slowest
+ * host, so nobody gets more datagrams than it has receives. On a fabric without faults all of them
  * arrive, once.
  */
 #include "tests/sim/fabric/datagrams.h"
 #include <errno.h>
 
-#define AHEAD 24u /* turns that a host may be before the slowest */
+#define AHEAD 24u /* turns that a host may be ahead of the slowest */
 #define BYTES 32u
 
-/* In its turn number k a host sends to the k-th one behind it. */
+/* A host. In its turn number k it sends to the k-th host behind it. */
 struct one {
     struct ibv_cq *cq;
     struct ibv_qp *qp;
@@ -27,7 +27,7 @@ struct everyone {
     uint64_t quiet_ns;
 };
 
-/* What from sends to to. */
+/* The text that `from` sends to `to`. */
 static void everyone_text(uint8_t text[BYTES], unsigned from, unsigned to)
 {
     struct chance chance = chance_of(from, "text", to);
@@ -150,7 +150,7 @@ static bool kind_everyone_step(struct job *job)
             everyone_send(job, e, i);
             did = true;
         }
-        /* one that loses frames has nothing to wait for */
+        /* if frames may be lost there is nothing to wait for */
         slowest = MIN(slowest, sim_is_lossy(job->sim) ? one->sent : MIN(one->sent, one->received));
     }
     e->slowest = slowest;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All hosts, and a reliable connection between each two of them, over which both send and what
- * comes is looked at: each message once, in order, with its bytes. A host has so many connections
- * at a time; one that has done its work makes room for the next, until each has had one with each
- * other.
+ * All hosts, with a reliable connection between each two of them. Both ends send, and each message
+ * must come once, in order, with its bytes. A host has a limited number of connections at a time. A
+ * finished connection makes room for the next, until each host has had one with each other host.
  */
 #include "tests/sim/fabric/connect.h"
 #include "tests/sim/fabric/intake.h"
 #include <errno.h>
 
-#define AT_ONCE  32u /* connections of a host */
-#define MESSAGES 2u  /* that an end sends */
+#define AT_ONCE  32u /* connections of a host at a time */
+#define MESSAGES 2u  /* messages that an end sends */
 #define BYTES    64u
 
 struct mesh_end {
@@ -20,28 +19,28 @@ struct mesh_end {
 
 struct mesh_conn {
     bool open;
-    uint64_t quiet_ns; /* it is done, and this is to pass; or 0 */
+    uint64_t quiet_ns; /* it is done and waits until this time; or 0 */
     struct mesh_end end[2];
 };
 
-/* In its turn number k a host connects to the k-th one behind it. */
+/* A host. In its turn number k it connects to the k-th host behind it. */
 struct mesh_host {
     struct ibv_cq *cq;
     struct ibv_srq *srq;
     struct intake in;
-    struct span near;                 /* texts of those that it has begun, and the other ends' */
-    struct mesh_conn conn[AT_ONCE];   /* that it has begun */
-    struct mesh_conn *taken[AT_ONCE]; /* slots: those and others', or NULL */
+    struct span near;               /* texts of the connections that it has begun, for both ends */
+    struct mesh_conn conn[AT_ONCE]; /* connections that it has begun */
+    struct mesh_conn *taken[AT_ONCE]; /* slots: own and other hosts' connections, or NULL */
     unsigned turn, open;
 };
 
 struct mesh {
     struct mesh_host *host;
     unsigned num;
-    uint64_t done, all; /* connections */
+    uint64_t done, all; /* finished connections, and all */
 };
 
-/* What from sends to to. */
+/* The text that `from` sends to `to`. */
 static void mesh_text(uint8_t text[BYTES], unsigned from, unsigned to, unsigned nth)
 {
     struct chance chance = chance_of((uint64_t)from << 32 | nth, "mesh", to);
@@ -64,7 +63,7 @@ static struct ibv_qp *mesh_make_qp(struct job *job, struct mesh_host *h, unsigne
     return qp;
 }
 
-/* Its slot, of those of the host. */
+/* Returns the connection's slot among those of the host. */
 static unsigned mesh_slot(const struct mesh_host *h, const struct mesh_conn *c)
 {
     unsigned slot = 0;
@@ -121,7 +120,8 @@ static void mesh_connect(struct job *job, struct mesh *m, unsigned from, unsigne
     mesh_send(job, m, c, 1);
 }
 
-/* Numbers of its QPs are given anew. What is on its way to them is not to find the next ones. */
+/* The numbers of its QPs are used again. Packets that are on their way to them must not reach the
+ * next QPs. */
 static bool mesh_may_close(struct job *job, struct mesh_conn *c)
 {
     for (unsigned e = 0; e < 2; e++) {
@@ -222,7 +222,7 @@ static void kind_mesh_make(struct job *job)
     }
 }
 
-/* The last turn of an even number of hosts has each two of them twice. */
+/* In the last turn of an even number of hosts each two hosts would meet twice. */
 static bool mesh_has_turn(const struct mesh *m, unsigned host)
 {
     unsigned turn = m->host[host].turn;

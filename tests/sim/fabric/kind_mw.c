@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory windows of type 1 and 2 under traffic: bound, bound anew, invalidated by their owner and
- * by the peer, given back and made again. A window lets in whom it may while it is bound, and
- * nobody from the completion on that says it is not; one of type 2 only the peer of the QP that has
- * bound it. Nor does anybody but that peer close it: a SEND that is to invalidate another key is
- * refused, and that key is as good as before.
+ * Memory windows of type 1 and 2 under traffic: bound, bound again, invalidated by their owner and
+ * by the peer, deallocated and made again. While a window is bound it lets in those that may use
+ * it. From the completion on that ends the binding it lets in nobody. A window of type 2 lets in
+ * only the peer of the QP that has bound it, and only that peer can invalidate it: a SEND that is
+ * to invalidate another key is refused, and that key stays valid.
  */
 #include "tests/sim/fabric/outsider.h"
 #include "tests/sim/fabric/reach.h"
@@ -16,9 +16,9 @@
 enum mw_ctrl {
     MW_NONE,
     MW_BINDS,
-    MW_UNBINDS,        /* by its owner */
-    MW_IS_INVALIDATED, /* by the peer */
-    MW_BINDS_IN_VAIN,  /* what is bound already */
+    MW_UNBINDS,        /* invalidated by its owner */
+    MW_IS_INVALIDATED, /* invalidated by the peer */
+    MW_BINDS_IN_VAIN,  /* binds a window that is already bound */
     MW_INVALIDATES_IN_VAIN,
 };
 
@@ -28,22 +28,22 @@ struct window {
     enum ibv_mw_type type;
     struct ibv_mw *mw;
     struct ibv_mr *mr;
-    enum mw_ctrl ctrl; /* under way */
-    unsigned conn;     /* there, or where it was bound */
-    bool goes;         /* when nobody uses it */
-    bool unsure;       /* what it is was flushed, perhaps after it was carried out */
-    uint64_t turn;     /* counts what was under way */
+    enum mw_ctrl ctrl; /* operation under way */
+    unsigned conn;     /* its connection, or the connection where it was bound */
+    bool goes;         /* deallocate when nobody uses it */
+    bool unsure;       /* the operation was flushed, and may have been executed before */
+    uint64_t turn;     /* counts operations on the window */
     uint32_t tried;    /* the last key that it was to have */
-    uint64_t va;       /* it is to have, with that key */
+    uint64_t va;       /* the address that it is to have, with that key */
     unsigned rights;
 };
 
 struct mw {
-    struct reach reach; /* first */
+    struct reach reach; /* first member, so a pointer to it is also one to the struct */
     struct place near[2][NEARS];
     struct span span[2][NEARS];
     struct window window[2][REACH_PLACES];
-    struct span behind[2][REACH_PLACES]; /* windows */
+    struct span behind[2][REACH_PLACES]; /* memory of the windows */
     struct outsider outsider[2];
 };
 
@@ -61,7 +61,8 @@ static void mw_alloc(struct window *w)
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
-/* Under way on that connection, posted at its owner's end or the peer's. False: no room. */
+/* Begins an operation on that connection, at the end of the window's owner or of the peer. Returns
+ * false if there is no room. */
 static bool mw_begin(struct reach *r, struct window *w, enum mw_ctrl ctrl, uint64_t *id)
 {
     struct reach_op *op =
@@ -75,7 +76,7 @@ static bool mw_begin(struct reach *r, struct window *w, enum mw_ctrl ctrl, uint6
     return op;
 }
 
-/* Where, of what, for whom. */
+/* Draws where the window is bound, over which memory, and with which rights. */
 static struct ibv_mw_bind_info mw_info(struct reach *r, struct window *w)
 {
     static const unsigned rights[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ,
@@ -122,7 +123,7 @@ static void mw_bind_type_2(struct reach *r, struct window *w, const struct ibv_m
     mw_post(r, w->conn, w->host, &wr);
 }
 
-/* One of type 1 may be bound already: it changes its key. */
+/* Binds. A window of type 1 may be bound already: its key changes. */
 static bool mw_bind(struct reach *r, struct window *w)
 {
     struct ibv_mw_bind_info info;
@@ -175,7 +176,7 @@ static bool mw_invalidate(struct reach *r, struct window *w)
     return true;
 }
 
-/* One of type 2 is to be invalidated before it is bound again. */
+/* Binds a window of type 2 that must be invalidated before: this must fail. */
 static bool mw_bind_in_vain(struct reach *r, struct window *w)
 {
     struct reach_conn *c = &r->conn[w->conn];
@@ -200,7 +201,8 @@ static bool mw_bind_in_vain(struct reach *r, struct window *w)
     return true;
 }
 
-/* A window of that host that is open, of such a type, and not by way of that QP. */
+/* Returns the key of an open window of that host and of such a type that was not bound by that
+ * QP. */
 static uint32_t mw_open_elsewhere(const struct mw *m, unsigned host, enum ibv_mw_type type,
                                   uint32_t qpn)
 {
@@ -214,7 +216,7 @@ static uint32_t mw_open_elsewhere(const struct mw *m, unsigned host, enum ibv_mw
     return 0;
 }
 
-/* A key that a peer must not invalidate by way of that QP of the host. */
+/* Returns a key that a peer must not invalidate through that QP of the host. */
 static uint32_t mw_wrong_key(struct mw *m, unsigned host, uint32_t qpn)
 {
     struct chance *chance = &m->reach.job->chance;
@@ -224,23 +226,23 @@ static uint32_t mw_wrong_key(struct mw *m, unsigned host, uint32_t qpn)
     case 0: /* bound by another QP */
         key = mw_open_elsewhere(m, host, IBV_MW_TYPE_2, qpn);
         break;
-    case 1: /* of type 1: its owner's alone to close */
+    case 1: /* of type 1: only its owner may close it */
         key = mw_open_elsewhere(m, host, IBV_MW_TYPE_1, qpn);
         break;
     case 2: /* of another protection domain */
         key = m->outsider[host].laid ? m->outsider[host].key->rkey : 0;
         break;
-    case 3: /* one that the window had long ago, or will have */
+    case 3: /* a key that the window had long ago, or will have */
         key = m->window[host][1].place.key ^ 0x80;
         break;
-    default: /* none at all */
+    default: /* no window's key */
         return 0xfffffe00 | (uint32_t)chance_below(chance, 256);
     }
-    /* a region's, which was registered */
+    /* key of a registered region */
     return key ? key : m->span[host][chance_below(chance, NEARS)].mr->rkey;
 }
 
-/* Its like on the right key is mw_invalidate(). */
+/* Invalidates a wrong key; mw_invalidate() does it with the right key. */
 static bool mw_invalidate_in_vain(struct mw *m)
 {
     struct reach *r = &m->reach;
@@ -273,7 +275,7 @@ static bool mw_replace(struct reach *r, struct window *w)
     return true;
 }
 
-/* -- what comes of them ------------------------------------------------------------------------ */
+/* -- results ----------------------------------------------------------------------------------- */
 
 static void mw_is_over(struct reach *r, struct window *w, bool happened)
 {
@@ -302,7 +304,7 @@ static void mw_ctrl_done(struct reach *r, struct reach_conn *c, unsigned end,
         return;
     }
     if (op->ctrl == MW_IS_INVALIDATED) {
-        /* What failed here may have been received there, which says mw_ended(). */
+        /* An operation that failed here may have been received there, which mw_ended() reports. */
         if (happened && w->ctrl == MW_IS_INVALIDATED && op->add == w->turn) {
             mw_is_over(r, w, true);
         }
@@ -312,7 +314,7 @@ static void mw_ctrl_done(struct reach *r, struct reach_conn *c, unsigned end,
         w->ctrl = MW_NONE;
         return;
     }
-    if (!happened) { /* its completion may have waited for those of requests before it */
+    if (!happened) { /* its completion may have waited for completions of earlier requests */
         w->ctrl = MW_NONE;
         w->unsure = true;
         return;
@@ -335,7 +337,7 @@ static void mw_received(struct reach *r, struct reach_conn *c, unsigned end,
     for (unsigned i = 0; i < REACH_PLACES; i++) {
         struct window *w = &m->window[end][i];
 
-        /* the sender may have known first, and the window been bound anew */
+        /* the sender may have known first, and bound the window again */
         known |= w->place.key == wc->invalidated_rkey || w->place.stale == wc->invalidated_rkey;
         if (w->place.key == wc->invalidated_rkey && w->ctrl == MW_IS_INVALIDATED &&
             &r->conn[w->conn] == c) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reliable connections: every operation both ways, errors, and connecting again. */
+/* Reliable connections: every operation in both directions, errors, and reconnection. */
 #include "tests/sim/fabric/pair.h"
 
 static void kind_rc_make(struct job *job)

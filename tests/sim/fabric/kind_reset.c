@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host whose HCA goes and comes back, again and again, in the midst of what it does with others:
- * its function is reset, or its driver is taken out and put in again. Its peers find out: what they
- * have outstanding ends in time, with a retry counter exceeded or flushed. What was on its way to
- * the old life reaches the new one, which has the same addresses, queue pair numbers and keys: it
- * writes nothing, neither where the old life had its memory nor in the new one's. A new life begins
- * with as much of everything as the first.
+ * A host whose HCA disappears and returns, again and again, while it has connections with others:
+ * its function is reset, or its driver is removed and loaded again. Its peers find out: their
+ * outstanding work ends in time, with a retry counter exceeded or flushed. Packets that were sent
+ * to the old life reach the new one, which has the same addresses, queue pair numbers and keys.
+ * They write nothing, neither where the old life had its memory nor in the new one's. Each life
+ * begins with the same resources as the first.
  *
- * The host is the job's own; the peers are any.
+ * The host is the job's own; the peers are any hosts.
  */
 #include "tests/sim/fabric/pair.h"
 #include <string.h>
 
 #define PEERS 2u
-#define LIVES 4u /* at most */
+#define LIVES 4u /* the most lives */
 
 struct reset {
     struct sim_host host;
     struct wire_port *port;
-    unsigned number; /* of the port */
+    unsigned number; /* number of the port */
     unsigned life, lives;
-    struct sim_host first; /* what it had when it was new */
+    struct sim_host first; /* its resources when it was new */
     struct pair pair[PEERS];
     bool is_down;
     uint64_t up_ns;
@@ -69,8 +69,8 @@ static void kind_reset_make(struct job *job)
     kind_reset_connect(job, r);
 }
 
-/* Now, whatever it does. Its peers may be alone for longer than they repeat anything, or for no
- * time. */
+/* Ends the life now, whatever it does. Its peers are alone for longer than they retransmit
+ * anything, or for no time. */
 static void kind_reset_end_life(struct job *job, struct reset *r)
 {
     struct chance *chance = &job->chance;
@@ -92,7 +92,7 @@ static void kind_reset_end_life(struct job *job, struct reset *r)
                chance_below(chance, chance_one_in(chance, 2) ? 1000 : SIM_SECOND);
 }
 
-/* Nothing has been written where a life had its memory since it ended. */
+/* Checks that nothing has been written to the memory of a life since it ended. */
 static void kind_reset_check_graves(struct job *job, const struct reset *r)
 {
     for (unsigned i = 0; i < r->num_graves; i++) {

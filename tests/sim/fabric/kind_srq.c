@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Some hosts with a reliable connection each to one that receives all of it by a shared receive
- * queue. A failing connection takes nobody else's receives.
+ * Some hosts, each with a reliable connection to one host that receives all messages through a
+ * shared receive queue. A failing connection takes no receives from the others.
  *
- * Now and then the queue is armed: once fewer receives than its limit wait in it, there is one
+ * Now and then the queue is armed: when fewer receives than its limit wait in it, there is one
  * event, and none before (IBTA 10.2.9.2). A receive waits until a message takes it, which the
- * program does not see; but it has not been taken by more messages than were sent, nor by fewer
- * than were received.
+ * program does not see. But no more receives are taken than messages were sent, and no fewer than
+ * messages were received.
  */
 #include "tests/sim/fabric/pair.h"
 #include <errno.h>
@@ -18,15 +18,15 @@ struct many {
     struct intake in;
     struct sim_told told;
     struct pair pair[PEERS];
-    /* the limit */
+    /* 0: the queue is not armed */
     unsigned limit; /* 0: the queue is not armed */
-    bool may, must; /* the event come */
+    bool may, must; /* whether the event may or must come */
     uint64_t must_ns;
 };
 
 /* -- the limit --------------------------------------------------------------------------------- */
 
-/* Receives that messages may have taken that were not received. */
+/* Returns how many receives messages may have taken that are not completed. */
 static uint64_t kind_srq_taken(const struct many *m)
 {
     uint64_t n = 0;
@@ -60,7 +60,7 @@ static void kind_srq_arm(struct job *job, struct many *m)
     sim_note(job, "armed: %u receives wait, the limit is %u", m->in.posted, m->limit);
 }
 
-/* A queue that has told is not armed any more. */
+/* After its event the queue is no longer armed. */
 static void kind_srq_query_limit(struct job *job, struct many *m)
 {
     struct ibv_srq_attr attr;
@@ -124,7 +124,7 @@ static bool kind_srq_step(struct job *job)
     bool did = false;
 
     for (unsigned i = 0; i < PEERS; i++) {
-        kind_srq_look_at_limit(job, m); /* what a pair posts may hide that it was reached */
+        kind_srq_look_at_limit(job, m); /* posting receives may hide that the limit was reached */
         did |= pair_step(&m->pair[i]);
     }
     did |= kind_srq_step_limit(job, m);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tag matching: some hosts send to one whose shared receive queue matches tags (tm_receiver.c).
- * They send small messages with their data, announce others, whose data the device fetches and
- * then says so (FIN), and some without a tag. Now and then a connection ends, by a QP that is moved
- * to the error state or by a request that must fail: then no receive stays behind that a message
- * had taken.
+ * Tag matching: some hosts send to one host whose shared receive queue matches tags
+ * (tm_receiver.c). They send small messages with their data, announce other messages, whose data
+ * the device fetches and then acknowledges (FIN), and send some messages without a tag. Now and
+ * then a connection ends, because a QP is moved to the error state or a request must fail. Then
+ * every receive that a message had taken must come back.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "tests/sim/fabric/tm.h"
 
 #define FINS     (2 * TM_SLOTS)
-#define MARK_WR  (1ull << 61) /* the last one of a queue in error */
+#define MARK_WR  (1ull << 61) /* flag in wr_id: the last request of a queue in error */
 #define WRITE_WR (1ull << 60)
 
 /* -- messages ---------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static void tm_send_some(struct tagged *tm, struct tm_peer *peer)
     }
 }
 
-/* Nothing more is to come of those that are at their end. */
+/* Retires the messages that have ended: nothing more comes of them. */
 static void tm_retire(struct tagged *tm, struct tm_peer *peer)
 {
     while (peer->first < peer->sent) {
@@ -73,7 +73,7 @@ static void tm_retire(struct tagged *tm, struct tm_peer *peer)
     }
 }
 
-/* -- what a sender hears ----------------------------------------------------------------------- */
+/* -- a sender's completions -------------------------------------------------------------------- */
 
 static void tm_on_fin(struct tagged *tm, struct tm_peer *peer, const struct ibv_wc *wc)
 {
@@ -198,7 +198,7 @@ static void tm_begin_end(struct tagged *tm, struct tm_peer *peer)
              peer->at->qp_num);
 }
 
-/* What has not arrived does not; what was not fetched is not. */
+/* Messages that have not arrived will not arrive; data that was not fetched will not be fetched. */
 static void tm_settle(struct tagged *tm, struct tm_peer *peer)
 {
     for (unsigned i = 0; i < TM_TAGS; i++) {
@@ -241,7 +241,7 @@ static void tm_maybe_doom(struct tagged *tm, struct tm_peer *peer)
     }
 }
 
-/* The receiver's QP sends, too, beside what the device sends there. */
+/* The receiver's QP also sends, in addition to what the device sends on it. */
 static void tm_write(struct tagged *tm, struct tm_peer *peer)
 {
     struct ibv_sge sge = {(uintptr_t)tm->here.at, 8, tm->here.mr->lkey};
@@ -346,7 +346,7 @@ static void kind_tm_make(struct job *job)
     }
 }
 
-/* All messages have come, and their data. */
+/* Returns whether all messages and their data have come. */
 static bool tm_has_all(const struct tagged *tm)
 {
     for (unsigned i = 0; i < TM_PEERS; i++) {

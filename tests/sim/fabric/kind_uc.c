@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unreliable connections: SENDs and WRITEs with an immediate. */
+/* Unreliable connections: SENDs and WRITEs with immediate data. */
 #include "tests/sim/fabric/datagrams.h"
 
 static void kind_uc_make(struct job *job)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Datagrams: SENDs with an immediate, and what arrives of them. */
+/* Datagrams: SENDs with immediate data, which may be lost. */
 #include "tests/sim/fabric/datagrams.h"
 
 static void kind_ud_make(struct job *job)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Keys that a program lays over fragments of its memory (mlx5dv_wr_mr_list() and
- * mlx5dv_wr_mr_interleaved()), and messages from and to them, of the host itself and of its peer. A
- * key is laid anew while nobody uses it, and invalidated also while somebody does.
+ * mlx5dv_wr_mr_interleaved()), and messages from and to them, by the host itself and by its peer. A
+ * key is laid again only while nobody uses it; it is invalidated also while an operation uses it.
  */
 #include "tests/sim/fabric/reach.h"
 #include <errno.h>
 #include "guest-lib/verbs/dv.h"
 
 #define KEYS      3u
-#define FRAGMENTS 16u     /* of a list; and of a round, half as many */
-#define GAP_MOST  64u     /* bytes of nobody behind a fragment */
-#define STRIDE    0xffffu /* the longest */
-#define INLINE    512u    /* bytes of a WQE that say what a key is laid over */
+#define FRAGMENTS 16u     /* of a list; half as many of an interleaved round */
+#define GAP_MOST  64u     /* the most unused bytes behind a fragment */
+#define STRIDE    0xffffu /* the longest stride */
+#define INLINE    512u    /* bytes of a WQE for the description of a key */
 #define ACCESS    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 enum umr_ctrl {
@@ -25,14 +25,14 @@ struct key {
     struct place place;
     unsigned host;
     struct mlx5dv_mkey *mkey;
-    struct span span; /* what its fragments are of */
+    struct span span; /* memory of its fragments */
     enum umr_ctrl ctrl;
-    bool goes;   /* when nobody uses it */
-    bool unsure; /* what was under way was flushed, perhaps after it was carried out */
+    bool goes;   /* replace when nobody uses it */
+    bool unsure; /* the request under way was flushed, and may have been executed before */
 };
 
 struct umr {
-    struct reach reach; /* first */
+    struct reach reach; /* first member, so a pointer to it is also one to the struct */
     struct key key[2][KEYS];
 };
 
@@ -70,7 +70,7 @@ static void umr_make_key(struct key *k)
 
 /* -- layouts ----------------------------------------------------------------------------------- */
 
-/* Pieces of the bytes that there are, in an order that is not that of the memory. */
+/* Plans a list of pieces of the memory, in an order that differs from the memory's. */
 static uint16_t umr_plan_list(struct key *k, struct ibv_sge *list)
 {
     struct place *p = &k->place;
@@ -92,7 +92,8 @@ static uint16_t umr_plan_list(struct key *k, struct ibv_sge *list)
     return n;
 }
 
-/* Rounds, in each of which some bytes of each source follow each other. Returns how many. */
+/* Plans rounds; in each some bytes of each source follow each other. Returns the number of
+ * rounds. */
 static uint32_t umr_plan_rounds(struct key *k, struct mlx5dv_mr_interleaved *source, uint16_t *num)
 {
     struct place *p = &k->place;
@@ -120,7 +121,7 @@ static uint32_t umr_plan_rounds(struct key *k, struct mlx5dv_mr_interleaved *sou
     return rounds;
 }
 
-/* A round may be longer than a stride can tell. */
+/* A round may be too long for a stride. */
 static bool umr_may_interleave(const struct place *p)
 {
     return place_bytes(p) / 16 <= STRIDE - GAP_MOST;
@@ -133,7 +134,7 @@ static size_t umr_span_bytes(const struct place *p)
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
-/* On any connection. NULL: there is no room. */
+/* Chooses a connection. Returns NULL if there is no room. */
 static struct ibv_qp_ex *umr_begin(struct reach *r, struct key *k, enum umr_ctrl ctrl)
 {
     struct reach_conn *c = &r->conn[chance_below(&r->job->chance, REACH_CONNS)];
@@ -174,7 +175,8 @@ static bool umr_lay(struct reach *r, struct key *k)
         mlx5dv_wr_mr_list(dv, k->mkey, ACCESS, n, list);
     }
     place_fill(&k->place);
-    k->place.rests = true; /* whoever named the key now might find it old or new */
+    /* an operation that named the key now might find the old or the new layout */
+    k->place.rests = true;
     sim_must(r->job, ibv_wr_complete(qp));
     return true;
 }
@@ -191,7 +193,7 @@ static bool umr_invalidate(struct reach *r, struct key *k)
     return true;
 }
 
-/* Another key: a command, which is over when it returns. */
+/* Replaces the key by a command, which is done when it returns. */
 static bool umr_replace(struct reach *r, struct key *k)
 {
     reach_loses(r, &k->place, PLACE_ALL);
@@ -223,7 +225,7 @@ static void umr_ctrl_done(struct reach *r, struct reach_conn *c, unsigned end,
 
 /* -- steps ------------------------------------------------------------------------------------- */
 
-/* The same key must not lead elsewhere before all that named it is over. */
+/* The same key must not lead elsewhere before all operations that named it have ended. */
 static bool umr_step_key(struct reach *r, struct key *k)
 {
     struct chance *chance = &r->job->chance;

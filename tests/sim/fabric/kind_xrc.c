@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Extended reliable connections: an initiator here, a target there, and each message names the
- * shared receive queue that it goes to. One channel each way, with the operations and the model of
- * a reliable connection.
+ * Extended reliable connections: an initiator at one end and a target at the other; each message
+ * names the shared receive queue that it goes to. There is one channel in each direction, with the
+ * operations and the model of a reliable connection.
  */
 #include "tests/sim/fabric/channel.h"
 #include <errno.h>
@@ -19,7 +19,7 @@ struct xrc {
 
 static void kind_xrc_dress(struct flow *flow, struct ibv_send_wr *wr)
 {
-    const struct xrc_channel *x = (struct xrc_channel *)flow; /* its first member */
+    const struct xrc_channel *x = (struct xrc_channel *)flow; /* flow is its first member */
 
     for (; wr; wr = wr->next) {
         wr->qp_type.xrc.remote_srqn = x->srqn;

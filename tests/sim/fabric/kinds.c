@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kinds of jobs that there are. */
+/* The table of the kinds of jobs. */
 #include <string.h>
 #include "tests/sim/fabric/sim.h"
 

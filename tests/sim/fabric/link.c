@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue is not kept as a list: what waits is the time that the line is taken for, times its
- * rate. Times of the line are in picoseconds, of which an octet at 400 Gb/s takes 20.
+ * Implements link.h. The queue is not kept as a list: the waiting bytes are the time for which the
+ * line is busy, times its rate. Times of the line are in picoseconds; an octet at 400 Gb/s takes
+ * 20.
  */
 #include "tests/sim/fabric/link.h"
 
@@ -72,7 +73,7 @@ static void link_arrives_at(struct link *link, struct frame *frame, uint64_t tim
     timeline_at(link->timeline, time_ns, link_arrive, link, frame);
 }
 
-/* What the line makes of a frame that would arrive then. */
+/* Applies the line's faults to a frame that would arrive at that time. */
 static void link_carry(struct link *link, struct frame *frame, uint64_t time_ns)
 {
     const struct link_faults *f = &link->config->faults;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* All queues of all hosts are looked at, again and again; see liveness.h. */
+/* Implements liveness.h: examines all queues of all hosts again and again. */
 #include "tests/sim/fabric/liveness.h"
 #include <inttypes.h>
 #include "fw/fw_internal.h"
@@ -13,11 +13,11 @@
 #include "model/rdma/wqe_source.h"
 
 #define LOOK_NS   SIM_MS
-#define LOOKS     256 /* QPs in that time */
+#define LOOKS     256 /* QPs that are examined in that time */
 #define ACK_UNIT  4096ull
 #define RNR_MOST  (656 * SIM_MS) /* the longest RNR timer */
-#define RATE_MOST SIM_SECOND     /* for a packet, at the least rate that there is */
-#define WORK_MOST (100 * SIM_MS) /* in which a host gets to do what it has to */
+#define RATE_MOST SIM_SECOND     /* the longest time of a packet, at the lowest rate */
+#define WORK_MOST (100 * SIM_MS) /* the longest time until a host does its work */
 
 struct liveness {
     struct sim *sim;
@@ -26,7 +26,7 @@ struct liveness {
     uint64_t round;
 };
 
-/* Where a queue with work in it stood when it last moved. */
+/* The state of a queue with work in it when it last changed. */
 struct seen {
     uint64_t at, since, round;
 };
@@ -43,7 +43,7 @@ static bool liveness_is_running(const struct hca_timer *timer)
     return timer->pos;
 }
 
-/* A doorbell has rung for WQEs that the queue has not looked at. */
+/* Returns whether a doorbell has rung for WQEs that the queue has not read. */
 static bool liveness_is_rung(const struct qp *qp)
 {
     uint8_t record[4];
@@ -93,8 +93,8 @@ static bool liveness_by_page(const struct qp *qp)
     return qp->req.flight && flight_is_parked(qp->req.flight);
 }
 
-/* Each reason, who ends it, whether that one is there while the work is on no list, and how long
- * nothing may change; 0: for ever. */
+/* Each reason, what ends it, whether that waker must exist while the work is on no list, and how
+ * long nothing may change; 0: without limit. */
 static const struct {
     const char *reason, *waker;
     bool (*is_there)(const struct qp *qp);
@@ -119,7 +119,7 @@ static bool liveness_sends(const struct qp *qp)
            (requester_started(qp) || wqe_source_has_posted(qp) || liveness_is_rung(qp));
 }
 
-/* In ERR and SQER what is left is flushed, by the work alone. */
+/* In ERR and SQER the rest is flushed, by the work alone. */
 static bool liveness_is_flushing(const struct qp *qp)
 {
     return !qp_may_send(qp);
@@ -246,7 +246,7 @@ static bool liveness_is_qp(const struct obj *obj)
     return obj->kind == OBJ_QP || obj->kind == OBJ_XRQ_DCI;
 }
 
-/* Returns how many QPs that were. */
+/* Returns the number of examined QPs. */
 static unsigned liveness_look_at_host(struct liveness *l, const struct sim_host *host)
 {
     struct hca *hca = liveness_hca(host);
@@ -268,7 +268,7 @@ static unsigned liveness_look_at_host(struct liveness *l, const struct sim_host 
     return n;
 }
 
-/* Where there are many QPs the next look is later. */
+/* With many QPs the next examination is later. */
 static void liveness_look(void *opaque, void *what)
 {
     struct liveness *l = opaque;

@@ -41,7 +41,8 @@ static bool main_check_workload(const struct sim_options *o)
     return true;
 }
 
-/* One argument, and its value if that is another. False: it is nothing that there is. */
+/* Takes one argument, and the next one if it is the value. Returns false if the option does not
+ * exist. */
 static bool main_take(struct sim_options *o, int *at, char **argv, GError **err)
 {
     const char *name = argv[*at];
@@ -88,8 +89,8 @@ static void main_on_failure(const struct sim_options *o, const char *said, bool 
     g_free(smaller_said);
 }
 
-/* No clock and no address has a part in it: the same frames at the same times, and as many of
- * everything. */
+/* Runs the seed again. The result must not depend on a clock or on addresses: the same frames at
+ * the same times, and the same counts. */
 static bool main_repeats(const struct sim_options *o, const struct sim_tally *tally)
 {
     struct verdict again = runner_run(o);

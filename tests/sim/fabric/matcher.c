@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two lists; see matcher.h. */
+/* Implements matcher.h with two lists. */
 #include "tests/sim/fabric/matcher.h"
 
 static bool matcher_fits(const struct matcher_receive *receive, const struct matcher_message *msg)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of options, and what is done by it. */
+/* The table of options, and the functions that use it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum option_kind {
     OPTION_NUMBER,
-    OPTION_PERCENT, /* kept per million */
+    OPTION_PERCENT, /* stored per million */
     OPTION_FLAG,
     OPTION_TEXT,
 };
@@ -17,8 +17,9 @@ struct option {
     const char *name;
     enum option_kind kind;
     size_t at;
-    uint64_t usual, most; /* most: that may be set */
-    /* Drawn: in one run of so many, from least to most; else it is usual. 0: never. */
+    uint64_t usual, most; /* most: the largest value that may be set */
+    /* In one run of so many the value is drawn, from least to most; otherwise it is the usual
+     * value. 0: never drawn. */
     unsigned one_in;
     uint64_t drawn_least, drawn_most;
     const char *help;
@@ -229,7 +230,7 @@ struct sim_options sim_options_copy(const struct sim_options *o)
     return copy;
 }
 
-/* What may befall a frame. */
+/* Returns whether the option is a fault of frames. */
 static bool option_is_fault(const struct option *opt)
 {
     static const size_t faults[] = {AT(loss),  AT(duplication), AT(reorder), AT(corruption),
@@ -243,7 +244,7 @@ static bool option_is_fault(const struct option *opt)
     return false;
 }
 
-/* One run in three has no faults: what may then not happen at all is looked for there. */
+/* One run in three has no faults: there the checks of what then may not happen at all apply. */
 #define CALM 3
 
 struct sim_options sim_options_draw(const struct sim_options *o)

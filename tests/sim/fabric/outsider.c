@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See outsider.h. */
+/* Implements outsider.h. */
 #include "tests/sim/fabric/outsider.h"
 #include <errno.h>
 #include <string.h>
 #include "tests/sim/fabric/connect.h"
 
 #define LEN     64u
-#define INLINE  256u /* bytes of a WQE that say what a key is laid over */
+#define INLINE  256u /* bytes of a WQE for the description of a key */
 #define LAY_WR  1
 #define READ_WR 2
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QPs, CQs and their states; what is sent over them is for flow.c. */
+/* Implements pair.h: QPs, CQs and their states. flow.c has the operations. */
 #include "tests/sim/fabric/pair.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static void pair_make_qp(struct pair *pair, unsigned nth)
     pair->flow[nth].max_inline = MIN(attr.cap.max_inline_data, MAX_INLINE);
 }
 
-/* What the witness is told of an end. */
+/* What the witness knows of an end. */
 static void pair_be_seen(struct pair *pair, unsigned nth)
 {
     const struct connect_terms *terms = &pair->terms;
@@ -101,7 +101,7 @@ static void pair_connect(struct pair *pair)
     pair->state = PAIR_RUNS;
 }
 
-/* The witness has seen enough of it: an end is in error, or goes. */
+/* Removes it from the witness: an end is in error, or is destroyed. */
 static void pair_be_unseen(const struct pair *pair)
 {
     if (pair->state == PAIR_RUNS) {
@@ -179,7 +179,8 @@ void pair_bury(struct pair *pair, struct span graves[PAIR_GRAVES], uint64_t alon
 {
     pair_be_unseen(pair);
     graves[2] = pair->end[0].own.span;
-    pair_free_end(pair, &pair->end[0]); /* first, or what comes finds no memory, and says so */
+    /* first, or arriving packets find no memory, which the end reports */
+    pair_free_end(pair, &pair->end[0]);
     graves[0] = flow_bury(&pair->flow[0], true);
     graves[1] = flow_bury(&pair->flow[1], false);
     pair->end[0].gone = true;
@@ -189,7 +190,7 @@ void pair_bury(struct pair *pair, struct span graves[PAIR_GRAVES], uint64_t alon
     }
 }
 
-/* -- how it ends ------------------------------------------------------------------------------- */
+/* -- the end of a connection ------------------------------------------------------------------- */
 
 static void pair_to_err(struct pair *pair)
 {
@@ -197,7 +198,8 @@ static void pair_to_err(struct pair *pair)
     for (unsigned i = 0; i < 2; i++) {
         if (!pair->end[i].gone) {
             connect_move(pair->job, pair->end[i].qp, IBV_QPS_ERR);
-            if (i == 0 || !pair->late_ns) { /* libmlx5 posts nothing to one that was never in RTS */
+            /* libmlx5 posts nothing to a QP that was never in RTS */
+            if (i == 0 || !pair->late_ns) {
                 flow_mark(&pair->flow[i]);
             }
         }
@@ -215,7 +217,8 @@ static void pair_be_quiet(struct pair *pair, bool all)
     pair->quiet_ns = sim_quiet_ns(pair->job->sim);
 }
 
-/* QPs under traffic. No completion of theirs comes any more, not even of what is in the CQ. */
+/* Destroys QPs under traffic. No further completion of theirs comes, not even of CQEs that are in
+ * the CQ. */
 static void pair_destroy(struct pair *pair)
 {
     sim_note(pair->job, "destroys its QPs");
@@ -231,8 +234,8 @@ static void pair_destroy(struct pair *pair)
     pair_be_quiet(pair, false);
 }
 
-/* A responder that refuses for good says so in an event, once; if the request was one with a
- * receive, in that one's completion. */
+/* A responder that refuses for good reports it by one event; if the request consumed a receive,
+ * also by that receive's completion. */
 static void pair_check_told(const struct pair *pair)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -243,7 +246,7 @@ static void pair_check_told(const struct pair *pair)
         bool request = why == IBV_WC_REM_INV_REQ_ERR && !pair->flow[i].was_too_long &&
                        !pair->flow[i].was_misled;
 
-        /* The sender may have had another end before it heard of this one. */
+        /* The sender may have got another error before it heard of this one. */
         sim_check(pair->job,
                   told->n[IBV_EVENT_COMM_EST] <= 1 &&
                       told->n[IBV_EVENT_QP_ACCESS_ERR] + told->n[IBV_EVENT_QP_REQ_ERR] <= 1 &&
@@ -272,7 +275,7 @@ static void pair_connect_again(struct pair *pair)
     pair_connect(pair);
 }
 
-/* -- its steps --------------------------------------------------------------------------------- */
+/* -- steps ------------------------------------------------------------------------------------- */
 
 static void pair_take(struct pair *pair, unsigned nth, const struct ibv_wc *wc)
 {
@@ -307,7 +310,7 @@ static void pair_take(struct pair *pair, unsigned nth, const struct ibv_wc *wc)
     intake_forget(end->intake, slot);
 }
 
-/* A notice does not stay away. */
+/* Checks that a notice comes in time. */
 static void pair_check_notice(const struct pair *pair, struct pair_end *end)
 {
     uint64_t now = pair->job->sim->world->now_ns;
@@ -319,8 +322,8 @@ static void pair_check_notice(const struct pair *pair, struct pair_end *end)
     }
 }
 
-/* Whether it looks at its CQ: one with a channel only when that says so; or always, to see that it
- * says what it was asked for. */
+/* Returns whether the end checks its CQ: an end with a channel only after a notice; or always, to
+ * check that the notice comes. */
 static bool pair_looks(struct pair *pair, struct pair_end *end)
 {
     struct ibv_cq *of;
@@ -383,7 +386,7 @@ static bool pair_poll(struct pair *pair, unsigned nth)
                   "a notice, and nothing has come that it was asked for");
         end->noticed = false;
     }
-    if (end->channel && !end->armed) { /* what comes from here on is told */
+    if (end->channel && !end->armed) { /* completions from here on cause a notice */
         pair_arm(pair, end);
         did |= pair_poll_all(pair, nth);
     }
@@ -398,14 +401,14 @@ static void pair_resize_cq(struct pair *pair)
                                                                 4 * pair->cq_depth)));
 }
 
-/* Once in so many steps, which are some operations each. */
+/* True once in so many steps, which are some operations each. */
 static bool pair_is_to_end(struct pair *pair)
 {
     return chance_happens(&pair->job->chance, (unsigned)pair->job->sim->options.errors);
 }
 
-/* One end is in error, and the other has to find out by itself: it repeats what it has sent as
- * often as it was told to, and no more. */
+/* One end goes to error without notice, and the other end has to find out by itself: it retransmits
+ * as many times as agreed, and no more. */
 static void pair_fall_silent(struct pair *pair)
 {
     unsigned nth = (unsigned)chance_below(&pair->job->chance, 2);
@@ -421,7 +424,7 @@ static void pair_fall_silent(struct pair *pair)
     connect_move(pair->job, pair->end[nth].qp, IBV_QPS_ERR);
 }
 
-/* So that there is something to be repeated. */
+/* Posts something that must be retransmitted. */
 static void pair_knock(struct pair *pair)
 {
     struct flow *flow = &pair->flow[!pair->silent];
@@ -432,8 +435,8 @@ static void pair_knock(struct pair *pair)
     }
 }
 
-/* One end posts no receives any more. What is sent to it then is refused as often as was agreed,
- * and no more; perhaps it has enough of them. */
+/* One end posts no more receives. Messages to it are then refused as many times as agreed, and no
+ * more; it may already have enough receives. */
 static void pair_starve(struct pair *pair)
 {
     unsigned nth = (unsigned)chance_below(&pair->job->chance, 2);
@@ -445,8 +448,8 @@ static void pair_starve(struct pair *pair)
     }
 }
 
-/* Wrong requests come to one end from now on, which it has to refuse, and with that its peer's own.
- */
+/* From now on one end gets wrong requests, which it has to refuse, together with its peer's own
+ * requests. */
 static void pair_mislead(struct pair *pair)
 {
     unsigned nth = (unsigned)chance_below(&pair->job->chance, 2);
@@ -458,7 +461,7 @@ static void pair_mislead(struct pair *pair)
     }
 }
 
-/* Wrong answers come to one end, and end its operation. */
+/* One end gets wrong answers, which end its operation. */
 static void pair_deceive(struct pair *pair)
 {
     unsigned nth = (unsigned)chance_below(&pair->job->chance, 2);
@@ -495,9 +498,9 @@ static void pair_end_somehow(struct pair *pair)
 {
     bool shares = !pair->end[0].flushes || !pair->end[1].flushes;
 
-    /* What an SRQ's receives became is lost with the CQEs of a QP that is destroyed. */
+    /* The completions of an SRQ's receives are lost with the CQEs of a QP that is destroyed. */
     if (pair->silent != NOBODY || pair->flow[0].misled || pair->flow[1].misled) {
-        return; /* it ends already */
+        return; /* it is already ending */
     }
     switch (chance_from(&pair->job->chance, shares ? 1 : 0, 11)) {
     case 7:
@@ -529,8 +532,8 @@ static void pair_end_somehow(struct pair *pair)
     }
 }
 
-/* The second end may send when it has heard of the first, which it is told once (IBTA 11.6.3.2), or
- * after a while. */
+/* The second end may send when it has heard from the first, which it is told once (IBTA 11.6.3.2),
+ * or after a while. */
 static void pair_look_if_late(struct pair *pair)
 {
     struct pair_end *end = &pair->end[1];
@@ -575,7 +578,7 @@ static bool pair_run(struct pair *pair)
     return did;
 }
 
-/* The end that is left goes on, and hears nothing. */
+/* The remaining end continues, and gets no answers. */
 static bool pair_run_alone(struct pair *pair)
 {
     bool did = intake_post(pair->end[1].intake, (unsigned)chance_from(&pair->job->chance, 1, 4));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Slots and their copy; see place.h. */
+/* Implements place.h: slots and their copy. */
 #include "tests/sim/fabric/place.h"
 #include <string.h>
 

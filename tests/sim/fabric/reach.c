@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections, operations and what must come of them; see reach.h. */
+/* Implements reach.h: connections, operations and their expected results. */
 #include "tests/sim/fabric/reach.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include "tests/sim/fabric/connect.h"
 
-#define RECEIVE_WR (1ull << 63) /* in wr_id */
+#define RECEIVE_WR (1ull << 63) /* flag in wr_id */
 #define BATCH      4u
 
 static struct reach_op *reach_op_at(struct reach_end *end, uint64_t nth)
@@ -85,7 +85,7 @@ bool reach_may_be_rude(struct reach *r)
     return r->job->sim->options.errors && chance_one_in(&r->job->chance, 6);
 }
 
-/* -- what is posted ---------------------------------------------------------------------------- */
+/* -- posting ----------------------------------------------------------------------------------- */
 
 struct reach_op *reach_claim(struct reach *r, struct reach_conn *c, unsigned e, uint64_t *id)
 {
@@ -113,7 +113,8 @@ static bool reach_is_good(const struct place *p, unsigned need, uint32_t qpn)
     return p->rights & ~p->doubtful & need && (!p->only || p->only == qpn);
 }
 
-/* A place whose key is good for that; or any, for what must fail. NULL: none is. */
+/* Returns a place whose key allows this operation; or any place, for an operation that must fail.
+ * NULL: there is none. */
 static struct place *reach_choose(struct reach *r, struct place *const *places, unsigned need,
                                   uint32_t qpn, bool any)
 {
@@ -129,7 +130,7 @@ static struct place *reach_choose(struct reach *r, struct place *const *places, 
     return NULL;
 }
 
-/* What an operation writes to: in memory of either side. */
+/* Returns whether an operation writes to the near side's memory. */
 static bool reach_writes_near(const struct reach_op *op)
 {
     return op->what == REACH_READ || op->what == REACH_FETCH_ADD;
@@ -145,7 +146,7 @@ struct reach_wr {
     struct ibv_sge sge;
 };
 
-/* What the keys are worth at this moment, and which one is named. */
+/* Records the state of the keys at this moment. Returns the key to name. */
 static uint32_t reach_weigh(struct reach *r, struct reach_conn *c, unsigned e, struct reach_op *op,
                             bool bad)
 {
@@ -189,7 +190,7 @@ static void reach_dress(struct reach_op *op, struct reach_wr *w, uint64_t id, ui
     w->wr.wr.rdma.rkey = key;
 }
 
-/* Into the ring's next entry. False: no place has room. */
+/* Plans an operation into the ring's next entry. Returns false if no place has room. */
 static bool reach_plan(struct reach *r, struct reach_conn *c, unsigned e, struct reach_wr *w)
 {
     static const unsigned needs[] = {[REACH_WRITE] = IBV_ACCESS_REMOTE_WRITE,
@@ -262,9 +263,9 @@ static void reach_post_receives(struct reach *r, struct reach_end *end)
     }
 }
 
-/* -- what comes of it -------------------------------------------------------------------------- */
+/* -- results ----------------------------------------------------------------------------------- */
 
-/* What an operation brings to the slot that it writes to. */
+/* Returns the bytes that an operation brings to the slot that it writes to. */
 static const uint8_t *reach_brings(const struct reach_op *op, bool far, uint64_t *word)
 {
     if (op->what == REACH_FETCH_ADD) {
@@ -274,7 +275,8 @@ static const uint8_t *reach_brings(const struct reach_op *op, bool far, uint64_t
     return far ? place_slot(op->near, op->near_slot) : place_slot(op->far, op->far_slot);
 }
 
-/* Both sides' slots follow what was written, as far as they still may have been; must: it was. */
+/* Updates both sides' slots with what was written, as far as it may have been written; must: it was
+ * written. */
 static void reach_settle(struct reach *r, struct reach_op *op, bool must)
 {
     uint64_t found = op->found, sum = op->found;
@@ -329,7 +331,7 @@ static bool reach_may_end_so(const struct reach *r, const struct reach_conn *c,
     }
 }
 
-/* Who fails is in the error state, and who has refused, too. */
+/* The end that failed must be in the error state, and so must the end that refused. */
 static void reach_check_states(struct reach *r, struct reach_conn *c, unsigned e, bool refused)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -433,12 +435,12 @@ static bool reach_poll(struct reach *r, struct reach_conn *c, unsigned e)
     return did;
 }
 
-/* -- keys that go ------------------------------------------------------------------------------ */
+/* -- keys that lose rights --------------------------------------------------------------------- */
 
 typedef void reach_op_fn(struct reach *r, struct reach_conn *c, struct reach_op *op,
                          struct place *p);
 
-/* Of all operations that may still do something. */
+/* Calls a function for all operations that may still have effects. */
 static void reach_each(struct reach *r, struct place *p, reach_op_fn *fn)
 {
     for (unsigned i = 0; i < 2 * REACH_CONNS; i++) {
@@ -469,7 +471,7 @@ void reach_loses(struct reach *r, struct place *p, unsigned rights)
     reach_each(r, p, reach_op_loses);
 }
 
-/* From here on it changes nothing. */
+/* From here on the operation changes nothing. */
 static void reach_op_has_lost(struct reach *r, struct reach_conn *c, struct reach_op *op,
                               struct place *p)
 {
@@ -497,9 +499,9 @@ void reach_keeps(struct place *p)
     p->doubtful = 0;
 }
 
-/* -- how it ends ------------------------------------------------------------------------------- */
+/* -- the end of a connection ------------------------------------------------------------------- */
 
-/* Nothing of it writes any more. */
+/* None of its operations writes any more. */
 static void reach_be_quiet(struct reach *r, struct reach_conn *c)
 {
     for (unsigned e = 0; e < 2; e++) {
@@ -558,7 +560,7 @@ static bool reach_is_drained(const struct reach_conn *c)
            !c->end[0].receives && !c->end[1].receives;
 }
 
-/* -- its steps --------------------------------------------------------------------------------- */
+/* -- steps ------------------------------------------------------------------------------------- */
 
 static bool reach_run_conn(struct reach *r, struct reach_conn *c)
 {
@@ -600,7 +602,7 @@ static bool reach_step_conn(struct reach *r, struct reach_conn *c)
     }
 }
 
-/* A host writes to its memory, or looks at it. */
+/* A host writes to its memory, or checks it. */
 static void reach_touch(struct reach *r)
 {
     unsigned e = (unsigned)chance_below(&r->job->chance, 2);

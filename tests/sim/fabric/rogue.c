@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is made of a request, or of an answer: tables, of which the seed chooses a row. */
+/* Implements rogue.h: tables of changes to a request or to an answer, of which the seed chooses a
+ * row. */
 #include "tests/sim/fabric/rogue.h"
 #include "wire/encap/roce.h"
 
@@ -11,15 +12,15 @@
 #define MTU_MOST 4096u
 
 enum wrong {
-    WRONG_OPCODE, /* another one */
+    WRONG_OPCODE, /* another opcode */
     WRONG_SHORT,  /* four bytes are missing */
-    WRONG_EMPTY,  /* all are */
-    WRONG_LONGER, /* than its RETH says, by one */
-    WRONG_ALL,    /* the first packet of several is all of it, by its RETH */
+    WRONG_EMPTY,  /* all bytes are missing */
+    WRONG_LONGER, /* one byte more than its RETH says */
+    WRONG_ALL,    /* the RETH says that the first of several packets is the whole message */
     WRONG_HUGE,   /* 2^31 + 1 bytes (C9-94) */
     WRONG_LARGE,  /* four bytes more than an MTU */
     WRONG_FULL,   /* another opcode, and as many bytes as an MTU has */
-    WRONG_ATOMIC, /* the answer to a READ, and it is one to an atomic */
+    WRONG_ATOMIC, /* the answer to a READ becomes an answer to an atomic */
 };
 
 struct mistake {
@@ -31,11 +32,11 @@ struct mistake {
 static const struct mistake requests[] = {
     {0x00, WRONG_SHORT, 0},                                 /* SEND first */
     {0x01, WRONG_SHORT, 0},                                 /* middle */
-    {0x01, WRONG_OPCODE, 0x00},                             /* a first one in the midst */
-    {0x01, WRONG_OPCODE, 0x07},                             /* a WRITE in a SEND */
+    {0x01, WRONG_OPCODE, 0x00},                             /* a first packet in the middle */
+    {0x01, WRONG_OPCODE, 0x07},                             /* a WRITE packet in a SEND */
     {0x02, WRONG_EMPTY, 0},                                 /* last */
-    {0x02, WRONG_OPCODE, 0x04},                             /* a new one in the midst */
-    {0x02, WRONG_OPCODE, 0x08}, {0x04, WRONG_OPCODE, 0x02}, /* an only one is the last of none */
+    {0x02, WRONG_OPCODE, 0x04},                             /* a new message in the middle */
+    {0x02, WRONG_OPCODE, 0x08}, {0x04, WRONG_OPCODE, 0x02}, /* an ONLY packet within a message */
     {0x06, WRONG_ALL, 0},                                   /* WRITE first */
     {0x06, WRONG_HUGE, 0},      {0x07, WRONG_SHORT, 0},     /* middle */
     {0x07, WRONG_OPCODE, 0x01}, {0x08, WRONG_EMPTY, 0},     /* last */
@@ -46,10 +47,10 @@ static const struct mistake requests[] = {
 
 static const struct mistake answers[] = {
     {0x0d, WRONG_SHORT, 0},     /* to a READ, first */
-    {0x0d, WRONG_OPCODE, 0x0f}, /* the last one is there too early */
+    {0x0d, WRONG_OPCODE, 0x0f}, /* the last packet comes too early */
     {0x0e, WRONG_SHORT, 0},     /* middle */
     {0x0f, WRONG_SHORT, 0},     /* last */
-    {0x0f, WRONG_FULL, 0x0d},   /* it is not the last one */
+    {0x0f, WRONG_FULL, 0x0d},   /* it becomes a packet that is not the last */
     {0x10, WRONG_SHORT, 0},     /* only */
     {0x10, WRONG_FULL, 0x0d},   {0x10, WRONG_ATOMIC, 0x12}, {0x12, WRONG_OPCODE, 0x10},
 };
@@ -70,7 +71,7 @@ static void rogue_add16(uint8_t *at, int more)
     at[1] = (uint8_t)word;
 }
 
-/* Takes bytes of the payload away, with its padding if all of it goes. */
+/* Removes bytes of the payload, and also its padding if nothing is left. */
 static void rogue_cut(struct frame *frame, size_t cut, size_t pad)
 {
     uint8_t *ip = frame->bytes + IP_AT;
@@ -84,7 +85,7 @@ static void rogue_cut(struct frame *frame, size_t cut, size_t pad)
     frame_sum_ipv4(ip);
 }
 
-/* Makes the payload as long as that, with zeros, and without padding. */
+/* Extends the payload to that length with zeros, and without padding. */
 static void rogue_grow(struct frame *frame, size_t payload, size_t pad, uint32_t len)
 {
     uint32_t before = IP_AT + (uint32_t)(frame->bytes[IP_AT + 2] << 8 | frame->bytes[IP_AT + 3]);
@@ -133,7 +134,7 @@ static bool rogue_make(struct frame *frame, const struct mistake *mistake, uint3
         break;
     case WRONG_LARGE:
         if (mtu == MTU_MOST) {
-            return false; /* the port would not take it */
+            return false; /* the port would not accept it */
         }
         rogue_grow(frame, packet.payload_len, pad, mtu + 4);
         break;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A child leaves its tally in memory that it shares with its parent, and what it says in a file. */
+/* Implements runner.h. A child leaves its tally in memory that it shares with its parent, and its
+ * output in a file. */
 #define _GNU_SOURCE
 #include "tests/sim/fabric/runner.h"
 #include <signal.h>
@@ -12,8 +13,8 @@
 
 struct child {
     pid_t pid;
-    struct sim_options options; /* texts are the caller's */
-    struct sim_tally *tally;    /* shared */
+    struct sim_options options; /* the caller owns its texts */
+    struct sim_tally *tally;    /* memory shared with the child */
     int said;
 };
 
@@ -31,14 +32,14 @@ static void runner_child(const struct child *child)
     struct rlimit files;
 
     dup2(child->said, STDERR_FILENO);
-    getrlimit(RLIMIT_NOFILE, &files); /* a host has some */
+    getrlimit(RLIMIT_NOFILE, &files); /* each host needs some descriptors */
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
     signal(SIGALRM, runner_on_alarm);
     alarm((unsigned)child->options.patience);
     sim_run(&child->options, child->tally);
     fflush(NULL);
-    exit(EXIT_SUCCESS); /* by exit(), at which a sanitizer looks for leaks */
+    exit(EXIT_SUCCESS); /* by exit(), where a sanitizer checks for leaks */
 }
 
 static struct child runner_begin(const struct sim_options *options)
@@ -85,7 +86,7 @@ struct verdict runner_run(const struct sim_options *options)
     return runner_end(&child, status);
 }
 
-/* -- many -------------------------------------------------------------------------------------- */
+/* -- many seeds -------------------------------------------------------------------------------- */
 
 struct runner {
     const struct sim_options *options;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * First jobs are left out, halves of them, then single ones: each draws from a stream of its own,
- * so the others stay as they are. Then numbers are made smaller, down to nothing where that is
- * something that can be. Any failure counts: one that has become another one is smaller, too.
+ * Implements shrink.h. First it leaves out jobs, halves of them, then single ones: each job draws
+ * from its own stream, so the others do not change. Then it makes numbers smaller, down to zero if
+ * zero is allowed. Any failure counts: a smaller run with another failure is a result, too.
  */
 #include "tests/sim/fabric/shrink.h"
 #include "tests/sim/fabric/runner.h"
@@ -15,7 +15,7 @@ struct shrinker {
     unsigned runs;
 };
 
-/* Keeps what still fails. Takes only, which may be NULL. */
+/* Keeps the options if the run still fails. Consumes `only`, which may be NULL. */
 static bool shrink_try(struct shrinker *s, const struct sim_options *smaller)
 {
     struct verdict verdict;
@@ -79,7 +79,7 @@ static void shrink_jobs(struct shrinker *s)
     }
     sim_options_clear(&drawn);
     if (s->best.only) {
-        return; /* somebody has done that already */
+        return; /* it is done already */
     }
     for (step = (jobs->len + 1) / 2; step && jobs->len > 1; step = step > 1 ? (step + 1) / 2 : 0) {
         unsigned at = 0;
@@ -100,7 +100,7 @@ static bool shrink_to(struct shrinker *s, const char *name, uint64_t value)
     return shrink_try(s, &smaller);
 }
 
-/* The least if that fails, too, else what halving comes to. */
+/* Tries the least value; if that does not fail, halves the value as long as it fails. */
 static void shrink_number(struct shrinker *s, const char *name, uint64_t least)
 {
     struct sim_options drawn = sim_options_draw(&s->best);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One run: hosts, jobs, time, verdict. A process has one at a time. Everything that is decided is
- * drawn from streams of the seed, in an order that is the run's own: nothing depends on addresses,
- * the wall clock or the order of a hash table.
+ * Implements sim.h: one run with its hosts, jobs, time and verdict. A process has one at a time.
+ * Every decision is drawn from streams of the seed, in an order that is the run's own: nothing
+ * depends on addresses, the wall clock or the order of a hash table.
  */
 #include "tests/sim/fabric/sim.h"
 #include <fcntl.h>
@@ -28,12 +28,12 @@
 #define ARENA_AT   0x200000000000ull
 #define ARENA_SIZE (64ull << 30)
 #define PAGE       4096u
-#define STALLED    (20 * SIM_SECOND) /* without any job getting on */
+#define STALLED    (20 * SIM_SECOND) /* time without progress of any job */
 #define NEVER_ENDS 20000000u         /* rounds of the same */
 
 static struct sim *running;
 
-/* -- what is said ------------------------------------------------------------------------------ */
+/* -- output ------------------------------------------------------------------------------------ */
 
 static void sim_print_job(FILE *to, const struct job *job)
 {
@@ -136,8 +136,8 @@ bool sim_is_disorderly(const struct sim *sim)
     return sim->options.reorder || sim->options.duplication;
 }
 
-/* A frame waits in an uplink, then behind those of all others in a downlink, then at a host that
- * takes turns late. */
+/* A frame waits in an uplink, then behind all other frames in a downlink, then at a host that takes
+ * turns late. */
 uint64_t sim_quiet_ns(const struct sim *sim)
 {
     const struct link_config *config = &fabric_config(sim->fabric)->downlink;
@@ -210,7 +210,7 @@ static uint64_t sim_num_objects(const struct sim_host *host)
 }
 
 /* A context makes an XRC domain for its first initiator and keeps it (guest-lib/verbs/kernel/qp.c):
- * that is no job's. */
+ * it belongs to no job. */
 static void sim_make_xrc_domain(const struct sim_host *host)
 {
     struct ibv_cq *cq = ibv_create_cq(host->ctx, 1, NULL, NULL, 0);
@@ -237,7 +237,7 @@ static void sim_make_umr_queue(const struct sim_host *host)
     }
 }
 
-/* What no driver sets, or no verb does. */
+/* Sets what no driver and no verb sets. */
 static void sim_set_up(const struct sim *sim, struct hca *hca)
 {
     hca->late_reads = sim->options.late_reads;
@@ -266,11 +266,11 @@ void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
     liveness_host_up(sim->liveness, host);
 }
 
-/* What a function keeps of the memory that it has once taken: pools that go from object to object
+/* Memory that a function keeps once it has taken it: pools whose entries go from object to object
  * (architecture.md, a connection), chunks of tables. */
 #define POOLS (256u << 10)
 
-/* What is remembered of initiators whose targets are gone (model/rdma/dc_note.c). */
+/* Memory of initiators whose targets are destroyed (model/rdma/dc_note.c). */
 #define NOTE_ICM 64
 
 static uint64_t sim_notes_icm(const struct hca *hca)
@@ -278,7 +278,7 @@ static uint64_t sim_notes_icm(const struct hca *hca)
     return (uint64_t)NOTE_ICM * g_hash_table_size(hca->rdma->dc.notes);
 }
 
-/* From now on it has jobs. */
+/* From now on the host has jobs. */
 void sim_host_begin(struct sim_host *host)
 {
     host->objects = sim_num_objects(host);
@@ -293,7 +293,7 @@ void sim_host_reset(struct sim_host *host)
     host->objects = host->icm = host->memory = 0;
 }
 
-/* What the jobs took is given back. */
+/* Checks that everything that the jobs took was given back. */
 void sim_host_down(struct sim_host *host)
 {
     const struct hca *hca = sim_hca(host);
@@ -317,7 +317,7 @@ void sim_host_down(struct sim_host *host)
     hv_sim_device_free(host->device);
 }
 
-/* Every host has its port, one that no job is on nothing at the end of its cable. */
+/* Every host has its port; the port of a host without jobs has an unconnected cable. */
 static void sim_make_hosts(struct sim *sim)
 {
     for (unsigned i = 0; i < sim->options.hosts; i++) {
@@ -343,7 +343,7 @@ static void sim_make_hosts(struct sim *sim)
 
 #define IDLE_MOST (SIM_MS / 4)
 
-/* A poller that found something soon looks again, others later and later. */
+/* A poller that found something soon polls again; other pollers poll later and later. */
 static uint64_t sim_sleep_ns(struct job *job, bool did)
 {
     if (did) {
@@ -394,7 +394,7 @@ void sim_poll_events(const struct job *job, struct sim_host *host)
     const struct hv_event_queue *events = &hv_context(host->ctx)->async->queue;
     struct ibv_async_event event;
 
-    /* the call is one of the kernel, for each step of a job */
+    /* this call enters the kernel, in each step of a job */
     while (hv_event_count(events) && !ibv_get_async_event(host->ctx, &event)) {
         sim_take_event(job, host, &event);
         ibv_ack_async_event(&event);
@@ -438,7 +438,7 @@ static void sim_step_job(void *opaque, void *what)
     timeline_at(sim->timeline, sim->world->now_ns + sim_sleep_ns(job, did), sim_step_job, sim, job);
 }
 
-/* Kinds that were asked for. */
+/* Returns the requested kinds. */
 static GPtrArray *sim_kinds(const struct sim *sim)
 {
     GPtrArray *kinds = g_ptr_array_new();
@@ -460,7 +460,7 @@ static GPtrArray *sim_kinds(const struct sim *sim)
     return kinds;
 }
 
-/* As many hosts as the kinds take that were asked for by name. */
+/* Makes as many hosts as the kinds need that were requested by name. */
 static void sim_find_enough_hosts(struct sim *sim)
 {
     g_autoptr(GPtrArray) kinds = sim_kinds(sim);
@@ -506,8 +506,8 @@ static bool sim_is_wanted(const struct sim *sim, unsigned number)
     return g_strv_contains((const char *const *)only, text);
 }
 
-/* Which jobs there are, and where. Each draws from a stream of its own: one that is left out
- * changes no other one. */
+/* Draws the jobs and their hosts. Each job draws from its own stream: leaving out one job changes
+ * no other job. */
 static void sim_draw_jobs(struct sim *sim)
 {
     g_autoptr(GPtrArray) kinds = sim_kinds(sim);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A stray overtakes the frame that it is like: it comes with the PSN that is expected. */
+/* Implements strays.h. A stray overtakes the frame that it copies: it comes with the expected
+ * PSN. */
 #include "tests/sim/fabric/strays.h"
 #include "wire/encap/roce.h"
 
-/* Where things are in an IPv4 frame. */
+/* Offsets in an IPv4 frame. */
 #define IP_AT  14u
 #define SRC_AT (IP_AT + 12)
 #define DST_AT (IP_AT + 16)
@@ -18,13 +19,13 @@ enum stray {
 };
 
 #define OTHER_PKEY   0x7ffe
-#define UC           0x20 /* in an opcode, which is else that of RC */
+#define UC           0x20 /* in an opcode, which otherwise is that of RC */
 #define LAST_OF_UC   0x0b
 #define UD_SEND      0x64
 #define IS_UD(op)    (((op)&0xe0) == 0x60)
 #define TRANSPORT(o) ((o)&0xe0)
 
-/* What carries data to a queue pair; answers are looked at by the witness. */
+/* Returns whether the packet carries data to a queue pair. The witness checks answers. */
 static bool strays_is_request(const uint8_t *frame, size_t len)
 {
     uint8_t op;

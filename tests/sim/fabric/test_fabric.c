@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fabric itself: how long a frame takes, what a full queue drops and marks, where the switch
- * sends it, and that a seed says all of it. There is no HCA here; ports are the test's.
+ * Tests the fabric itself: how long a frame takes, what a full queue drops and marks, where the
+ * switch sends a frame, and that a seed determines all of it. There is no HCA here; the test uses
+ * the ports.
  */
 #include <check.h>
 #include <string.h>
@@ -46,7 +47,7 @@ static void test_rx_ready(void *opaque)
 
 static const struct wire_client client = {.rx = test_rx, .rx_ready = test_rx_ready};
 
-/* With config as the test has set it. */
+/* Begins with the test's config. */
 static void begin(void)
 {
     world = inproc_world_new();
@@ -76,7 +77,7 @@ static void setup(void)
 
 #define FLOOD 0xff
 
-/* An IPv4 packet of port from; to: a port, or FLOOD. Its number is behind the headers. */
+/* Sends an IPv4 packet of port from; to: a port, or FLOOD. Its number is behind the headers. */
 static void send(unsigned from, unsigned to, unsigned number, size_t len, unsigned ecn)
 {
     uint8_t *frame = wire_tx_reserve(port[from], len);
@@ -123,7 +124,7 @@ static void all_say_who_they_are(void)
 START_TEST(a_frame_for_a_known_address_goes_there_only)
 {
     begin();
-    send(0, 1, 1, 64, 0); /* not known yet */
+    send(0, 1, 1, 64, 0); /* its address is not known yet */
     inproc_advance(world, GIGABIT);
     ck_assert_uint_eq(got[1]->len, 1);
     ck_assert_uint_eq(got[2]->len, 1);
@@ -214,7 +215,7 @@ START_TEST(a_queue_above_its_threshold_marks_what_knows_ecn)
 }
 END_TEST
 
-/* Between two thresholds some are marked, and more of them where more wait. */
+/* Between two thresholds some packets are marked, and more of them if more packets wait. */
 START_TEST(marks_begin_at_the_lower_threshold)
 {
     config.downlink.rate = GIGABIT;
@@ -304,8 +305,8 @@ START_TEST(a_seed_decides_every_fault)
 }
 END_TEST
 
-/* The FCS of a frame, which is not carried here, would tell of a wrong bit; a RoCE packet may get
- * one behind the last FCS, which is what its ICRC is for. */
+/* A frame's FCS, which is not carried here, would detect a wrong bit. A RoCE packet may get a wrong
+ * bit behind the last FCS, which is what its ICRC is for. */
 START_TEST(only_what_has_an_icrc_arrives_with_a_wrong_bit)
 {
     static const uint8_t arp[64] = {[5] = 1, [11] = 0, [12] = ETH_TYPE_ARP >> 8, [13] = 6};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a simulation promises those who use it: a seed repeats bit for bit, another one is another
- * run, a failure is told and made smaller, and what is leaked is found. The kinds here are one
- * that works and some that do not.
+ * Tests what a simulation promises its users: a seed repeats bit for bit, another seed gives
+ * another run, a failure is reported and shrunk, and leaks are found. The kinds here are one that
+ * works and some that do not.
  */
 #include <check.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void liar_make(struct job *job)
 {
 }
 
-/* Finds something wrong in its tenth step, if it is to do so much. */
+/* Reports a failure in its tenth step, if it has that many operations. */
 static bool liar_step(struct job *job)
 {
     struct liar *liar = job->state;
@@ -76,7 +76,7 @@ static const struct kind kind_idler = {.name = "idler",
                                        .is_done = idler_is_done,
                                        .free = liar_free};
 
-/* Does not give back what it made. */
+/* Does not destroy what it made. */
 static void leaker_make(struct job *job)
 {
     struct ibv_cq *cq = ibv_create_cq(job->host[0]->ctx, 16, NULL, NULL, 0);
@@ -92,7 +92,7 @@ static const struct kind kind_leaker = {.name = "leaker",
                                         .is_done = liar_is_done,
                                         .free = liar_free};
 
-/* A connection whose first host is robbed: of its queues' ACK timers, or of their turns. */
+/* A connection whose first host loses its queues' ACK timers, or their turns. */
 static void robber_make(struct job *job)
 {
     kind_rc.make(job);
@@ -262,7 +262,7 @@ START_TEST(a_job_that_does_not_get_on_fails)
 }
 END_TEST
 
-/* What it waited for is named, and who ends that. */
+/* The failure names what the queue waited for, and what would end the wait. */
 START_TEST(a_queue_that_nobody_runs_again_fails)
 {
     struct verdict verdict;

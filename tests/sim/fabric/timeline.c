@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A binary heap, by time and then by a number that counts up. */
+/* Implements timeline.h: a binary heap, ordered by time and then by an increasing number. */
 #include "tests/sim/fabric/timeline.h"
 
 struct timeline_event {
@@ -9,7 +9,7 @@ struct timeline_event {
 };
 
 struct timeline {
-    struct inproc_member member; /* first */
+    struct inproc_member member; /* first member, so a pointer to it is also one to the timeline */
     struct inproc_world *world;
     struct timeline_event *heap;
     size_t len, room;
@@ -58,7 +58,7 @@ static struct timeline_event timeline_pop(struct timeline *t)
     return first;
 }
 
-/* What is asked for meanwhile waits for the next round. */
+/* Events that are requested meanwhile wait for the next round. */
 static bool timeline_run(struct inproc_member *member, uint64_t now_ns)
 {
     struct timeline *t = (struct timeline *)member;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See tm_message.h. */
+/* Implements tm_message.h. */
 #include "tests/sim/fabric/tm_message.h"
 #include <string.h>
 

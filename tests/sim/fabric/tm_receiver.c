@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receiver of tagged messages: software that does as an MPI does. It posts receives with a tag
- * and a mask, cancels some, and matches by itself what the device did not. What the device says is
- * held against MPI's rule (matcher.h): it must have given each message the receive that the rule
- * gives it.
+ * The receiver of tagged messages: software that behaves like an MPI. It posts receives with a tag
+ * and a mask, cancels some, and matches by itself what the device did not match. The device's
+ * results are compared with MPI's rule (matcher.h): the device must have given each message the
+ * receive that the rule selects.
  */
 #include "tests/sim/fabric/tm.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#define BACKLOG 8u /* unexpected messages, from which on software looks for receives for them */
-#define TAG_WR  (1ull << 62) /* in wr_id: a receive with a tag; the rest is its number */
+#define BACKLOG 8u /* with so many unexpected messages, software posts receives for them */
+#define TAG_WR  (1ull << 62) /* flag in wr_id: a receive with a tag; the rest is its number */
 
 static uint8_t *tm_data(const struct tagged *tm, const struct tm_peer *peer,
                         const struct tm_message *msg)
@@ -26,7 +26,7 @@ static bool tm_has_room_for_ops(const struct tagged *tm)
     return tm->ops_posted - tm->ops_done < TM_OPS - 2 * TM_TAGS;
 }
 
-/* No message is on its way, or will be. */
+/* Returns whether no message is on its way, or will be. */
 static bool tm_knows_all(const struct tagged *tm)
 {
     for (unsigned i = 0; i < TM_PEERS; i++) {
@@ -126,7 +126,7 @@ static uint64_t tm_num_sent(const struct tagged *tm)
     return n;
 }
 
-/* Too many wait, or one for so long that its sender waits for it. */
+/* Too many messages wait, or one for so long that its sender waits for it. */
 static bool tm_has_backlog(const struct tagged *tm)
 {
     bool has = tm->matcher.waiting.length > BACKLOG;
@@ -137,13 +137,13 @@ static bool tm_has_backlog(const struct tagged *tm)
     return has;
 }
 
-/* Software does not work for nothing while it waits for messages. */
+/* Software does not post without need while it waits for messages. */
 static bool tm_is_lively(const struct tagged *tm)
 {
     return tm_has_backlog(tm) || tm->ops_posted < 8 * tm_num_sent(tm) + TM_OPS;
 }
 
-/* A receive that anybody's message fits, while too many wait. */
+/* Posts a receive that matches any message while too many wait. */
 void tm_receiver_post(struct tagged *tm)
 {
     static const uint64_t masks[] = {UINT64_MAX, 0xff00, 0x00ff, 0};
@@ -175,7 +175,7 @@ static void tm_count_down(struct tagged *tm, struct tm_receive *receive)
     receive->completions--;
 }
 
-/* -- what the receiver hears ------------------------------------------------------------------- */
+/* -- the receiver's completions ---------------------------------------------------------------- */
 
 struct tm_wc {
     uint64_t wr_id, tag;
@@ -219,7 +219,8 @@ static struct tm_peer *tm_peer_of(struct tagged *tm, const struct tm_wc *wc)
     sim_fail(tm->job, "a completion of QP 0x%x, which no sender has", wc->qpn);
 }
 
-/* The message with that number has come: a sender's come in their order, each once. */
+/* Handles the arrival of the message with that number: a sender's messages come in order, each
+ * once. */
 static struct tm_message *tm_arrives(struct tagged *tm, struct tm_peer *peer, uint32_t number)
 {
     struct tm_message *msg = tm_message(peer, number);
@@ -273,13 +274,13 @@ static void tm_on_data(struct tagged *tm, const struct tm_wc *wc, struct tm_rece
     tm_count_down(tm, receive);
 }
 
-/* What its message was to bring does not come. */
+/* The data of its message does not come. */
 static void tm_on_broken(struct tagged *tm, const struct tm_wc *wc, struct tm_receive *receive)
 {
     struct tm_peer *peer = receive->peer;
     bool may = peer && tm_may_fail(peer);
 
-    for (unsigned i = 0; !peer && i < TM_PEERS; i++) { /* its message was not told of */
+    for (unsigned i = 0; !peer && i < TM_PEERS; i++) { /* its message was not reported */
         may |= tm_may_fail(&tm->peer[i]);
     }
     sim_check(tm->job, may && wc->status == IBV_WC_TM_RNDV_INCOMPLETE, "receive %u fails: %s",
@@ -297,7 +298,7 @@ static void tm_on_broken(struct tagged *tm, const struct tm_wc *wc, struct tm_re
     tm_count_down(tm, receive);
 }
 
-/* The whole of it is in a receive without a tag. */
+/* The whole message is in a receive without a tag. */
 static void tm_on_unexpected(struct tagged *tm, const struct tm_wc *wc)
 {
     struct tm_peer *peer = tm_peer_of(tm, wc);
@@ -369,7 +370,7 @@ static void tm_on_op(struct tagged *tm, const struct tm_wc *wc)
             matcher_take_back(&tm->matcher, &receive->match);
         }
         if (!wc->status) {
-            tm_count_down(tm, receive); /* there will be no message */
+            tm_count_down(tm, receive); /* no message will come for it */
         }
     }
     if (receive) {

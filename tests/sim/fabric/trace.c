@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A line: time since the start, host, what. */
+/* Implements trace.h. A line has the time since the start, the host, and the event. */
 #include "tests/sim/fabric/trace.h"
 #include <inttypes.h>
 #include <stdio.h>

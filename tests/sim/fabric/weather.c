@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Each spell is two events of the timeline: it begins, it ends. */
+/* Implements weather.h. Each fault is two events of the timeline: its beginning and its end. */
 #include "tests/sim/fabric/weather.h"
 #include "tests/sim/fabric/witness.h"
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An end knows what it has sent: for each PSN the opcode, when it last left, and how many messages
- * are complete with it. What its peer answers is held against that.
+ * Implements witness.h. For each PSN that an end has sent it records the opcode, when the packet
+ * last left, and how many messages are complete with it. It compares the peer's answers with that.
  *
- * What hangs together with what has arrived is looked at only where that is sure to have been
- * taken: a frame with a wrong bit, one that comes twice or late say nothing to a host.
+ * Rules about what has arrived are checked only where the host has surely accepted the frame: a
+ * frame with a wrong bit, or one that comes twice or late, proves nothing about a host.
  */
 #include "tests/sim/fabric/witness.h"
 #include <inttypes.h>
 #include "tests/sim/fabric/rogue.h"
 
 #define PSN_MASK    0xffffffu
-#define SENT        32768u /* PSNs that are remembered; many more than can be outstanding */
+#define SENT        32768u /* remembered PSNs; many more than can be outstanding */
 #define RNR_NAK     0x20
 #define ROGUE_TRIES 32
-#define RNR_LONG    20 /* a timer of 10 ms: long enough for what comes twice to come meanwhile */
+#define RNR_LONG    20 /* a timer of 10 ms: long enough for duplicates to come meanwhile */
 #define NAK_SEQ     0x60
 #define KIND(b)     ((b)&0x60)
 
@@ -32,7 +32,7 @@ enum {
     OPS = 0x18,
 };
 
-/* What a request is. */
+/* Properties of a request. */
 enum {
     IS_REQUEST = 1 << 0,
     BEGINS = 1 << 1,
@@ -40,8 +40,8 @@ enum {
     IS_SEND = 1 << 3,
     IS_WRITE = 1 << 4,
     HAS_RETH = 1 << 5,
-    HAS_IMM = 1 << 6,     /* or a key to invalidate: as long */
-    IS_ANSWERED = 1 << 7, /* with data */
+    HAS_IMM = 1 << 6,     /* or a key to invalidate, which has the same length */
+    IS_ANSWERED = 1 << 7, /* answered with data */
 };
 
 static const uint8_t ops[OPS] = {
@@ -75,9 +75,9 @@ static const uint8_t ops[OPS] = {
 struct sent {
     uint64_t ns; /* when it left last */
     uint8_t op;
-    uint32_t messages;    /* complete with this packet, since the connection began */
+    uint32_t messages;    /* messages complete with this packet, since the connection began */
     uint32_t first, last; /* of a READ: its PSNs */
-    uint32_t len;         /* of its data */
+    uint32_t len;         /* length of its data */
 };
 
 struct end {
@@ -85,25 +85,26 @@ struct end {
     struct job *job;
     struct end *peer;
     struct sent *sent;
-    /* as a requester */
-    uint32_t next;     /* PSN */
-    uint8_t message;   /* IS_SEND or IS_WRITE: it is in the midst of one; or 0 */
+    /* as a requester: the next PSN */
+    uint32_t next;     /* the next PSN */
+    uint8_t message;   /* IS_SEND or IS_WRITE: a message is incomplete; or 0 */
     uint32_t left;     /* bytes of a WRITE that are still to come */
-    uint32_t messages; /* that it has sent to the end */
+    uint32_t messages; /* messages that it has sent completely */
     unsigned reads;    /* READs and atomics without an answer */
     uint32_t answered; /* PSN up to which answers have come */
-    uint32_t repeat;   /* the PSN that comes next if it goes on repeating */
-    bool is_hidden;    /* its cable was out: what it sent meanwhile nobody has seen */
-    /* A READ that is to come again when it is answered; its last PSN. */
+    uint32_t repeat;   /* the PSN that comes next if it continues to retransmit */
+    bool is_hidden;    /* its cable was out: nobody saw what it sent meanwhile */
+    /* A READ that will be sent again when it is answered; its last PSN. */
     uint8_t read[READ_BYTES];
     bool has_read;
     uint32_t read_last;
     bool is_alone;     /* its peer does not answer any more */
-    unsigned repeats;  /* times that it went back unasked since it heard of its peer */
-    unsigned refusals; /* of the same request, since it heard else of its peer */
-    bool refused;      /* it was told to repeat since it last went back, */
-    bool nagged;       /* or something has come, which may mean it (IBTA 9.7.5.2.8) */
-    /* A receiver was not ready for this PSN; the host has seen that; it may repeat it. */
+    unsigned repeats;  /* retransmissions without a request since it heard from its peer */
+    unsigned refusals; /* refusals of the same request since it heard anything else from its peer */
+    bool refused;      /* it was told to retransmit since its last retransmission */
+    bool nagged;       /* or something has come that may have told it (IBTA 9.7.5.2.8) */
+    /* A receiver was not ready for this PSN; when the host has seen that; when it may
+     * retransmit. */
     uint32_t rnr_psn;
     uint64_t rnr_seen_ns, rnr_ns;
     /* as a responder */
@@ -113,17 +114,17 @@ struct end {
     bool reading;
     bool is_misled, was_misled; /* by a rogue */
     bool by_answers;
-    unsigned mistake, tries; /* frames since it was drawn */
+    unsigned mistake, tries; /* mistake drawn, and frames since then */
 };
 
 struct witness {
     struct sim *sim;
-    GHashTable *ends; /* by address and QPN */
-    bool is_quiet;    /* nothing befalls a frame */
-    bool is_orderly;  /* what comes is whole, once, and in order */
+    GHashTable *ends; /* struct end by address and QPN */
+    bool is_quiet;    /* the run has no faults of frames */
+    bool is_orderly;  /* frames arrive whole, once, and in order */
 };
 
-/* A frame, and what is looked at of it. */
+/* A frame, with the fields that are checked. */
 struct seen {
     uint32_t to;
     uint8_t op;
@@ -131,7 +132,7 @@ struct seen {
     uint16_t pkey;
     uint32_t qpn, psn;
     const uint8_t *rest; /* behind the BTH */
-    uint32_t len;        /* of the payload */
+    uint32_t len;        /* length of the payload */
     uint32_t reth_len;
     uint8_t syndrome;
     uint32_t msn;
@@ -169,7 +170,7 @@ static size_t witness_headers(uint8_t op)
     return len + (op == OP_ATOMIC_ACK ? 8 : 0);
 }
 
-/* A RoCE frame over IPv4. */
+/* Reads a RoCE frame over IPv4. */
 static bool witness_read(const uint8_t *frame, size_t len, struct seen *seen)
 {
     const uint8_t *bth = frame + ETH + IP + UDP;
@@ -189,7 +190,7 @@ static bool witness_read(const uint8_t *frame, size_t len, struct seen *seen)
                           .psn = be32(bth + 8) & PSN_MASK,
                           .rest = bth + BTH};
     headers = witness_headers(seen->op);
-    /* by the IP header's length: a short frame is padded */
+    /* by the IP header's length, because a short frame is padded */
     payload = (be32(frame + ETH) & 0xffff) - IP - UDP - BTH - CRC - headers - (bth[1] >> 4 & 3);
     if (payload > len) {
         return false;
@@ -218,7 +219,7 @@ static struct sent *witness_sent(const struct end *e, uint32_t psn)
         }                                                                                          \
     } while (0)
 
-/* By how much a host may be late, with what it has to do or to see. */
+/* Returns how late a host may be with its work and its observations. */
 static uint64_t witness_late_ns(const struct witness *w)
 {
     return 20 * w->sim->options.whims;
@@ -231,7 +232,7 @@ static uint32_t witness_read_packets(const struct end *e, uint32_t len)
     return len ? (len - 1) / e->is.mtu + 1 : 1;
 }
 
-/* The next packet: the message it belongs to goes on as it began. */
+/* Handles the next packet: its message must continue as it began. */
 static void witness_new_request(struct witness *w, struct end *e, const struct seen *s)
 {
     uint8_t is = ops[s->op], message = is & (IS_SEND | IS_WRITE);
@@ -408,7 +409,7 @@ static void witness_arrives(struct witness *w, struct end *e, const struct seen 
     e->nagged = true;
     if (s->op == OP_ACK && KIND(s->syndrome) == RNR_NAK) {
         e->refused = true;
-        if (s->psn != e->rnr_psn || now >= e->rnr_ns) { /* else it waits already */
+        if (s->psn != e->rnr_psn || now >= e->rnr_ns) { /* otherwise it is waiting already */
             e->refusals = s->psn == e->rnr_psn ? e->refusals + 1 : 1;
             e->rnr_psn = s->psn;
             e->rnr_seen_ns = now + witness_late_ns(w);
@@ -424,8 +425,8 @@ static void witness_arrives(struct witness *w, struct end *e, const struct seen 
 
 /* -- rogues ------------------------------------------------------------------------------------ */
 
-/* Frames that must have no effect: a READ that comes again when its answer has left, and asks for
- * more; a receiver that says twice that it is not ready. */
+/* Sends frames that must have no effect: a READ that comes again when its answer has left, and asks
+ * for more; an RNR NAK of a receiver, twice. */
 static void witness_pester(struct witness *w, struct end *e, const struct seen *s,
                            const uint8_t *frame, size_t len)
 {
@@ -449,8 +450,8 @@ static void witness_pester(struct witness *w, struct end *e, const struct seen *
     }
 }
 
-/* A frame of its peer may have a wrong one before it. If none comes that its mistake can be made
- * with, it makes another one. */
+/* A frame of its peer may get a wrong frame before it. If none comes with which its mistake is
+ * possible, it draws another mistake. */
 static void witness_mislead(struct witness *w, struct end *e, bool is_answer, const uint8_t *frame,
                             size_t len)
 {
@@ -465,7 +466,7 @@ static void witness_mislead(struct witness *w, struct end *e, bool is_answer, co
     }
 }
 
-/* -- all of it --------------------------------------------------------------------------------- */
+/* -- every frame ------------------------------------------------------------------------------- */
 
 void witness_frame(struct witness *w, unsigned port, bool arrives, const uint8_t *frame, size_t len)
 {
@@ -496,7 +497,7 @@ void witness_frame(struct witness *w, unsigned port, bool arrives, const uint8_t
     } else {
         witness_response(w, to->peer, &s);
         if (s.op == OP_ACK && KIND(s.syndrome) == RNR_NAK) {
-            to->peer->was_misled = false; /* what is wrong with a request is seen by a receive */
+            to->peer->was_misled = false; /* a receive shows what is wrong with a request */
         }
     }
     witness_mislead(w, to, !(ops[s.op] & IS_REQUEST), frame, len);
