@@ -55,8 +55,7 @@ uint8_t cm_ack_timeout_of(uint8_t ack_delay, uint8_t packet_life_time)
     return (uint8_t)MIN(timeout, 31u);
 }
 
-/* -- names --------------------------------------------------------------------------------------
- */
+/* -- communication IDs ------------------------------------------------------------------------- */
 
 struct cm_id *cm_find(struct cm *cm, uint32_t local_id, uint32_t remote_id)
 {
@@ -302,8 +301,7 @@ uint64_t cm_deadline_ns(const struct cm *cm)
     return first ? first->deadline_ns : CM_NEVER;
 }
 
-/* -- life ---------------------------------------------------------------------------------------
- */
+/* -- creation and end -------------------------------------------------------------------------- */
 
 struct cm *cm_new(const struct cm_ops *ops, void *opaque)
 {

@@ -241,8 +241,7 @@ int cm_establish(struct cm_id *id)
     return 0;
 }
 
-/* -- refusals -----------------------------------------------------------------------------------
- */
+/* -- rejections -------------------------------------------------------------------------------- */
 
 int cm_send_rej(struct cm_id *id, unsigned reason, const void *ari, unsigned ari_len,
                 const void *private_data, unsigned len)
@@ -292,8 +291,7 @@ void cm_issue_rej(struct cm *cm, const struct cm_av *to, const void *mad, unsign
     cm_send(cm, to, answer);
 }
 
-/* -- the end ------------------------------------------------------------------------------------
- */
+/* -- disconnecting ----------------------------------------------------------------------------- */
 
 int cm_send_dreq(struct cm_id *id)
 {

@@ -391,8 +391,7 @@ static void cm_recv_sidr_rep(struct cm *cm, const struct cm_av *from, const void
     cm_recv_tell(id, &event);
 }
 
-/* -- alternate paths, of which there are none ---------------------------------------------------
- */
+/* -- alternate paths, which are unsupported ---------------------------------------------------- */
 
 static void cm_recv_lap(struct cm *cm, const struct cm_av *from, const void *mad)
 {

@@ -419,8 +419,7 @@ ssize_t ucma_write(struct ucma_file *file, const void *buf, size_t len)
     return (ssize_t)len;
 }
 
-/* -- life ---------------------------------------------------------------------------------------
- */
+/* -- creation and end -------------------------------------------------------------------------- */
 
 struct ucma *ucma_new(const struct ucma_ops *ops, void *opaque, const struct cma_device *devices,
                       unsigned num_devices)

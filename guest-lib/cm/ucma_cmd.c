@@ -351,8 +351,7 @@ int ucma_leave_mcast(struct ucma_call *call)
     return 0;
 }
 
-/* -- from one file to another -------------------------------------------------------------------
- */
+/* -- moving an identifier to another file ------------------------------------------------------ */
 
 int ucma_migrate_id(struct ucma_call *call)
 {

@@ -133,7 +133,7 @@ static void *held_take_piece(unsigned log)
     return page;
 }
 
-/* -- where there is no range ------------------------------------------------------------------- */
+/* -- without a reserved range ------------------------------------------------------------------ */
 
 static size_t held_pages(size_t size)
 {
@@ -162,7 +162,7 @@ static void held_plain_free(void *ptr, size_t size)
     }
 }
 
-/* ---------------------------------------------------------------------------------------------- */
+/* -- allocation -------------------------------------------------------------------------------- */
 
 void *held_alloc(size_t size)
 {

@@ -6,9 +6,7 @@
 #include <sys/mman.h>
 #include "guest-lib/host/inproc.h"
 
-/* -- what the HCA sees (model/core/host.h)
- * -----------------------------------------------------------
- */
+/* -- host callbacks of the HCA (model/core/host.h) --------------------------------------------- */
 
 static void *inproc_arena_at(struct inproc_hca *hca, uint64_t addr, size_t len)
 {
@@ -280,9 +278,7 @@ void inproc_advance(struct inproc_world *world, uint64_t ns)
     }
 }
 
-/* -- what the driver sees (guest-lib/drv/pci.h)
- * -----------------------------------------------------
- */
+/* -- the driver's view (guest-lib/drv/pci.h) --------------------------------------------------- */
 
 static uint64_t inproc_pci_mmio_read(void *pci, uint64_t offset, unsigned size)
 {

@@ -14,9 +14,7 @@
 #include "wire/capture.h"
 #include "wire/open.h"
 
-/* -- what the HCA sees (model/core/host.h)
- * -----------------------------------------------------------
- */
+/* -- host callbacks of the HCA (model/core/host.h) --------------------------------------------- */
 
 static void local_log(void *host, enum hca_log_level level, const char *line)
 {
@@ -118,8 +116,7 @@ static const struct hca_host_ops host_ops = {
     .log = local_log,
 };
 
-/* -- life ---------------------------------------------------------------------------------------
- */
+/* -- creation and end -------------------------------------------------------------------------- */
 
 static uint64_t world_clock_ns(void *opaque)
 {
@@ -283,9 +280,7 @@ bool local_is_ours(struct local_hca *hca)
     return local_driven_by(hca) != LOCAL_BY_PARENT;
 }
 
-/* -- what the driver sees (guest-lib/drv/pci.h)
- * -----------------------------------------------------
- */
+/* -- the driver's view (guest-lib/drv/pci.h) --------------------------------------------------- */
 
 static uint64_t local_pci_mmio_read(void *pci, uint64_t offset, unsigned size)
 {

@@ -86,7 +86,7 @@ static inline void memory_put_entry(uint64_t addr, const void *buf)
     __atomic_store_n((uint32_t *)memory_at(addr + last), word, __ATOMIC_RELEASE);
 }
 
-/* -- accesses that may: false: there is no memory, or not all of it may be accessed so --------- */
+/* -- accesses that may fault: false if not all of the memory is accessible --------------------- */
 
 /* The zero page is never memory: an address that is missing in a command is 0. */
 static inline bool memory_is(uint64_t addr, size_t len)

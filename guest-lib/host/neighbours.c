@@ -133,8 +133,7 @@ static struct neighbour *neighbours_add(struct neighbours *n, const uint8_t gid[
     return one;
 }
 
-/* -- what comes in ------------------------------------------------------------------------------
- */
+/* -- received frames --------------------------------------------------------------------------- */
 
 static void neighbours_learn(struct neighbours *n, uint64_t now_ns, const struct neigh_msg *msg,
                              bool is_for_us)
@@ -175,8 +174,7 @@ void neighbours_rx(struct neighbours *n, uint64_t now_ns, const uint8_t *frame, 
     }
 }
 
-/* -- what is asked for --------------------------------------------------------------------------
- */
+/* -- questions --------------------------------------------------------------------------------- */
 
 static void neighbours_ask(struct neighbours *n, uint64_t now_ns, struct neighbour *one)
 {

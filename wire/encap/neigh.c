@@ -74,8 +74,7 @@ bool neigh_is_one(const uint8_t *frame, size_t len)
             (frame[ND_TYPE] == ND_SOLICIT || frame[ND_TYPE] == ND_ADVERTISE));
 }
 
-/* -- as they come in ----------------------------------------------------------------------------
- */
+/* -- parsing ----------------------------------------------------------------------------------- */
 
 /* A group address cannot be a sender. A probe (RFC 5227) has no sender address yet. */
 static bool neigh_parse_arp(const uint8_t *frame, struct neigh_msg *msg)
@@ -168,8 +167,7 @@ bool neigh_parse(const uint8_t *frame, size_t len, struct neigh_msg *msg)
            neigh_parse_nd(copy, end, msg);
 }
 
-/* -- as they go out -----------------------------------------------------------------------------
- */
+/* -- building ---------------------------------------------------------------------------------- */
 
 static void neigh_put_eth(uint8_t *frame, const uint8_t *to, const uint8_t *from, uint16_t type)
 {

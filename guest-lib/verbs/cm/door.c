@@ -50,8 +50,7 @@ static bool door_has(const struct door *d, unsigned port)
     return d->ports[port].context != NULL;
 }
 
-/* -- what the connection manager has of us ------------------------------------------------------
- */
+/* -- callbacks of the connection manager ------------------------------------------------------- */
 
 static void door_send(void *opaque, const struct cm_av *av, const uint8_t mad[CM_MAD_LEN])
 {
@@ -249,8 +248,7 @@ static int door_start(struct door *d)
     return err;
 }
 
-/* -- life ---------------------------------------------------------------------------------------
- */
+/* -- creation and end -------------------------------------------------------------------------- */
 
 static int door_open_ports(struct door *d)
 {

@@ -64,7 +64,7 @@ static void devx_free_message(void *message)
     g_bytes_unref(message);
 }
 
-/* -- commands that nobody waits for ------------------------------------------------------------ */
+/* -- asynchronous queries ---------------------------------------------------------------------- */
 
 struct mlx5dv_devx_cmd_comp *hv_dv_devx_create_cmd_comp(struct ibv_context *ctx)
 {

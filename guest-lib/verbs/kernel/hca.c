@@ -209,7 +209,7 @@ void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec)
     held_free(dbrec, CACHE_LINE);
 }
 
-/* -- life -------------------------------------------------------------------------------------- */
+/* -- bringing up and closing ------------------------------------------------------------------- */
 
 G_STATIC_ASSERT(HV_COMP_VECTORS <= DRV_COMP_EQS);
 

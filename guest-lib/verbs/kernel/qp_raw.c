@@ -11,8 +11,7 @@
 
 #define SQ_STRIDE 6 /* log2 of a basic block */
 
-/* -- what the commands have in common ----------------------------------------------------------
- */
+/* -- common parts of the commands -------------------------------------------------------------- */
 
 static int raw_destroy_part(struct hv_qp *qp, uint16_t op, uint32_t num)
 {

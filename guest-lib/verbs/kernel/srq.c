@@ -37,7 +37,7 @@ static void srq_set_wq(const struct hv_srq *srq, struct prm_wq *wq)
     hv_set_pas(PRM_PTR(wq, wq, pas), srq->ring, srq->ring_size);
 }
 
-/* -- ordinary ones ----------------------------------------------------------------------------- */
+/* -- ordinary SRQs ----------------------------------------------------------------------------- */
 
 static int srq_create_rmp(struct hv_srq *srq)
 {

@@ -95,7 +95,7 @@ static bool watch_read_record(const uint32_t *dbrec, uint32_t *value)
     return memory_read(addr, value, sizeof(*value), NULL);
 }
 
-/* -- what is looked at, under the HCA's lock --------------------------------------------------- */
+/* -- pages and queues, under the HCA's lock ---------------------------------------------------- */
 
 static unsigned watch_count(const struct hv_hca *hca)
 {
@@ -155,7 +155,7 @@ static guint watch_index(const struct watch_page *page, const void *owner)
     return i;
 }
 
-/* -- for the library --------------------------------------------------------------------------- */
+/* -- functions for the library ----------------------------------------------------------------- */
 
 void *hv_uar_mmap(struct hv_context *ctx, uint32_t uarn)
 {
@@ -263,7 +263,7 @@ void hv_watch_free(struct hv_hca *hca)
     g_ptr_array_free(hca->doorbell_pages, TRUE);
 }
 
-/* -- looking ----------------------------------------------------------------------------------- */
+/* -- scanning ---------------------------------------------------------------------------------- */
 
 static void watch_ring(struct hv_hca *hca, const struct watch_page *page, uint32_t reg,
                        uint64_t doorbell, hv_ring_fn *ring)

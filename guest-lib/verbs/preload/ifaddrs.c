@@ -64,8 +64,7 @@ struct ifaddrs_block {
 static pthread_mutex_t ifaddrs_lock = PTHREAD_MUTEX_INITIALIZER; /* around blocks */
 static struct ifaddrs_block *ifaddrs_blocks;
 
-/* -- ours --------------------------------------------------------------------------------------
- */
+/* -- the HCA's entries ------------------------------------------------------------------------- */
 
 static void ifaddrs_fill_link(struct ifaddrs_entry *entry, unsigned index,
                               const struct hv_device_facts *facts)

@@ -105,8 +105,7 @@ void netlink_put_u64(struct netlink_buf *buf, uint16_t type, uint64_t value)
     netlink_put(buf, type, &value, sizeof(value));
 }
 
-/* -- a program's -------------------------------------------------------------------------------
- */
+/* -- parsing a program's messages -------------------------------------------------------------- */
 
 const struct nlmsghdr *netlink_next(const uint8_t *bytes, size_t len, size_t *at)
 {

@@ -228,8 +228,7 @@ PATHS(int, scandir64,
        int (*compare)(const struct dirent64 **, const struct dirent64 **)),
       (path, names, select, compare))
 
-/* -- looking -----------------------------------------------------------------------------------
- */
+/* -- attributes of a file ---------------------------------------------------------------------- */
 
 PATHS(int, stat, (const char *path, struct stat *buf), (path, buf))
 PATHS(int, stat64, (const char *path, struct stat64 *buf), (path, buf))
@@ -306,8 +305,7 @@ PRELOAD_EXPORT char *getcwd(char *buf, size_t len)
     return folder;
 }
 
-/* -- walking -----------------------------------------------------------------------------------
- */
+/* -- walks ------------------------------------------------------------------------------------- */
 
 /* The C library walks a tree by itself. If it walks in the HCA's tree, the program's function gets
  * the machine's paths. */

@@ -51,8 +51,7 @@ bool self_look(struct hv_facts *facts)
     return ops && ops->look(facts);
 }
 
-/* -- who has to do with verbs -------------------------------------------------------------------
- */
+/* -- whether the process uses verbs ------------------------------------------------------------ */
 
 /* Whether the program, or a library in it, has asked for libibverbs.so.1. Its front is in every
  * process; the library itself is loaded at the first call. */

@@ -199,8 +199,7 @@ static bool tree_is_fresh(const struct hv_facts *facts)
            tree_removed == facts->removed && (tree_fd_is_ours() || !access(tree_root, F_OK));
 }
 
-/* -- asking ------------------------------------------------------------------------------------
- */
+/* -- lookup ------------------------------------------------------------------------------------ */
 
 /* Opens the tree anew, because the program may have closed tree_fd. */
 static void tree_join_machine(const char *path)
@@ -277,8 +276,7 @@ static bool tree_find_absolute(const char *path, char there[PATH_MAX])
     return found;
 }
 
-/* -- from a folder -----------------------------------------------------------------------------
- */
+/* -- relative paths ---------------------------------------------------------------------------- */
 
 bool tree_may_lead(const char *path)
 {

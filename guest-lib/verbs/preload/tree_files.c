@@ -366,8 +366,7 @@ bool tree_write(int root_fd, const struct hv_facts *facts)
     return w.ok;
 }
 
-/* -- what the machine has ----------------------------------------------------------------------
- */
+/* -- entries of the machine -------------------------------------------------------------------- */
 
 static const char *const tree_joined[] = {"/sys/class/net", "/sys/bus/pci/devices"};
 

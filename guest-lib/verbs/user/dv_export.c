@@ -33,8 +33,7 @@ static const struct hv_dv_ops *dv_export_ops_of(struct ibv_context *ctx)
     return hv_context(ctx)->dv;
 }
 
-/* -- beside the rule ---------------------------------------------------------------------------
- */
+/* -- exceptions -------------------------------------------------------------------------------- */
 
 /* Every device of this library is supported. */
 HV_EXPORT bool mlx5dv_is_supported(struct ibv_device *device)

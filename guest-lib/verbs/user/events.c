@@ -17,7 +17,7 @@
 #include "wire/cancel.h"
 #include "wire/forks.h"
 
-/* -- what waits to be acknowledged ------------------------------------------------------------- */
+/* -- acknowledgement --------------------------------------------------------------------------- */
 
 /* The two counts of an object for one kind of event, and the mutex that protects them. */
 struct acks {
@@ -249,7 +249,7 @@ HV_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
     }
 }
 
-/* -- objects that go --------------------------------------------------------------------------- */
+/* -- objects that are destroyed ---------------------------------------------------------------- */
 
 static bool comp_is_about(const void *event, const void *obj)
 {

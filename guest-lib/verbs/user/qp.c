@@ -125,7 +125,7 @@ static int qp_size_rq(struct user_qp *qp, struct ibv_qp_cap *cap, bool srq)
     return 0;
 }
 
-/* -- life -------------------------------------------------------------------------------------- */
+/* -- creation and destruction ------------------------------------------------------------------ */
 
 static struct hv_pd *qp_allocator(const struct user_qp *qp)
 {
