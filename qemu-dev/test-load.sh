@@ -3,9 +3,9 @@
 #
 # usage: test-load.sh HCASIM.SO
 #
-# Loads the plugin into the installed QEMU (or $QEMU): the device is on the bus, the properties are
-# listed, and what is wrong in a command line gets one line of the device's own and exit status 1.
-# No guest runs. TAP on standard output.
+# Loads the plugin into the installed QEMU (or $QEMU). Checks that the device is on the bus, that the
+# properties are listed, and that a wrong command line gets one line of the device's own and exit
+# status 1. No guest runs. TAP on standard output.
 set -u
 
 so=$1
@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 number=0
 failed=0
 
-# result DESCRIPTION STATUS: one line of TAP, and on failure what QEMU said.
+# result DESCRIPTION STATUS: prints one line of TAP, and on failure QEMU's output.
 result() {
     number=$((number + 1))
     if [ "$2" -eq 0 ]; then
@@ -28,13 +28,13 @@ result() {
     fi
 }
 
-# run ARGUMENT...: QEMU with a monitor on standard input and no guest running.
+# run ARGUMENT...: runs QEMU with a monitor on standard input and no guest running.
 run() {
     timeout 30 "$qemu" -machine q35 -m 64 -nodefaults -S -display none -monitor stdio "$@" \
         >"$work/out" 2>&1
 }
 
-# shows DESCRIPTION MONITOR-COMMAND PATTERN ARGUMENT...: QEMU starts, says PATTERN, and ends well.
+# shows DESCRIPTION MONITOR-COMMAND PATTERN ARGUMENT...: QEMU starts, prints PATTERN, and exits with 0.
 shows() {
     local what=$1 command=$2 pattern=$3
     shift 3
@@ -42,14 +42,13 @@ shows() {
     result "$what" $?
 }
 
-# refuses DESCRIPTION PATTERN ARGUMENT...: QEMU exits with 1 and says PATTERN, in one line that is
-# all it says.
+# refuses DESCRIPTION PATTERN ARGUMENT...: QEMU exits with 1 and prints one line, which has PATTERN.
 refuses() {
     local what=$1 pattern=$2 status
     shift 2
     run "$@" </dev/null
     status=$?
-    # the monitor's greeting is no answer
+    # ignore the monitor's greeting
     sed -i -E '/^QEMU [0-9.]+ monitor /d' "$work/out"
     [ $status -eq 1 ] && [ "$(wc -l <"$work/out")" -eq 1 ] && grep -qE "$pattern" "$work/out"
     result "$what" $?
@@ -73,7 +72,7 @@ shows "the function survives a reset" $'system_reset\ninfo pci' "15b3:1017" \
 shows "the plugin can be given twice" "info pci" "15b3:1017" \
     -plugin "$so" -plugin "$so" -device hcasim
 shows "properties have descriptions" "info pci" "profile=<name>" -plugin "$so,help=on"
-# A copy that says it was built for another QEMU: the version is a string in it.
+# A copy with the version string of another QEMU.
 version=$("$qemu" -display none -plugin "$so,help=on" | sed -n '1s/^hcasim for QEMU //p')
 LC_ALL=C sed "s/QEMU $version/QEMU ${version/./,}/g" "$so" >"$work/other.so"
 refuses "a QEMU that it was not built for" "not for QEMU .*; to rebuild it, run scripts/setup" \

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# weaken.sh OUTPUT OBJECT...: joins objects to one whose references outside are weak. A library made
-# of it can be loaded, and can look around, where the symbols do not exist.
+# weaken.sh OUTPUT OBJECT...: joins objects into one object whose undefined references are weak. A
+# library made of it can be loaded, and can run checks, in a process that lacks these symbols.
 #
-# What a header of this project names stays as it is: the linker finds it, or says that it is not
-# there. Weak, it would be NULL until somebody called it.
+# Names that appear in a header of this project stay strong: the linker finds them, or reports that
+# they are missing. A weak reference to a missing function would be NULL until it is called.
 set -e
 out=$1
 shift

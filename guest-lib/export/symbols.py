@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a shared library exports: its symbols and their versions, as readelf tells them.
 
-    symbols.py map LIBRARY                a version script that gives another library the same ones
-    symbols.py stubs LIBRARY ARCHIVE...   C code of refusals for what no archive defines
+    symbols.py map LIBRARY                a version script that gives another library the same symbols
+    symbols.py stubs LIBRARY ARCHIVE...   C code of functions that fail, for symbols that no archive defines
     symbols.py front LIBRARY              a line of C for each symbol (guest-lib/verbs/preload/front.c)
     symbols.py list LIBRARY               NAME@VERSION (an old one) and NAME@@VERSION, sorted
-    symbols.py compare THEIRS OURS        what one has and the other lacks; status 1 if anything
+    symbols.py compare THEIRS OURS        symbols that only one of them has; status 1 if there are any
 
-Nothing is made local by the scripts: the code is compiled with hidden visibility.
+The scripts make no symbol local, because the code is compiled with hidden visibility.
 
 The version scripts of libibverbs.so.1 and libmlx5.so.1 are made from the rdma-core that is installed
 where hcasim is built, so that programs linked with that one find every symbol at its version.
@@ -32,7 +32,7 @@ def symbols(library):
         if len(fields) < 8 or not fields[0].rstrip(":").isdigit():
             continue
         kind, bind, index, name = fields[3], fields[4], fields[6], fields[7]
-        # a version's own name is an absolute symbol
+        # the name of a version itself is an absolute symbol
         if bind in ("GLOBAL", "WEAK") and index not in ("UND", "ABS") and kind != "NOTYPE":
             found.add(name)
     return found
@@ -60,7 +60,7 @@ def versions(library):
 def version_script(library):
     members = {}
     for symbol in symbols(library):
-        # an old version of a symbol comes with .symver in the code that defines it
+        # the code that defines an old version of a symbol has a .symver directive
         name, default, version = symbol.partition("@@")
         if default:
             members.setdefault(version, []).append(name)
@@ -74,7 +74,7 @@ def version_script(library):
     return text
 
 
-# Those of the private part that return a pointer, or nothing; the others return an errno.
+# Functions of the private part that return a pointer, or nothing; the others return an errno.
 POINTERS = ("_verbs_init_and_alloc_context", "verbs_open_device")
 VOIDS = ("__verbs_log", "verbs_register_driver_", "verbs_set_ops", "verbs_uninit_context",
          "ibv_copy_", "verbs_init_cq", "verbs_allow_disassociate_destroy")
@@ -99,7 +99,7 @@ def stubs(library, archives):
             kind, body = "int ", "return errno = EOPNOTSUPP;"
         text += (f"{kind}{name}(void);\n__attribute__((visibility(\"default\"))) "
                  f"{kind}{name}(void) {{ {body} }}\n")
-    # versions from before contexts could grow, with other structures: long out of use
+    # versions with other structures, from before contexts could grow; no program uses them any more
     for name, version in sorted(old):
         text += (f"long old_{name}(void);\n__attribute__((visibility(\"default\"))) "
                  f"long old_{name}(void) {{ errno = EOPNOTSUPP; return 0; }}\n"

@@ -50,7 +50,7 @@ def context_verbs():
 
 def call(probe, names):
     """Rows of a table: name, version, and what became of the call."""
-    # the program keeps what it made until it ends
+    # the program frees nothing before it ends
     env = dict(os.environ, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
     done = subprocess.run([probe], check=False, text=True, stdout=subprocess.PIPE, env=env,
                           input="".join(f"{name} {version}\n" for name, version in names))
