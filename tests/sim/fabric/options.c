@@ -73,7 +73,7 @@ static const struct option options[] = {
      "1: READ data is taken as late as may be, behind later WRITEs; 0: at once where it is small"},
     {"only", OPTION_TEXT, AT(only), 0, 0, 0, 0, 0, "jobs with these numbers, as 0,3"},
     {"trace", OPTION_FLAG, AT(trace), 0, 1, 0, 0, 0, "tells what happens, on standard output"},
-    {"capture", OPTION_TEXT, AT(capture), 0, 0, 0, 0, 0, "the first host's frames, to that file"},
+    {"capture", OPTION_TEXT, AT(capture), 0, 0, 0, 0, 0, "the frames of all hosts, to that file"},
     {"processes", OPTION_NUMBER, AT(processes), 0, 1024, 0, 0, 0,
      "seeds at a time (0: as there are processors)"},
     {"patience", OPTION_NUMBER, AT(patience), 600, 1000000, 0, 0, 0,

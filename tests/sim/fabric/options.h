@@ -17,7 +17,7 @@ struct sim_options {
     /* what a command that repeats the run contains */
     char *workload; /* names of kinds, with commas; NULL: all usual kinds */
     char *only;     /* numbers of jobs, with commas; NULL: all */
-    char *capture;  /* file for the frames of the first host */
+    char *capture;  /* file for the frames of all hosts */
     /* what happens in the run */
     uint64_t hosts, jobs, ops, size, window;
     bool exact;

@@ -249,9 +249,8 @@ static void sim_set_up(const struct sim *sim, struct hca *hca)
 void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
 {
     hv_config_simulate(&host->config, host->number + 1, NULL, sim->world, port);
-    if (host->number == 0) {
-        host->config.capture = sim->options.capture;
-    }
+    host->config.capture = sim->options.capture;
+    host->config.capture_run = sim->capture_run;
     host->device = hv_sim_device_new(host->number, &host->config);
     host->ctx = ibv_open_device(host->device);
     if (!host->ctx) {
@@ -610,6 +609,7 @@ void sim_run(const struct sim_options *options, struct sim_tally *tally)
 
     running = sim;
     sim->options = sim_options_draw(options);
+    sim->capture_run = g_strdup_printf("%d.%" PRIi64, (int)getpid(), g_get_real_time());
     sim->world = inproc_world_new();
     sim->order = chance_of(sim->options.seed, "order", 0);
     sim->whims = (struct inproc_whims){sim_whim, sim, sim->options.whims};
@@ -647,6 +647,7 @@ void sim_run(const struct sim_options *options, struct sim_tally *tally)
     inproc_world_free(sim->world);
     munmap(sim->arena, ARENA_SIZE);
     g_free(sim->hosts);
+    g_free(sim->capture_run);
     sim_options_clear(&sim->options);
     running = NULL;
     g_free(sim);

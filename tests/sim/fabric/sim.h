@@ -53,6 +53,7 @@ struct sim {
     struct witness *witness; /* checks what is on the wire */
     struct liveness *liveness;
     struct chance strays;
+    char *capture_run; /* hosts that come again append to the capture (wire/capture.h) */
     struct sim_host *hosts;
     GPtrArray *jobs; /* struct job */
     unsigned undone;

@@ -5,7 +5,9 @@
  * works and some that do not.
  */
 #include <check.h>
+#include <glib/gstdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "fw/fw_internal.h"
 #include "guest-lib/host/local_internal.h"
 #include "guest-lib/verbs/kernel/hca.h"
@@ -310,6 +312,30 @@ START_TEST(a_command_says_what_is_set)
 }
 END_TEST
 
+/* A host that is reset, and comes again, is one more interface. */
+START_TEST(a_capture_has_all_hosts)
+{
+    g_autofree char *path = g_strdup_printf("%s/hcasim-runs-%d.pcapng", g_get_tmp_dir(), getpid());
+    struct verdict verdict;
+    g_autofree char *bytes = NULL;
+    unsigned interfaces = 0;
+    gsize len;
+
+    set("hosts", "3");
+    set("workload", "rc");
+    set("capture", path);
+    verdict = runner_run(&options);
+    ck_assert_msg(verdict.passed, "%s", verdict.said);
+    ck_assert(g_file_get_contents(path, &bytes, &len, NULL));
+    for (gsize at = 0; at < len; at += *(uint32_t *)(bytes + at + 4)) {
+        interfaces += *(uint32_t *)(bytes + at) == 1; /* an interface description */
+    }
+    ck_assert_uint_ge(interfaces, 3);
+    ck_assert_int_eq(g_remove(path), 0);
+    g_free(verdict.said);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("simulations");
@@ -325,6 +351,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tcase, a_queue_that_nobody_runs_again_fails, 0, 2);
     tcase_add_test(tcase, an_object_that_is_left_fails);
     tcase_add_test(tcase, a_command_says_what_is_set);
+    tcase_add_test(tcase, a_capture_has_all_hosts);
     suite_add_tcase(suite, tcase);
     return suite;
 }
