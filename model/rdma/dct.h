@@ -113,8 +113,8 @@ void dct_rx(struct hca *hca, const struct roce_packet *pkt);
 /* The peer that a CNP to a number that no QP has is about, found by the session that the CNP names.
  * NULL: there is no such session. */
 struct peer *dct_find_peer(struct hca *hca, const struct roce_packet *pkt);
-/* Ends a session on this side. flush: a receive WQE that a message was filling completes with
- * WR_FLUSH_ERR. */
+/* Ends a session on this side. flush: the receive WQE of an arriving message completes with
+ * WR_FLUSH_ERR, if the target has a CQ that takes the CQE. */
 void dc_responder_free(struct dc_responder *responder, bool flush);
 /* Whether no answer is waiting to be sent to the initiator. */
 bool dc_responder_is_quiet(const struct dc_responder *responder);

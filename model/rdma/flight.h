@@ -62,9 +62,9 @@ struct umr_entries {
 };
 
 /* The most WQEs that are started and not completed, even if the send queue has more. One answer
- * completes at most this many WQEs, and looks through at most this many. More WQEs than packets may
- * be under way (model/rdma/requester_send.c). So this limit holds back only WQEs that are carried
- * out without packets. */
+ * completes at most this many WQEs, and looks through at most this many. The number is larger than
+ * that of the packets that may be under way (model/rdma/requester_send.c). So the limit holds back
+ * only WQEs that are carried out without packets. */
 #define STARTED_MAX 256
 
 struct flight {
