@@ -136,7 +136,7 @@ struct cm_stats {
     uint64_t sent[CM_MESSAGES], retried[CM_MESSAGES], received[CM_MESSAGES],
         duplicates[CM_MESSAGES];
     uint64_t malformed; /* of another class, version or length */
-    uint64_t full;      /* requests that were dropped because all CM_MAX_IDS were in use */
+    uint64_t full;      /* requests without room, here (CM_MAX_IDS) or in the consumer */
 };
 
 struct cm *cm_new(const struct cm_ops *ops, void *opaque);

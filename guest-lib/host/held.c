@@ -75,7 +75,8 @@ static unsigned held_log_size(size_t size)
     return log;
 }
 
-/* Takes a block of unused memory from the range, at least a page. NULL if log is above LOG_MAX. */
+/* Takes a block of unused memory from the range, at least a page. NULL: there is none, or log is
+ * above LOG_MAX. */
 static void *held_take_fresh(unsigned log)
 {
     size_t size = (size_t)1 << log;

@@ -73,7 +73,7 @@ static void route_put_link(const struct nlmsghdr *request, struct netlink_buf *a
     netlink_put_string(answer, IFLA_PARENT_DEV_BUS_NAME, "pci");
 }
 
-/* Whether the request has a filter. The HCA's devices do not match any filter. */
+/* Whether the request has one of these filters. The HCA's devices match none of them. */
 static bool route_has_filter(const struct nlmsghdr *request)
 {
     static const uint16_t filters[] = {IFLA_MASTER, IFLA_LINKINFO, IFLA_TARGET_NETNSID};
@@ -184,9 +184,9 @@ static void route_put_ipv6(const struct nlmsghdr *request, struct netlink_buf *a
     route_put_lifetime(answer);
 }
 
-/* Under NETLINK_GET_STRICT_CHK the kernel refuses an interface index that it does not know;
- * otherwise it ignores the index, and so should this library. But a program that gives an index of
- * the HCA wants the HCA's addresses. */
+/* If the request has an interface index of the HCA, only this library answers: the kernel would
+ * refuse the index under NETLINK_GET_STRICT_CHK, and otherwise ignore it. If it has another index,
+ * the HCA's addresses are not added. */
 static enum netlink_part route_tell_addresses(const struct nlmsghdr *request,
                                               const struct hv_facts *facts,
                                               struct netlink_buf *answer)

@@ -25,8 +25,8 @@ bool self_beside(const char *name, char path[PATH_MAX]);
 bool self_look(struct hv_facts *facts);
 /* To be called when the program loads libibverbs.so.1 with dlopen(). */
 void self_ask(void);
-/* Whether the process uses verbs: libibverbs.so.1 is loaded, or is needed by something that is
- * loaded and has not called this library yet. */
+/* Whether the process uses verbs: libibverbs.so.1 is loaded, or an object in the process needs it
+ * and has not called it yet. */
 bool self_is_known(void);
 /* Calls hv_beside_ops.is_peer(), if libibverbs.so.1 has set it; otherwise returns false. */
 bool self_is_peer(uint32_t ipv4);
