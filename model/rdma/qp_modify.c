@@ -412,7 +412,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
         requester_reset(qp, PRM_GET(qpc, qp->qpc, next_send_psn));
     }
     if (t->to == PRM_QP_STATE_ERR && qp->state != PRM_QP_STATE_ERR) {
-        qp->error = qp->vendor_error = 0; /* a DCI keeps the error of a failed stream */
+        qp->error = qp->vendor_error = 0; /* a DCI may have that of a failed stream */
     }
     qp_set_state(qp, t->to);
     return SYN_OK;

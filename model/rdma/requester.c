@@ -394,8 +394,8 @@ static enum send_wait requester_next_wqe(struct qp *qp, enum wqe_source_id *id)
     if (posted == 0) {
         return flight->head != flight->tail ? SEND_WAITS_ANSWER : SEND_WAITS_POST;
     }
-    /* If there is no room, the next response runs the work again; then posted WQEs are looked
-     * at. */
+    /* Posted WQEs have been looked at before; a queue that waits for room runs again at the next
+     * response. */
     if (flight->tail - flight->head > flight->mask) {
         return SEND_WAITS_ANSWER;
     }
