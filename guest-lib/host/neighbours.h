@@ -41,7 +41,7 @@ void neighbours_add_own(struct neighbours *n, const uint8_t gid[GID_BYTES]);
 /* Announces the host's IPv4 addresses to all (RFC 5227 2.3), as hosts do when a link comes up. */
 void neighbours_announce(const struct neighbours *n);
 
-/* A frame came in. */
+/* To be called with each received frame. */
 void neighbours_rx(struct neighbours *n, uint64_t now_ns, const uint8_t *frame, size_t len);
 
 /* Whether the MAC address of a GID is known. Sends no question. */

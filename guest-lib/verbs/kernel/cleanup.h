@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The end of a file of verbs (cleanup.c). */
+/* Ends a file of verbs (cleanup.c). */
 #ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_CLEANUP_H
 #define HCASIM_GUEST_LIB_VERBS_KERNEL_CLEANUP_H
 

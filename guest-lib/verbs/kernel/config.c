@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The process's configuration; config.h has the variables. */
+/* The process's configuration; settings.c has the table of settings. */
 #include "guest-lib/verbs/kernel/config.h"
 #include <string.h>
 #include <unistd.h>

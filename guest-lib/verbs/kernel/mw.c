@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory windows: their keys. */
+/* Memory windows: creates and destroys their keys. */
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
