@@ -179,7 +179,7 @@ static void caps_apply(struct fw *fw)
     fw->hca.big_endian_replies = fw->caps.atomic_mode == PRM_ATOMIC_REQ_MODE_BIG_ENDIAN;
 }
 
-/* -- what a driver sets ------------------------------------------------------------------------ */
+/* -- settings by a driver --------------------------------------------------------------------- */
 
 static bool caps_can_be(const struct cap *row, uint64_t value, uint64_t max)
 {

@@ -407,7 +407,7 @@ static enum stage cmdq_write_output(struct fw *fw, struct cmdq_entry *e)
     return STAGE_WRITE_OUTPUT;
 }
 
-/* -- executing, and giving back ---------------------------------------------------------------- */
+/* -- execution and hand-back ------------------------------------------------------------------ */
 
 static enum stage cmdq_execute(struct fw *fw, struct cmdq_entry *e)
 {

@@ -46,8 +46,7 @@
     (EXT_100G | EXT(100GAUI_1_100GBASE_CR_KR) | EXT(200GAUI_4_200GBASE_CR4_KR4) |                  \
      EXT(200GAUI_2_200GBASE_CR2_KR2) | EXT(400GAUI_4_400GBASE_CR4_KR4))
 
-/* -- what earlier generations lack --------------------------------------------------------------
- */
+/* -- limits of earlier generations ------------------------------------------------------------ */
 
 #define AT_MOST(section, layout, field, most)                                                      \
     {                                                                                              \

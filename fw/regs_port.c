@@ -268,7 +268,7 @@ static enum syn regs_pfcc_write(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* -- PCAM: which port registers exist ---------------------------------------------------------- */
+/* -- PCAM: which port registers exist --------------------------------------------------------- */
 
 #define PCAM_FIRST 0x5000
 

@@ -66,7 +66,7 @@ static void mkey_null_op(uint64_t len, struct mem_op *op)
     }
 }
 
-/* -- what was found lately -------------------------------------------------------------------- */
+/* -- the cache of key runs -------------------------------------------------------------------- */
 
 /*
  * A message makes an access for each of its packets, and the next message often goes to the same

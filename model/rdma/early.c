@@ -130,7 +130,7 @@ void early_forget(struct peer *peer)
     hca_unschedule_late(peer->qp->hca, &e->look);
 }
 
-/* -- when nothing comes ------------------------------------------------------------------------ */
+/* -- missing packets -------------------------------------------------------------------------- */
 
 /* A target whose CQ has failed takes no packets any more. Its connections stay, but have no use for
  * early packets. */

@@ -57,7 +57,7 @@ static bool reaction_is_enabled(const struct peer *peer)
     return reaction_cong(peer)->rp_side.enabled >> roce_priority(&peer->path) & 1;
 }
 
-/* -- as time goes by --------------------------------------------------------------------------- */
+/* -- updates over time ------------------------------------------------------------------------ */
 
 /* Reduces the debt by what could have been sent at the present rate since the last update. */
 static void reaction_refill(struct limiter *l, uint64_t now)
