@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* DC targets and initiators on a table. */
+/* Implements dc_lab.h: DC targets and initiators in the two-HCA lab. */
 #include <check.h>
 #include <string.h>
 #include "tests/unit/dc_lab.h"
@@ -67,7 +67,8 @@ static void make_dct(struct lab_side *side, struct lab_dct *dct, bool ordered)
     if (ordered) {
         PRM_SET(dctc, dctc, dp_ordering_1, PRM_DP_ORDERING_OOO_ALL >> 1);
         PRM_SET(dctc, dctc, dp_ordering_force, 1);
-        PRM_SET(dctc, dctc, atomic_mode, PRM_ATOMIC_MODE_UP_TO_8B); /* no longer ones beside it */
+        /* long atomics are not possible with early packets */
+        PRM_SET(dctc, dctc, atomic_mode, PRM_ATOMIC_MODE_UP_TO_8B);
     }
     ck_assert_int_eq(lab_dct_create(side, dctc, dct), SYN_OK);
 }

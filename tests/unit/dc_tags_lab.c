@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tag matching over DC on a table. */
+/* Implements dc_tags_lab.h: tag matching over DC in the two-HCA lab. */
 #include <check.h>
 #include <string.h>
 #include "tests/unit/dc_tags_lab.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One HCA and its cable, for the tests of the Ethernet half. */
+/* Implements eth_bench.h: one HCA and its cable, for the tests of the Ethernet half. */
 #include "tests/unit/eth_bench.h"
 #include <check.h>
 #include <string.h>

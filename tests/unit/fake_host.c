@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The host that unit tests give an HCA. */
+/* Implements fake_host.h: the host that unit tests give an HCA. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

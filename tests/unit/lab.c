@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two HCAs on a table, for the tests of queues and transports. */
+/* Implements lab.h: two HCAs, for the tests of queues and transports. */
 #include <check.h>
 #include <string.h>
 #include "model/queue/eq.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The main() of all test programs here: runs the suite that the program is. */
+/* The main() of all test programs here: runs the program's suite. */
 #include <check.h>
 #include <stdlib.h>
 #include "tests/unit/suite.h"

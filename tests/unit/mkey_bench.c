@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The bench for memory keys (mkey_bench.h). */
+/* Implements mkey_bench.h: the bench for memory keys. */
 #include <check.h>
 #include <string.h>
 #include "tests/unit/mkey_bench.h"
@@ -33,7 +33,7 @@ void teardown(void)
 
 /* -- keys ------------------------------------------------------------------------------------- */
 
-/* A context in use with all rights, no translation room yet. */
+/* Fills in a context in use with all rights and no room for translations. */
 void fill_mkc(struct prm_mkc *mkc, unsigned mode, uint64_t start, uint64_t len)
 {
     memset(mkc, 0, PRM_SIZE(mkc));
@@ -61,7 +61,7 @@ uint32_t create(const struct prm_mkc *mkc, const void *xlt, size_t xlt_len)
     return index << 8 | PRM_GET(mkc, mkc, mkey_7_0);
 }
 
-/* An MTT key of n of our pages, by their numbers, from va start. */
+/* Makes an MTT key of n of the pages, by their numbers, from va start. */
 uint32_t create_mtt(uint64_t start, uint64_t len, const unsigned *pages, unsigned n)
 {
     struct prm_mkc mkc[1];
@@ -93,7 +93,7 @@ uint32_t create_klm(unsigned mode, uint64_t start, uint64_t len, const void *lis
     return create(mkc, list, n * 16);
 }
 
-/* The plain key that most tests use: pages 5, 2, 3, 9 from 0x123 bytes into the first. */
+/* The plain key that most tests use: pages 5, 2, 3, 9, from 0x123 bytes into the first. */
 const unsigned scattered[4] = {5, 2, 3, 9};
 
 uint32_t create_scattered(void)
@@ -101,7 +101,7 @@ uint32_t create_scattered(void)
     return create_mtt(VA + IN_PAGE, LEN, scattered, 4);
 }
 
-/* Where byte at of that key is in memory. */
+/* Returns the address in memory of byte `at` of that key. */
 uint64_t scattered_at(uint64_t at)
 {
     at += IN_PAGE;
@@ -138,7 +138,7 @@ void umr_mtts(struct umr *umr, const unsigned *pages, unsigned n)
     PRM_SET(wqe_umr_ctrl_seg, umr->ctrl, xlt_octowords, (n + 7) / 8 * 4);
 }
 
-/* A key of the driver's cache: free, of the driver's PD, room for ndescs pages. */
+/* Makes a key as in the driver's cache: free, in the driver's PD, with room for ndescs pages. */
 uint32_t create_cached(unsigned ndescs, uint32_t pdn)
 {
     struct prm_mkc mkc[1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The bench: objects made by calling the model as the firmware does. */
+/* Implements rdma_bench.h: makes objects by calling the model as the firmware does. */
 #include <string.h>
 #include "model/queue/eq.h"
 #include "model/memory/mkey.h"
@@ -134,7 +134,7 @@ void bench_init(struct bench *b)
     make_eq(b);
     bench_cq(b, 6, &b->cq);
     bench_run(b);
-    /* The cable coming up was an event too. */
+    /* The link coming up was an event, too. */
     while (b->eq_ci < 1u << LOG_EQ &&
            !PRM_GET(eqe, fake_host_ptr(&b->host, b->eq_ring + 64 * b->eq_ci, 64), owner)) {
         b->eq_ci++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The HCA that tests of the model's parts work on. */
+/* Implements rig.h: the HCA for tests of the model's parts. */
 #include <check.h>
 #include <string.h>
 #include "tests/unit/rig.h"

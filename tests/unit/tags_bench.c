@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The bench: an XRQ as a driver makes it. */
+/* Implements tags_bench.h: an XRQ as a driver makes it. */
 #include <string.h>
 #include "tests/unit/tags_bench.h"
 

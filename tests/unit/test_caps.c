@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Capabilities: what QUERY_HCA_CAP says is what there is, and SET_HCA_CAP changes nothing else.
+ * Tests capabilities: QUERY_HCA_CAP reports what the device has, and SET_HCA_CAP changes nothing
+ * else.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static const struct section {
 
 /* -- what the default generation says ---------------------------------------------------------- */
 
-/* All sections as text: a line for each field that is not 0. */
+/* Returns all sections as text: a line for each field that is not 0. */
 static char *describe_all(struct fwd *fwd)
 {
     GString *text = g_string_new(NULL);
@@ -71,8 +72,8 @@ static char *describe_all(struct fwd *fwd)
     return g_string_free(text, FALSE);
 }
 
-/* tests/unit/cx5.caps is what users of the default generation rely on. What changes there changes
- * for them: a line of that file belongs into the commit that does it. */
+/* Users of the default generation rely on tests/unit/cx5.caps. A change of that file is a change
+ * for them, and belongs in the commit that causes it. */
 START_TEST(the_default_generation_says_what_it_always_said)
 {
     g_autofree char *path = g_build_filename(g_getenv("HCASIM_TESTS"), "cx5.caps", NULL);
@@ -112,7 +113,7 @@ START_TEST(current_is_within_maximum)
 }
 END_TEST
 
-/* What is not described in a section stays 0: nothing is advertised by accident. */
+/* Undescribed bits of a section stay 0: nothing is advertised by accident. */
 START_TEST(no_reserved_capability_bit)
 {
     uint8_t cap[4096];
@@ -123,7 +124,7 @@ START_TEST(no_reserved_capability_bit)
 }
 END_TEST
 
-/* Every advertised ability has the commands that it consists of. */
+/* Every advertised ability has the commands that it needs. */
 START_TEST(advertised_is_implemented)
 {
     static const struct {
@@ -167,7 +168,7 @@ START_TEST(advertised_is_implemented)
 }
 END_TEST
 
-/* Abilities whose commands do not exist, and which would make the driver use them. */
+/* Abilities whose commands do not exist; if advertised, the driver would use them. */
 START_TEST(not_advertised)
 {
     static const char *const absent[] = {
@@ -212,7 +213,7 @@ START_TEST(not_advertised)
 }
 END_TEST
 
-/* Driver mlx5_eth_supported(): what the network half demands. */
+/* Driver mlx5_eth_supported(): what the driver's network half requires. */
 START_TEST(ethernet_is_complete)
 {
     uint8_t bytes[4096];
@@ -251,8 +252,8 @@ static enum syn set_cap(uint16_t section, const void *cap)
     return fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
 }
 
-/* What the driver of an e-switch's manager does for its VFs (mlx5_vport_set_other_func_cap()) this
- * function may not, as a VF may not: bad parameter. Its own capabilities stay. */
+/* An e-switch manager's driver sets its VFs' capabilities (mlx5_vport_set_other_func_cap()). This
+ * function may not do so, as a VF may not: bad parameter. Its own capabilities stay. */
 START_TEST(another_functions_capabilities_are_not_its_business)
 {
     static const uint32_t fields[] = {PRM_set_hca_cap_in_other_function_FIELD,
@@ -278,7 +279,7 @@ START_TEST(another_functions_capabilities_are_not_its_business)
 }
 END_TEST
 
-/* Driver handle_hca_cap(): current values back with a few changed. */
+/* Driver handle_hca_cap(): writes the current values back with a few changes. */
 START_TEST(capabilities_are_set)
 {
     uint8_t bytes[4096];
@@ -309,14 +310,14 @@ START_TEST(capabilities_beyond_maximum_are_refused)
     PRM_SET(cmd_hca_cap, cap, log_uar_page_sz, 0xffff);
     ck_assert_uint_eq(set_cap(0, cap), SYN_CAP_TOO_HIGH);
     memset(cap, 0, sizeof(bytes));
-    PRM_SET(atomic_caps, cap, atomic_req_8B_endianness_mode, 2); /* which means nothing */
+    PRM_SET(atomic_caps, cap, atomic_req_8B_endianness_mode, 2); /* a value without meaning */
     ck_assert_uint_eq(set_cap(3, cap), SYN_CAP_TOO_HIGH);
     ck_assert_uint_eq(set_cap(4, cap), SYN_NO_CAP_SECTION);
 }
 END_TEST
 
-/* The driver's handle_hca_cap_atomic() asks for the host's byte order in what atomics bring; who
- * does not has them big-endian. A reset forgets it. */
+/* The driver's handle_hca_cap_atomic() asks for results of atomics in the host's byte order;
+ * without that request they are big-endian. A reset forgets the request. */
 START_TEST(byte_order_of_atomics_is_the_drivers_choice)
 {
     uint8_t bytes[4096] = {0};
@@ -336,8 +337,8 @@ START_TEST(byte_order_of_atomics_is_the_drivers_choice)
 }
 END_TEST
 
-/* Abilities that the function does not have, and such that are not the driver's to take away: of a
- * set that fails nothing is kept. */
+/* Abilities that the function does not have, or that the driver may not remove: if a set fails,
+ * nothing of it is kept. */
 START_TEST(capabilities_are_not_made_by_setting_them)
 {
     static const struct {
@@ -380,7 +381,7 @@ END_TEST
 
 /* -- every field ------------------------------------------------------------------------------- */
 
-/* Calls visit() for each scalar of a layout and of what is nested in it, with its place there. */
+/* Calls visit() for each scalar of a layout and of its nested structures, with its offset there. */
 typedef void field_fn(const struct section *section, const char *name, uint32_t field);
 
 static void each_field(const struct section *section, const struct prm_struct *s, uint32_t bit,
@@ -397,10 +398,10 @@ static void each_field(const struct section *section, const struct prm_struct *s
     }
 }
 
-static GString *taken; /* names of the fields of which a change was taken over */
+static GString *taken; /* names of the fields whose change was accepted */
 
-/* SET_HCA_CAP with one field changed: it is refused and changes nothing, or else what was set is
- * what is then read, and no more than the maximum. */
+/* Executes SET_HCA_CAP with one field changed. Either it is refused and changes nothing, or the set
+ * value is read back and is within the maximum. */
 static void try_to_set(const struct section *section, const char *name, uint64_t value,
                        uint32_t field)
 {
@@ -418,7 +419,7 @@ static void try_to_set(const struct section *section, const char *name, uint64_t
     ck_assert_uint_eq(fwd_query_cap(&d, section->section, CAP_CUR, after), 0);
     if (syn == SYN_OK && section->section == PRM_HCA_CAP_TYPE_ATOMIC &&
         field != PRM_atomic_caps_atomic_req_8B_endianness_mode_FIELD) {
-        ck_assert_uint_eq(prm_get(wished, field), 0); /* the driver leaves the others out */
+        ck_assert_uint_eq(prm_get(wished, field), 0); /* the driver leaves out the other fields */
         ck_assert_mem_eq(after, before, sizeof(after));
     } else if (syn == SYN_OK) {
         ck_assert_mem_eq(after, wished, sizeof(after));
@@ -445,7 +446,7 @@ static void try_field(const struct section *section, const char *name, uint32_t 
     }
 }
 
-/* Which those are, no other and no fewer: for every generation the same. */
+/* Lists exactly the fields that can be set: the same for every generation. */
 START_TEST(few_fields_can_be_set)
 {
     fwd_clear(&d);
@@ -468,7 +469,7 @@ END_TEST
         PRM_HCA_CAP_TYPE_GENERAL, PRM_cmd_hca_cap_##name##_FIELD, most                             \
     }
 
-/* The device becomes one of a generation that has no more than this. */
+/* Makes the device one of a generation that has at most this. */
 static void allow(const struct fw_cap_limit *at_most)
 {
     static struct fw_profile profile;
@@ -486,8 +487,8 @@ static uint64_t general(bool max, uint32_t field)
     return prm_get(cap, field);
 }
 
-/* What a generation lacks is not reported, cannot be set, and its commands are unknown, as they are
- * to a card that was made before them. */
+/* A feature that a generation lacks is not reported, cannot be set, and its commands are unknown,
+ * as on an older card. */
 START_TEST(a_profile_takes_away)
 {
     static const struct fw_cap_limit at_most[] = {AT_MOST(xrc, 0), AT_MOST(log_max_xrcd, 0), {0}};
@@ -508,7 +509,7 @@ START_TEST(a_profile_takes_away)
 }
 END_TEST
 
-/* A command that something else stands on, too, stays: MODIFY_CQ moderates, and resizes. */
+/* A command that another feature also needs stays: MODIFY_CQ moderates and resizes. */
 START_TEST(a_shared_command_stays)
 {
     static const struct fw_cap_limit no_resize[] = {AT_MOST(cq_resize, 0), {0}};
@@ -522,8 +523,8 @@ START_TEST(a_shared_command_stays)
 }
 END_TEST
 
-/* A number is capped, and a section goes with its flag. What the model does not have a profile does
- * not bring. */
+/* A number is capped, and a section disappears with its flag. A profile does not add what the model
+ * lacks. */
 START_TEST(a_profile_caps_and_grants_nothing)
 {
     static const struct fw_cap_limit at_most[] = {AT_MOST(max_indirection, 1),

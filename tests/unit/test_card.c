@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A card with two functions, each with its own firmware, driver and host memory: what they send
- * each other stays in the card, what they send a third host leaves by the one cable, and one's
- * reset is not the other's.
+ * Tests a card with two functions, each with its own firmware, driver and host memory. Frames
+ * between them stay in the card, frames to a third host leave by the one cable, and a reset of one
+ * function does not affect the other.
  */
 #include <check.h>
 #include <string.h>
@@ -31,7 +31,7 @@ struct side {
 
 static struct inproc_world *world;
 static struct card *card;
-static struct side a, b, far; /* far: the third host, on a card of its own */
+static struct side a, b, far; /* far: the third host, on its own card */
 static struct wire_port *ends[2];
 
 static struct vport *vport_of(const struct side *side)
@@ -73,7 +73,7 @@ static void setup(void)
     wire_pair_new(64, ends);
 }
 
-/* A cable between the card and a third host. */
+/* Connects the card and a third host by a cable. */
 static void plug(void)
 {
     side_new(&far, NULL, 0, 3);
@@ -82,7 +82,7 @@ static void plug(void)
     inproc_settle(world);
 }
 
-/* The driver goes, whatever it has made. */
+/* Removes the driver, whatever it has made. */
 static void forget(struct side *side)
 {
     fw_reset(side->hca->fw);
@@ -91,7 +91,7 @@ static void forget(struct side *side)
     side->drv = NULL;
 }
 
-/* The function, too; its vport stays. */
+/* Also removes the function; its vport stays. */
 static void end(struct side *side)
 {
     struct inproc_hca *hca = side->hca;
@@ -171,7 +171,8 @@ static void post(struct pair *pair, uint8_t opcode)
     drv_post_send(&pair->qp[0], &send);
 }
 
-/* A SEND and a READ: the first half of one's memory to the second half of the other's, and back. */
+/* A SEND and a READ: the first half of one side's memory to the second half of the other side's,
+ * and back. */
 static void talk(struct pair *pair)
 {
     static uint8_t seed;
@@ -182,7 +183,7 @@ static void talk(struct pair *pair)
     memset(dst, 0, LEN);
     drv_post_recv(&pair->qp[1], &to, 1);
     post(pair, PRM_WQE_OPCODE_SEND);
-    /* in either order, where both are one */
+    /* in either order, if both are the same */
     ck_assert_uint_eq(next_wc(pair->side[0]).opcode + next_wc(pair->side[1]).opcode,
                       PRM_CQE_OPCODE_REQ + PRM_CQE_OPCODE_RESP_SEND);
     ck_assert_mem_eq(src, dst, LEN);
@@ -207,7 +208,7 @@ START_TEST(functions_of_a_card_talk_without_a_cable)
 }
 END_TEST
 
-/* What goes from one vport to another is counted by both, and by no port. */
+/* Both vports count a frame from one vport to another; no port counts it. */
 START_TEST(each_vport_counts_its_own)
 {
     struct pair pair = rc_pair(&a, &b);
@@ -220,7 +221,7 @@ START_TEST(each_vport_counts_its_own)
 }
 END_TEST
 
-/* More than the queue of a vport holds: the sender waits for room, and none is lost. */
+/* Sends more than the queue of a vport holds: the sender waits for room, and no message is lost. */
 START_TEST(many_messages_lose_none)
 {
     struct pair pair = rc_pair(&a, &b);
@@ -261,7 +262,7 @@ START_TEST(each_function_reaches_a_third_host)
 }
 END_TEST
 
-/* What the cable brings for a vport whose queue is full waits on the cable. */
+/* Frames from the cable for a vport with a full queue wait on the cable. */
 START_TEST(a_flood_from_the_cable_loses_none)
 {
     struct pair pair;
@@ -304,7 +305,7 @@ START_TEST(a_full_queue_holds_the_cable_until_it_is_read)
 END_TEST
 
 /* A multicast group is in none of the driver's lists: the card knows it by its members. Another
- * vport takes the group, too, so that it is not for the rules of all. */
+ * vport also takes the group, so the rules for everybody do not get it. */
 START_TEST(a_group_goes_to_the_function_whose_qps_are_in_it)
 {
     static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 224, 1, 2, 3};
@@ -387,7 +388,7 @@ START_TEST(one_functions_reset_is_not_the_others)
 
     fw_reset(a.hca->fw);
 
-    /* what its driver had said of its vport is gone, the vport is there */
+    /* its driver's settings of the vport are gone; the vport is there */
     ck_assert_int_eq(vport_find_gid(vport_of(&a), a.gid, false, 0), -1);
     ck_assert_uint_eq(vport_of(&a)->uc.n, 0);
     ck_assert_mem_eq(vport_of(&a)->mac, ((uint8_t[]){2, 0, 0, 0, 0, 1}), 6);
@@ -406,7 +407,7 @@ START_TEST(one_functions_reset_is_not_the_others)
 }
 END_TEST
 
-/* In the midst of what it receives and sends. */
+/* Resets a function while it receives and sends. */
 START_TEST(a_reset_amid_traffic_leaves_the_other_working)
 {
     struct pair doomed, pair;
@@ -430,7 +431,7 @@ START_TEST(a_reset_amid_traffic_leaves_the_other_working)
 }
 END_TEST
 
-/* The cable is read in the turns of the first function; without it, of the next. */
+/* The first function's turns read the cable; without it, the next function's turns do. */
 START_TEST(a_function_that_ends_leaves_the_card_to_the_other)
 {
     struct vport *vport;
@@ -446,7 +447,7 @@ START_TEST(a_function_that_ends_leaves_the_card_to_the_other)
     ck_assert_ptr_eq(card->sw.reader, vport_of(&b));
     talk(&pair);
 
-    /* the vport is there for another one, with the MAC that it had */
+    /* another driver finds the vport, with its previous MAC */
     side_new(&a, card, 0, 9);
     ck_assert_ptr_eq(vport_of(&a), vport);
     ck_assert_uint_eq(vport->mac[5], 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ethernet between two functions of a card: who gets a frame, by its destination, and how the
- * vports' lists are searched.
+ * Tests Ethernet between two functions of a card: which function gets a frame, by its destination,
+ * and how the vports' lists are searched.
  */
 #include <check.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void fill_frame(uint8_t *frame, const uint8_t *dmac)
     prm_store16(frame + 12, 0x88b5); /* local experimental */
 }
 
-/* Where frames went: bit 0 and 1 to a function, bit 2 out by the cable; each once. */
+/* Where frames went: bits 0 and 1 to a function, bit 2 out by the cable; each once. */
 #define TO_FIRST  1u
 #define TO_SECOND 2u
 #define TO_CABLE  4u
@@ -103,7 +103,7 @@ static unsigned sent_by_cable(const uint8_t *dmac)
     return where();
 }
 
-/* -- who gets it ------------------------------------------------------------------------------- */
+/* -- who gets a frame -------------------------------------------------------------------------- */
 
 START_TEST(a_unicast_goes_to_whose_address_it_is)
 {
@@ -133,13 +133,13 @@ START_TEST(an_address_that_changes_is_found_anew)
     ck_assert_uint_eq(sent_by(0, mac_of[1]), TO_CABLE);
     vport_set_macs(vport(1), &vport(1)->uc, &mac_of[1], 1);
     vport_set_mac(vport(1), mac_of[1]);
-    vport_set_macs(vport(1), &vport(1)->uc, NULL, 0); /* which had it, too */
+    vport_set_macs(vport(1), &vport(1)->uc, NULL, 0); /* the other vport had it, too */
     ck_assert_uint_eq(sent_by(0, stranger), TO_CABLE);
     ck_assert_uint_eq(sent_by(0, mac_of[1]), TO_SECOND);
 }
 END_TEST
 
-/* The permanent MAC of a vport stays with it. */
+/* A vport keeps its permanent MAC. */
 START_TEST(a_vport_that_is_released_keeps_its_first_address_alone)
 {
     vport_set_macs(vport(1), &vport(1)->uc, &stranger, 1);
@@ -165,7 +165,7 @@ START_TEST(an_address_of_two_brings_both_what_the_cable_has_for_it)
 }
 END_TEST
 
-/* Own groups come back by self_lb_block only, which is off here. */
+/* A function's own frames to a group come back only by self_lb_block, which is off here. */
 START_TEST(a_group_goes_to_who_wants_it_and_out)
 {
     ck_assert_uint_eq(sent_by(0, group), TO_CABLE);
@@ -180,8 +180,8 @@ START_TEST(a_group_goes_to_who_wants_it_and_out)
 }
 END_TEST
 
-/* A promiscuous vport sees what the cable brings (driver: esw_update_vport_rx_mode()), and not what
- * one function of the card says to another. */
+/* A promiscuous vport sees what the cable brings (driver: esw_update_vport_rx_mode()), but not what
+ * one function of the card sends to another. */
 START_TEST(promiscuous_is_of_the_cable)
 {
     vport_set_promisc(vport(0), false, false, true);
@@ -192,7 +192,7 @@ START_TEST(promiscuous_is_of_the_cable)
 }
 END_TEST
 
-/* A raw packet QP's flow makes no entry in any list. */
+/* A raw packet QP's flow adds nothing to any list. */
 START_TEST(what_nobody_lists_is_for_the_rules_of_all)
 {
     ck_assert_uint_eq(sent_by_cable(stranger), TO_FIRST | TO_SECOND);
@@ -200,8 +200,8 @@ START_TEST(what_nobody_lists_is_for_the_rules_of_all)
 }
 END_TEST
 
-/* A TIR does not take what its own transport domain sent. The numbers of another function's domains
- * are other domains: here both are the same number. */
+/* A TIR does not take what its own transport domain sent. Another function's domains are different
+ * domains, even if both have the same number, as here. */
 START_TEST(another_functions_transport_domain_is_another)
 {
     ck_assert_uint_eq(b[0]->tdn, b[1]->tdn);
@@ -237,7 +237,7 @@ START_TEST(a_full_list_of_macs_is_searched_right)
             ck_assert(mac_list_has(list, macs[i]));
             ck_assert_mem_eq(list->mac[i], macs[i], 6);
             memcpy(other, macs[i], 6);
-            other[1] ^= 1; /* of the round before */
+            other[1] ^= 1; /* of the previous round */
             ck_assert(!mac_list_has(list, other));
         }
     }
@@ -263,7 +263,7 @@ static int find(const struct vport_gid *gid)
     return vport_find_gid(vport(0), gid->gid, gid->has_vlan, gid->vlan_id);
 }
 
-/* What a look-up of a GID that is not there may have to pass. */
+/* Returns how many entries a look-up of a missing GID may have to pass. */
 static unsigned longest_run_of_gids(void)
 {
     unsigned longest = 0, run = 0;
@@ -300,7 +300,7 @@ START_TEST(a_full_table_of_gids_is_searched_right)
 }
 END_TEST
 
-/* One GID in many VLANs, and as RoCE v1, which is not looked for. */
+/* One GID in many VLANs, and as RoCE v1, which is not looked up. */
 START_TEST(a_gid_is_found_by_its_vlan)
 {
     struct vport_gid gid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Congestion control: what is answered to a packet with a congestion mark (annex A17.9), and how a
- * QP sends after it was told (DCQCN). The link has 1 Gb/s here, so that a byte takes 8 ns.
+ * Tests congestion control: the answer to a packet with a congestion mark (annex A17.9), and how a
+ * QP sends after a CNP (DCQCN). The link has 1 Gb/s here, so a byte takes 8 ns.
  */
 #include "model/port/cong.h"
 #include "model/rdma/reaction_point.h"
@@ -27,7 +27,7 @@ static void setup_slow_link(void)
     to = lab_mem(right, BYTES, 0);
 }
 
-/* The QP's packets have the ECN bits of ECT(0) and, on their way, get those of CE. */
+/* Gives the QP's packets the ECN bits of ECT(0), which become CE on their way. */
 static void mark_packets_of(struct lab_qp *qp)
 {
     ck_assert_uint_eq(qp->qp->peer.path.tclass & ECN_MASK, ECN_ECT0);
@@ -50,7 +50,7 @@ static unsigned cnps_from(unsigned side)
     return n;
 }
 
-/* A CNP from a QP's peer to a QP of that number. */
+/* Returns a CNP from a QP's peer to a QP of that number. */
 static struct roce_packet cnp_to(const struct lab_qp *qp, uint32_t qpn)
 {
     struct roce_packet pkt = {
@@ -126,10 +126,10 @@ START_TEST(a_packet_without_a_mark_is_not)
 }
 END_TEST
 
-/* min_time_between_cnps, microseconds, of the port. */
+/* min_time_between_cnps, microseconds, for the port. */
 START_TEST(cnps_keep_their_distance)
 {
-    cong_of(left)->rp_side.enabled = 0; /* who is told does not care */
+    cong_of(left)->rp_side.enabled = 0; /* the sender does not react */
     mark_packets_of(&a);
     write_and_run(8 << 10);
     ck_assert_uint_eq(cong_of(right)->counters.marked, 8);
@@ -145,8 +145,8 @@ START_TEST(cnps_keep_their_distance)
 }
 END_TEST
 
-/* cnp_prio_mode 0: a CNP has a VLAN priority of its own, cnp_802p_prio; 1: that of the packet which
- * was marked. */
+/* cnp_prio_mode 0: a CNP has its own VLAN priority, cnp_802p_prio; 1: the priority of the marked
+ * packet. */
 START_TEST(a_cnp_has_the_priority_that_it_is_given)
 {
     const struct roce_packet *cnp = NULL;
@@ -157,7 +157,7 @@ START_TEST(a_cnp_has_the_priority_that_it_is_given)
     vport_set_gid(left->hca.vport, 3, &l);
     vport_set_gid(right->hca.vport, 3, &r);
     cong_of(right)->np.cnp_prio_mode = (uint32_t)_i;
-    write_and_run(100); /* the paths are looked up */
+    write_and_run(100); /* looks up the paths */
     mark_packets_of(&a);
     a.qp->peer.path.vlan_tci = 2 << 13 | 7;
     write_and_run(100);
@@ -170,7 +170,7 @@ START_TEST(a_cnp_has_the_priority_that_it_is_given)
 }
 END_TEST
 
-/* 0: a CNP for each mark, as far as there is room. */
+/* With 0 there is a CNP for each mark, as far as there is room. */
 START_TEST(a_flood_of_marks_makes_no_more_cnps_than_marks)
 {
     cong_of(left)->rp_side.enabled = 0;
@@ -197,7 +197,7 @@ START_TEST(a_priority_that_is_off_is_not_answered)
 }
 END_TEST
 
-/* QPTS, QPDPM: of what has no VLAN tag, too. */
+/* QPTS, QPDPM: also for frames without a VLAN tag. */
 START_TEST(a_priority_is_that_of_the_dscp_if_that_is_trusted)
 {
     struct uplink *uplink = right->hca.vport->uplink;
@@ -206,14 +206,14 @@ START_TEST(a_priority_is_that_of_the_dscp_if_that_is_trusted)
     cong_of(right)->np_side.enabled = 1u << 3;
     mark_packets_of(&a);
     write_and_run(100);
-    ck_assert_uint_eq(cnps_from(1), 0); /* it is of priority 0 */
+    ck_assert_uint_eq(cnps_from(1), 0); /* it has priority 0 */
     uplink->phy.trusts_dscp = true;
     write_and_run(100);
     ck_assert_uint_eq(cnps_from(1), 1);
 }
 END_TEST
 
-/* A17.9.3 speaks of connections: who sent a datagram has no rate to reduce here. */
+/* A17.9.3 is about connections: the sender of a datagram has no rate to reduce here. */
 START_TEST(a_marked_datagram_is_counted_and_not_answered)
 {
     struct lab_wr wr = send_wr(from, 64);
@@ -242,7 +242,7 @@ static void setup_ud(void)
 
 /* -- the reaction point ------------------------------------------------------------------------ */
 
-/* Alpha is one at first: the rate halves (rpg_gd 11, rpg_min_dec_fac 50 %). */
+/* Alpha is one at first, so the rate halves (rpg_gd 11, rpg_min_dec_fac 50 %). */
 START_TEST(a_cnp_halves_the_rate)
 {
     tell(&a);
@@ -283,7 +283,7 @@ static void post_read(void)
     lab_post(&a, &wr);
 }
 
-/* 64 KiB at 500 Mb/s are 1049 us, and the rate comes up meanwhile. */
+/* 64 KiB at 500 Mb/s take 1049 us; the rate increases meanwhile. */
 START_TEST(a_slower_qp_sends_at_its_rate)
 {
     uint64_t ns;
@@ -314,7 +314,7 @@ START_TEST(read_data_is_sent_at_the_responders_rate)
 }
 END_TEST
 
-/* What is limited, from its first CNP on until it sends at full speed again. */
+/* A QP is limited from its first CNP on until it sends at full speed again. */
 START_TEST(a_qp_that_hears_no_more_comes_back_to_full_speed)
 {
     tell(&a);
@@ -327,8 +327,8 @@ START_TEST(a_qp_that_hears_no_more_comes_back_to_full_speed)
 }
 END_TEST
 
-/* Fast recovery goes half of the way to the target, which is where the rate was; additive increase
- * moves the target: by rpg_ai_rate, from rpg_threshold events on. */
+/* Fast recovery goes half of the way to the target, which is the previous rate. Additive increase
+ * raises the target by rpg_ai_rate, from rpg_threshold events on. */
 START_TEST(the_rate_comes_back_by_halves)
 {
     struct cong_rp *rp = &cong_of(left)->rp;
@@ -358,8 +358,8 @@ START_TEST(the_rate_comes_back_by_halves)
 }
 END_TEST
 
-/* The clock is looked at when a packet is to be sent. If that is not for long, the rate has gone up
- * as it would have under one's eyes. */
+/* The clock is read when a packet is to be sent. After a long pause the rate is as high as if it
+ * had been updated all the time. */
 START_TEST(a_rate_goes_up_while_nobody_looks)
 {
     struct cong_rp *rp = &cong_of(left)->rp;
@@ -385,7 +385,7 @@ START_TEST(a_rate_goes_up_while_nobody_looks)
 }
 END_TEST
 
-/* alpha goes by 1019/1024 in a microsecond without a CNP. */
+/* Alpha is multiplied by 1019/1024 in each microsecond without a CNP. */
 START_TEST(a_later_cnp_costs_less)
 {
     uint32_t before;
@@ -404,8 +404,8 @@ START_TEST(a_later_cnp_costs_less)
 }
 END_TEST
 
-/* rate_reduce_monitor_period: at most one decrease in it; a CNP that came too soon has its effect
- * when it is over. */
+/* rate_reduce_monitor_period: at most one decrease in it; an earlier CNP takes effect when it is
+ * over. */
 START_TEST(a_cnp_that_comes_too_soon_waits)
 {
     cong_of(left)->rp.rate_reduce_monitor_period = 50;
@@ -421,7 +421,7 @@ START_TEST(a_cnp_that_comes_too_soon_waits)
 }
 END_TEST
 
-/* However many a peer sends: the rate is never below rpg_min_rate, and the message arrives. */
+/* However many CNPs a peer sends, the rate is never below rpg_min_rate, and the message arrives. */
 START_TEST(a_flood_of_cnps_leaves_the_least_rate)
 {
     for (unsigned i = 0; i < 2000; i++) {
@@ -499,7 +499,7 @@ START_TEST(a_qp_is_destroyed_while_a_packet_waits)
 }
 END_TEST
 
-/* SQD comes when what was started has been sent and acknowledged, at the rate that there is. */
+/* SQD is reached when the started requests have been sent and acknowledged, at the limited rate. */
 START_TEST(a_limited_queue_drains)
 {
     uint8_t type;
@@ -530,8 +530,8 @@ START_TEST(what_is_lost_is_repeated_at_the_rate_that_there_is)
 }
 END_TEST
 
-/* Marks on the way: messages arrive, ever more slowly. The first is on its way when its mark is
- * told. */
+/* Marks on the way: messages arrive more and more slowly. The first message is on its way when its
+ * mark is reported. */
 START_TEST(both_sides_together)
 {
     mark_packets_of(&a);
@@ -560,7 +560,7 @@ static const struct {
 
 static const uint32_t extremes[] = {0, 1, 10, 11, 100, 1023, 32767, 131071, UINT32_MAX};
 
-/* Whatever is accepted, a QP goes on, and no slower than the least rate. */
+/* With all accepted parameters a QP continues, no slower than the least rate. */
 START_TEST(no_parameter_stops_a_qp)
 {
     struct prm_cong_control_r_roce_ecn_rp rp[1];
@@ -607,7 +607,7 @@ END_TEST
 /* -- both sides of a QP have one limiter --------------------------------------------------------
  */
 
-/* What lets the limiter end while a packet waits for it: nobody reacts any more
+/* Events that end the limiter while a packet waits for it: reactions are disabled
  * (MODIFY_CONG_STATUS), or the rate is back where it was. */
 enum limiter_end {
     END_DISABLED,
@@ -627,7 +627,7 @@ static void begin_slow_limiter(struct lab_qp *qp, enum limiter_end how)
     tell(qp);
 }
 
-/* The other side of the QP looks first, and finds that. */
+/* The other side of the QP checks first, and finds the limiter ended. */
 static void end_limiter(struct lab_qp *qp, enum limiter_end how)
 {
     lab_advance(lab, 900 * US);
@@ -685,7 +685,8 @@ START_TEST(answers_go_on_when_a_request_ends_the_limiter)
 }
 END_TEST
 
-/* RTR2RTS begins the send queue, and with it the QP's rate; what the other side is owed goes on. */
+/* RTR2RTS starts the send queue, and with it the QP's rate; answers that the responder owes
+ * continue. */
 START_TEST(answers_go_on_when_the_qp_is_set_to_rts)
 {
     struct lab_path p = lab_path;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues: ownership, arming, moderation, overrun, resize, and what must be refused.
+ * Tests completion queues: ownership, arming, moderation, overrun, resize, and refused requests.
  *
  * The consumer here reads the ring as the driver does (mlx5_ib: get_sw_cqe()), and rings the
  * doorbell as mlx5_cq_arm() does.
@@ -107,7 +107,7 @@ static void *cqe_at(struct test_cq *t, uint32_t index)
     return fake_host_ptr(&rig.host, t->ring + slot * t->stride + t->stride - 64, 64);
 }
 
-/* The CQE at ci if software owns it, else NULL. */
+/* Returns the CQE at ci if software owns it, else NULL. */
 static void *poll(struct test_cq *t)
 {
     struct prm_cqe64 *cqe = cqe_at(t, t->ci);
@@ -250,7 +250,7 @@ START_TEST(armed_cq_raises_one_event)
 }
 END_TEST
 
-/* A CQE of index >= ci that is there already counts: software polls, arms, and sleeps. */
+/* An existing CQE of index >= ci counts at once: software polls, arms, and sleeps. */
 START_TEST(arming_with_cqes_pending_raises_the_event_at_once)
 {
     struct test_cq t;
@@ -269,8 +269,8 @@ START_TEST(arming_with_cqes_pending_raises_the_event_at_once)
 }
 END_TEST
 
-/* Software that arms before it polls is told once of each CQE (ib_send_lat -e depends on it: an
- * event that repeats the last one is taken for the send's). */
+/* Software that arms before it polls gets one event for each CQE (ib_send_lat -e depends on it: it
+ * takes a repeated event for the send's event). */
 START_TEST(arming_again_does_not_tell_again_of_the_same_cqes)
 {
     struct test_cq t;
@@ -307,13 +307,13 @@ START_TEST(solicited_arming_waits_for_a_solicited_cqe)
     arm(&t, SOLIC);
     post(&t, PRM_CQE_OPCODE_RESP_SEND, 2, false);
     ck_assert(!take_event(&t));
-    arm(&t, NEXT); /* asks for more: same sequence number, no event yet */
+    arm(&t, NEXT); /* a stronger request: same sequence number, no event yet */
     ck_assert(take_event(&t));
 }
 END_TEST
 
-/* IBTA 11.4.2.2: asking for a solicited completion does not take back a request for any that has
- * not had its event. */
+/* IBTA 11.4.2.2: a request for solicited completions does not cancel a request for any completion
+ * that has had no event. */
 START_TEST(a_request_for_any_cqe_is_not_narrowed)
 {
     struct test_cq t;
@@ -324,7 +324,7 @@ START_TEST(a_request_for_any_cqe_is_not_narrowed)
     post(&t, PRM_CQE_OPCODE_RESP_SEND, 0, false);
     ck_assert(take_event(&t));
     poll(&t);
-    arm(&t, SOLIC); /* that one is answered: a request of its own */
+    arm(&t, SOLIC); /* that request was answered: this is a new one */
     post(&t, PRM_CQE_OPCODE_RESP_SEND, 1, false);
     ck_assert(!take_event(&t));
 }
@@ -381,7 +381,7 @@ START_TEST(doorbells_that_fit_nothing_are_ignored)
 }
 END_TEST
 
-/* A completion event that finds its EQ full comes when there is room. */
+/* If its EQ is full, a completion event comes when there is room. */
 START_TEST(event_waits_for_a_full_eq)
 {
     struct rig_eq small;
@@ -483,7 +483,7 @@ START_TEST(moderation_can_be_modified)
     ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn,
                                PRM_CQ_MODIFY_CQ_PERIOD | PRM_CQ_MODIFY_CQ_MAX_COUNT, cqc, NULL),
                      SYN_OK);
-    ck_assert(take_event(&t)); /* what was held back is not lost */
+    ck_assert(take_event(&t)); /* the delayed event is not lost */
     ck_assert_int_eq(cq_query(&rig.hca, t.cqn, cqc), SYN_OK);
     ck_assert_uint_eq(PRM_GET(cqc, cqc, cq_period), 0);
     ck_assert_uint_eq(PRM_GET(cqc, cqc, cq_period_mode), PRM_CQ_PERIOD_MODE_START_FROM_CQE);
@@ -493,7 +493,7 @@ START_TEST(moderation_can_be_modified)
 }
 END_TEST
 
-/* From when the time counts, too. */
+/* The start of the period can be modified, too. */
 START_TEST(the_period_s_mode_can_be_modified)
 {
     struct prm_cqc cqc[1] = {0};
@@ -661,8 +661,8 @@ END_TEST
 
 /* -- resize ----------------------------------------------------------------------------------- */
 
-/* The old ring ends with a RESIZE_CQ CQE; software moves what it has not polled to the new ring one
- * index further, and the device goes on there (mlx5_ib: copy_resize_cqes()). */
+/* The old ring ends with a RESIZE_CQ CQE. Software moves its unpolled CQEs to the new ring one
+ * index further, and the device continues there (mlx5_ib: copy_resize_cqes()). */
 START_TEST(resize_goes_on_in_the_new_ring)
 {
     struct prm_cqc cqc[1];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a failed CQ does to the QPs on it.
+ * Tests what a failed CQ does to its QPs.
  *
- * The CQ has its CQ_ERROR event, every QP on it goes to the error state with WQ_CATAS_ERROR, and
- * QPs on other CQs go on.
+ * The CQ has its CQ_ERROR event, every QP on it enters the error state with WQ_CATAS_ERROR, and QPs
+ * on other CQs continue.
  */
 #include <check.h>
 #include <stdlib.h>

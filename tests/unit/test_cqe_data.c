@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Small data in the CQE (qpc.cs_res, cs_req, dctc.cs_res; docs/adr/0013), of messages that come and
- * of what READs and atomics bring.
+ * Tests small data in the CQE (qpc.cs_res, cs_req, dctc.cs_res; docs/adr/0013), of received
+ * messages and of the results of READs and atomics.
  */
 #include <string.h>
 #include "model/queue/cqe.h"
@@ -12,12 +12,12 @@
 #define LOG   3 /* entries of a CQ */
 #define NEVER 0xee
 
-/* A CQ of its own on a side. */
+/* A side's additional CQ. */
 struct cq_of {
     struct lab_side *side;
     uint32_t cqn, ci;
     uint64_t ring, dbr;
-    size_t size; /* of a CQE */
+    size_t size; /* bytes of a CQE */
 };
 
 static struct cq_of send_cq, recv_cq;
@@ -39,7 +39,7 @@ static uint8_t *cq_cqe64(const struct cq_of *cq, uint32_t index)
     return cq_slot(cq, index) + cq->size - 64;
 }
 
-/* The next CQE; NULL: none. Software has it for as long as it is not said to be consumed. */
+/* Returns the next CQE; NULL: none. Software owns it until it is reported as consumed. */
 static const void *cq_next(struct cq_of *cq)
 {
     const void *cqe = cq_cqe64(cq, cq->ci);
@@ -57,7 +57,7 @@ static void cq_consume(const struct cq_of *cq)
     PRM_SET(cq_dbr, lab_ptr(cq->side, cq->dbr, 8), ci, cq->ci & 0xffffff);
 }
 
-/* There is one that says so of its data; returns where that lies. */
+/* Expects a CQE with this format of data; returns the place of the data. */
 static const uint8_t *expect_data(struct cq_of *cq, unsigned format, uint32_t len)
 {
     const uint8_t *cqe = cq_next(cq);
@@ -105,7 +105,7 @@ static void expect_untouched(struct lab_side *side, uint64_t addr, size_t len)
     }
 }
 
-/* -- what comes -------------------------------------------------------------------------------- */
+/* -- received messages ------------------------------------------------------------------------- */
 
 static const struct {
     size_t cqe;
@@ -132,7 +132,7 @@ static void send_one(uint64_t src, uint32_t len, uint64_t dst)
 
 static void sends_of_many_sizes(uint32_t room)
 {
-    for (size_t i = 0; i < 3 * G_N_ELEMENTS(lens); i++) { /* slots have had data before */
+    for (size_t i = 0; i < 3 * G_N_ELEMENTS(lens); i++) { /* the slots have contained data before */
         uint32_t len = lens[i % G_N_ELEMENTS(lens)];
         uint64_t src = lab_mem(left, 256, 1 + i), dst = untouched(right, 256);
         bool in_cqe = len && len <= room;
@@ -167,7 +167,7 @@ START_TEST(so_it_does_of_unreliable_connections)
 }
 END_TEST
 
-/* Who receives datagrams looks for them, and their headers, in the buffers. */
+/* The receiver of datagrams expects them, and their headers, in the buffers. */
 START_TEST(datagrams_are_in_memory)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 256, 0);
@@ -184,7 +184,7 @@ START_TEST(datagrams_are_in_memory)
 }
 END_TEST
 
-/* What is written is the data, and no byte more. */
+/* Exactly the bytes of the data are written. */
 START_TEST(the_rest_of_the_first_half_stays)
 {
     connect_as(PRM_QP_ST_RC, 64, 0, 128, PRM_CS_RES_UP_TO_64B);
@@ -197,7 +197,7 @@ START_TEST(the_rest_of_the_first_half_stays)
 }
 END_TEST
 
-/* Wherever the device is: software that sees the CQE sees its data. */
+/* Whatever the device does at the moment: software that sees the CQE sees its data. */
 static void look_at_the_first(void *data, enum fake_call call)
 {
     if (PRM_GET(cqe64, (const void *)cq_cqe64(&recv_cq, 0), opcode) != PRM_CQE_OPCODE_INVALID) {
@@ -237,7 +237,7 @@ START_TEST(fields_beside_the_data_are_what_they_are)
 }
 END_TEST
 
-/* Data of a WRITE has its place, whatever the receive WQE is for. */
+/* The data of a WRITE has its own place, independent of the receive WQE. */
 START_TEST(a_write_with_immediate_has_none_there)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
@@ -271,7 +271,7 @@ START_TEST(a_message_must_fit_its_wqe)
 }
 END_TEST
 
-/* Nothing of the buffers is looked at. */
+/* The device does not check the buffers' keys. */
 START_TEST(the_keys_of_the_buffers_do_not_matter)
 {
     struct lab_wr wr = send_wr(lab_mem(left, 64, 1), 20);
@@ -287,7 +287,7 @@ START_TEST(the_keys_of_the_buffers_do_not_matter)
 }
 END_TEST
 
-/* All of it is as it was, data and CQEs, for software has not seen it. */
+/* Data and CQEs are unchanged, because software has not polled them. */
 START_TEST(a_full_cq_takes_no_data)
 {
     const size_t size = receives[_i].cqe;
@@ -312,8 +312,8 @@ START_TEST(a_full_cq_takes_no_data)
 }
 END_TEST
 
-/* What was not polled before a CQ is resized is still in its old ring, and the next is in the new
- * one (driver: copy_resize_cqes()). */
+/* CQEs that were not polled before a CQ is resized are still in its old ring; the next is in the
+ * new ring (driver: copy_resize_cqes()). */
 START_TEST(a_resized_cq_takes_data)
 {
     uint64_t old_ring, ring = fake_host_alloc(&right->host, 128 << (LOG + 1), 4096);
@@ -333,14 +333,14 @@ START_TEST(a_resized_cq_takes_data)
                      SYN_OK);
     send_one(second, 40, untouched(right, 256));
     ck_assert_mem_eq(lab_ptr(right, old_ring, 60), lab_ptr(left, first, 60), 60);
-    /* index 0 was in the old ring, and 1 said that there is a new one */
+    /* index 0 was in the old ring, and index 1 announced the new ring */
     ck_assert_mem_eq(lab_ptr(right, ring + 2 * 128, 40), lab_ptr(left, second, 40), 40);
     ck_assert_uint_eq(PRM_GET(cqe64, lab_ptr(right, ring + 2 * 128 + 64, 64), format),
                       PRM_CQE_FORMAT_INLINE_64);
 }
 END_TEST
 
-/* -- what was asked for ------------------------------------------------------------------------ */
+/* -- results of READs and atomics -------------------------------------------------------------- */
 
 static const struct {
     size_t cqe;
@@ -382,7 +382,7 @@ START_TEST(reads_and_their_cqes)
 }
 END_TEST
 
-/* In a CQE the number is as in packets, whatever byte order the driver has asked for. */
+/* In a CQE a number is as in packets, whatever byte order the driver has requested. */
 START_TEST(atomics_and_their_cqes)
 {
     uint64_t word = lab_mem(right, 8, 0), old = untouched(left, 8);
@@ -409,7 +409,7 @@ START_TEST(atomics_and_their_cqes)
 }
 END_TEST
 
-/* rdma-core's library has no masked atomics among those whose data it takes from a CQE. */
+/* rdma-core's library does not take data of masked atomics from a CQE. */
 START_TEST(extended_atomics_have_none_there)
 {
     uint64_t word = lab_mem(right, 8, 0), old = untouched(left, 8), found;
@@ -428,7 +428,7 @@ START_TEST(extended_atomics_have_none_there)
 }
 END_TEST
 
-/* There is no CQE that could have it. */
+/* Without a CQE the data cannot be in it. */
 START_TEST(unsignalled_reads_write_to_memory)
 {
     uint64_t src = lab_mem(right, 64, 1), dst = untouched(left, 64);
@@ -443,7 +443,8 @@ START_TEST(unsignalled_reads_write_to_memory)
 }
 END_TEST
 
-/* Each has its own, however many come at once and in whatever company. */
+/* Each READ's data is in its own CQE, however many come at once and with whatever other
+ * requests. */
 START_TEST(many_reads_have_their_own)
 {
     uint64_t src = lab_mem(right, 256, 9), dst = untouched(left, 256), out = lab_mem(right, 256, 0);
@@ -468,7 +469,7 @@ START_TEST(many_reads_have_their_own)
 }
 END_TEST
 
-/* A READ that is asked for again brings its data once. */
+/* A repeated READ delivers its data once. */
 START_TEST(a_lost_response_comes_again)
 {
     uint64_t src = lab_mem(right, 64, 1), dst = untouched(left, 64);
@@ -597,8 +598,8 @@ static void expect_failed(struct cq_of *cq, uint8_t syndrome)
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, format), PRM_CQE_FORMAT_NO_INLINE);
 }
 
-/* The first READ cannot be written here, which is the end of its stream; what the second one brings
- * goes nowhere, nor to the CQE of what waits behind it. */
+/* The first READ cannot be written here, which ends its stream. The second READ's data is written
+ * nowhere, also not into the CQE of a waiting request. */
 START_TEST(what_a_failed_stream_reads_is_in_no_cqe)
 {
     uint64_t src = lab_mem(right, 5000, 1), dst = untouched(left, 64);
@@ -656,7 +657,7 @@ START_TEST(messages_to_a_shared_queue)
 }
 END_TEST
 
-/* -- what cannot be asked for ------------------------------------------------------------------ */
+/* -- requests that are refused ----------------------------------------------------------------- */
 
 static enum syn try_qp(uint8_t cs_req, uint8_t cs_res)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The dynamically connected transport between an initiator on side 0 and targets on side 1
- * (docs/explanation/dc.md, docs/adr/0009). Path MTU is 1024 bytes.
+ * Tests the dynamically connected transport between an initiator on side 0 and targets on side 1
+ * (docs/explanation/dc.md, docs/adr/0009). The path MTU is 1024 bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 /* -- sessions ---------------------------------------------------------------------------------- */
 
-/* CONNECT and data go out at once; the session ends when nothing more comes. */
+/* CONNECT and data are sent at once; the session ends when there is no further request. */
 START_TEST(a_send_connects_and_goes_out_at_once)
 {
     lab_dct_post_recv(&dct, dst, LEN);
@@ -30,7 +30,7 @@ START_TEST(a_send_connects_and_goes_out_at_once)
     ck_assert_uint_eq(lab->trace[1].pkt.opcode, BTH_DC | BTH_SEND_ONLY);
     ck_assert_uint_eq(lab->trace[1].pkt.dceth.session, lab->trace[0].pkt.dceth.session);
     ck_assert_uint_eq(lab->trace[1].pkt.psn,
-                      lab->trace[0].pkt.psn); /* CONNECT has none of its own */
+                      lab->trace[0].pkt.psn); /* CONNECT has no PSN of its own */
     ck_assert_uint_eq(lab->trace[2].pkt.opcode, BTH_DC | BTH_ACK);
     ck_assert_uint_eq(lab->trace[2].pkt.dceth.session, lab->trace[0].pkt.dceth.session);
     ck_assert_uint_eq(lab->trace[2].pkt.dceth.number, dct.dctn);
@@ -80,8 +80,8 @@ START_TEST(another_target_is_another_session)
 }
 END_TEST
 
-/* A DISCONNECT has no PSN of its own either: its is the one behind the session's last, whatever
- * comes next. */
+/* A DISCONNECT has no PSN of its own, either: it uses the PSN behind the session's last packet,
+ * whatever comes next. */
 START_TEST(a_session_ends_behind_its_last_packet)
 {
     uint32_t next = 0;
@@ -165,8 +165,8 @@ static void send_and_invalidate(struct lab_qp *from, uint32_t key)
     lab_advance(lab, 40 * LAB_ACK_TIMEOUT_NS);
 }
 
-/* IBTA 9.4.1.1.4: a SEND with invalidate takes a key away, as the completion says:
- * one of the target's own protection domain. */
+/* IBTA 9.4.1.1.4: a SEND with invalidate invalidates a key of the target's own protection domain,
+ * as the completion reports. */
 START_TEST(a_send_with_invalidate)
 {
     uint32_t key = lab_mr(far, dst, LEN, MEM_REMOTE_WRITE);
@@ -189,8 +189,8 @@ START_TEST(a_send_with_invalidate)
 }
 END_TEST
 
-/* A key of another one is not the target's to give: the receive WQE fails, the key stays, and so
- * does the target. */
+/* A key of another protection domain must not be invalidated: the receive WQE fails, the key stays,
+ * and so does the target. */
 START_TEST(a_send_that_invalidates_a_foreign_key)
 {
     uint32_t own_pd = far->pdn, foreign_pd, key;
@@ -216,7 +216,7 @@ START_TEST(a_send_that_invalidates_a_foreign_key)
 }
 END_TEST
 
-/* An initiator and a target of one device meet inside it. */
+/* An initiator and a target of one device communicate inside it. */
 START_TEST(a_target_on_the_same_device)
 {
     struct lab_dct here;
@@ -239,7 +239,7 @@ START_TEST(a_target_on_the_same_device)
 }
 END_TEST
 
-/* A WQE that names no way to its target fails; the next one's is looked up anew. */
+/* A WQE without a path to its target fails; the next WQE's path is looked up again. */
 START_TEST(the_way_to_a_target)
 {
     struct vport_gid gid = near->hca.vport->gids[3], none = {0};
@@ -256,7 +256,7 @@ START_TEST(the_way_to_a_target)
     add_to(&dci, &dct);
     lab_run(lab);
     expect_sent(0);
-    vport_set_gid(near->hca.vport, 3, &gid); /* the same again, in the midst of a session */
+    vport_set_gid(near->hca.vport, 3, &gid); /* the same in the middle of a session */
     add_to(&dci, &dct);
     lab_run(lab);
     expect_sent(0);
@@ -265,7 +265,7 @@ START_TEST(the_way_to_a_target)
 }
 END_TEST
 
-/* A short vector leaves the way to the QP's own path. */
+/* A short address vector uses the QP's own path. */
 START_TEST(a_short_address_vector)
 {
     struct lab_qp like = {.side = far, .qp = dci.qp};
@@ -292,9 +292,9 @@ START_TEST(a_short_address_vector)
 }
 END_TEST
 
-/* -- what gets lost ---------------------------------------------------------------------------- */
+/* -- loss -------------------------------------------------------------------------------------- */
 
-/* Drops lab->tap_count packets that what() is about. */
+/* Drops lab->tap_count packets that what() selects. */
 static bool (*what)(unsigned from, const struct roce_packet *pkt);
 
 static bool drop_some(struct lab *l, unsigned from, const struct roce_packet *pkt)
@@ -338,7 +338,7 @@ static bool is_request(unsigned from, const struct roce_packet *pkt)
     return from == 0;
 }
 
-/* The target knows the session: what it has carried out it answers again. */
+/* The target knows the session: it repeats the answers of requests that it has executed. */
 START_TEST(lost_answers_carry_nothing_out_twice)
 {
     drop(3, is_response);
@@ -346,7 +346,7 @@ START_TEST(lost_answers_carry_nothing_out_twice)
     lab_advance(lab, 20 * LAB_ACK_TIMEOUT_NS);
     expect_sent(0);
     ck_assert_uint_eq(sum(), 1);
-    ck_assert_uint_eq(count_connects(false), 4); /* it knew not whether the first had come */
+    ck_assert_uint_eq(count_connects(false), 4); /* it did not know whether the first had arrived */
 
     lab_dct_post_recv(&dct, dst, LEN);
     lab_dct_post_recv(&dct, dst, LEN);
@@ -381,7 +381,7 @@ START_TEST(who_is_never_heard_is_given_up)
 }
 END_TEST
 
-/* A target that was not told the end of a session learns it from the next one. */
+/* A target that missed the end of a session learns it from the next session. */
 START_TEST(a_lost_disconnect)
 {
     drop(1, is_disconnect);
@@ -417,7 +417,7 @@ static void again(unsigned from, const struct roce_packet *pkt, const struct dcc
     lab_run(lab);
 }
 
-/* An addition's session: its first packets, and what the first one says beside its headers. */
+/* Makes the session of an addition: returns its first packet and its CONNECT header. */
 static struct dcceth add_in_a_session(struct roce_packet *first, struct roce_packet *second)
 {
     add_to(&dci, &dct);
@@ -427,7 +427,7 @@ static struct dcceth add_in_a_session(struct roce_packet *first, struct roce_pac
     return (struct dcceth){.key = DC_LAB_KEY, .psn = first->psn};
 }
 
-/* The whole of a session that is over comes once more, and begins nothing. */
+/* All packets of a finished session come again, and begin nothing. */
 START_TEST(late_packets_of_an_old_session)
 {
     struct roce_packet first, second;
@@ -451,8 +451,8 @@ START_TEST(late_packets_of_an_old_session)
 }
 END_TEST
 
-/* The way back to the initiator is what the last CONNECT of the session said: no ICRC covers the
- * MAC addresses and the VLAN tag, so the first one's may be wrong. */
+/* The return path to the initiator comes from the session's last CONNECT: no ICRC covers the MAC
+ * addresses and the VLAN tag, so those of an earlier CONNECT may be wrong. */
 START_TEST(a_connect_with_a_wrong_address)
 {
     struct dcceth connect = {.key = DC_LAB_KEY};
@@ -473,7 +473,7 @@ START_TEST(a_connect_with_a_wrong_address)
 }
 END_TEST
 
-/* So it is if the session was known to both before. */
+/* The same holds if both sides knew the session before. */
 START_TEST(a_late_connect_with_a_wrong_address)
 {
     struct dcceth connect = {.key = DC_LAB_KEY};
@@ -494,7 +494,7 @@ START_TEST(a_late_connect_with_a_wrong_address)
 }
 END_TEST
 
-/* The target of a session is told at once that its initiator is somewhere else. */
+/* The target of a session learns at once that its initiator has moved. */
 START_TEST(the_initiator_moves)
 {
     struct vport_gid gid = near->hca.vport->gids[3];
@@ -516,8 +516,8 @@ START_TEST(the_initiator_moves)
 }
 END_TEST
 
-/* With another GID it is another source to the target, which could not tell what it has carried out
- * for the old one: that is not sent again, the next request begins a session. */
+/* With another GID the initiator is another source to the target, which could not tell what it has
+ * executed for the old one. Therefore nothing is repeated; the next request begins a session. */
 START_TEST(the_initiator_has_another_gid)
 {
     struct vport_gid gid = near->hca.vport->gids[3];
@@ -544,7 +544,7 @@ START_TEST(the_initiator_has_another_gid)
 }
 END_TEST
 
-/* A CONNECT that went astray for long begins nothing, though the session is all that the target
+/* A CONNECT that was delayed for long begins nothing, although the session is all that the target
  * knows of its initiator. */
 START_TEST(a_very_late_connect_of_the_last_session)
 {
@@ -610,7 +610,7 @@ START_TEST(another_version_of_the_transport)
 }
 END_TEST
 
-/* CNAK: who comes when all responders are taken waits, longer each time. */
+/* CNAK: if all responders are in use, an initiator waits, longer each time. */
 START_TEST(no_responder_to_give)
 {
     struct lab_path slow = lab_path;
@@ -626,14 +626,15 @@ START_TEST(no_responder_to_give)
     ck_assert_uint_eq(count_cnaks(), 1);
     expect_sent(0);
     expect_nothing(near);
-    lab_advance(lab, 100 * LAB_MS); /* meanwhile the first has left */
+    lab_advance(lab, 100 * LAB_MS); /* meanwhile the first initiator has left */
     expect_sent(0);
     ck_assert_uint_eq(sum(), 2);
     expect_no_sequence_errors();
 }
 END_TEST
 
-/* The first does not leave: nobody takes away the responder of one who may still ask. */
+/* The first initiator does not leave: nobody takes the responder of an initiator that may still
+ * send requests. */
 START_TEST(refused_for_good)
 {
     struct lab_qp second;
@@ -651,7 +652,8 @@ START_TEST(refused_for_good)
     ck_assert_uint_eq(sum(), 1);
     expect_no_sequence_errors();
 
-    lab_advance(lab, DC_IDLE_NS); /* but who has left it alone for so long never asks again */
+    /* but an initiator that was silent for so long never sends requests again */
+    lab_advance(lab, DC_IDLE_NS);
     lab_dci_new(near, &lab_dci, NULL, &second);
     add_to(&second, &dct);
     lab_run(lab);
@@ -660,7 +662,7 @@ START_TEST(refused_for_good)
 }
 END_TEST
 
-/* One initiator's fault is nothing to the others, nor to the target. */
+/* One initiator's error affects neither the other initiators nor the target. */
 START_TEST(a_fault_ends_one_responder)
 {
     struct lab_qp second;
@@ -682,11 +684,11 @@ START_TEST(a_fault_ends_one_responder)
     ck_assert_uint_eq(type, PRM_EVENT_TYPE_WQ_ACCESS_ERROR);
     ck_assert_uint_eq(num, dct.dctn);
     ck_assert_uint_eq(sum(), 2);
-    ck_assert_uint_eq(responders(), 1); /* the first has left in ERR */
+    ck_assert_uint_eq(responders(), 1); /* the first initiator has left in ERR */
 }
 END_TEST
 
-/* A lost NAK is said again. */
+/* A lost NAK is repeated. */
 START_TEST(a_lost_nak)
 {
     drop(1, is_response);
@@ -698,7 +700,7 @@ END_TEST
 
 /* -- the QP ------------------------------------------------------------------------------------ */
 
-/* RTS2RTS in the midst of a session. */
+/* RTS2RTS in the middle of a session. */
 START_TEST(rts2rts_does_not_disturb)
 {
     struct prm_qpc qpc[1] = {0};
@@ -738,7 +740,7 @@ START_TEST(the_queues_of_an_initiator)
     struct mem_buf buf = lab_buf(fake_host_alloc(&near->host, 8192, 4096), 8192);
     uint32_t qpn;
 
-    attr.srqn = 0x777; /* which there is not: drivers fill something in */
+    attr.srqn = 0x777; /* no such SRQ exists: drivers write any value */
     lab_qp_new(near, &attr, &qp);
     ck_assert_ptr_null(qp.qp->srq);
 
@@ -787,7 +789,7 @@ START_TEST(a_target_drains_and_goes)
 }
 END_TEST
 
-/* What a message in progress had taken of the SRQ comes back. */
+/* The SRQ entry of an incomplete message is flushed. */
 START_TEST(a_message_in_progress_is_flushed)
 {
     struct lab_cqe cqe;
@@ -824,8 +826,8 @@ END_TEST
 
 /* -- a hostile peer ---------------------------------------------------------------------------- */
 
-/* Whatever comes for a target or an initiator: no more responders than there are, memory that no
- * key opens stays as it is, and both still work. */
+/* Arbitrary packets for a target or an initiator: there are never more responders than allowed,
+ * memory without an open key stays unchanged, and both still work. */
 START_TEST(a_peer_that_sends_anything)
 {
     uint64_t closed = lab_mem(far, 4096, 9);
@@ -883,7 +885,7 @@ START_TEST(a_peer_that_sends_anything)
 }
 END_TEST
 
-/* Who is given up for another: the one that was heard of longest ago. */
+/* The responder that is replaced is the one that was silent for the longest time. */
 START_TEST(the_least_recently_used_goes)
 {
     struct lab_qp second, third;
@@ -896,7 +898,7 @@ START_TEST(the_least_recently_used_goes)
     lab_advance(lab, LOOK);
     add_to(&second, &dct);
     lab_advance(lab, DC_IDLE_NS - LAB_MS);
-    add_to(&dci, &dct); /* heard again */
+    add_to(&dci, &dct); /* it sends again */
     lab_advance(lab, 10 * LAB_MS);
     add_to(&third, &dct);
     lab_run(lab);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Congestion control of dynamic connections (docs/explanation/congestion.md): READ data of a target
- * may be marked, its initiator answers marks, and the session slows down, it alone. The link has 1
- * Gb/s.
+ * Tests congestion control of dynamic connections (docs/explanation/congestion.md): READ data of a
+ * target may be marked, its initiator answers marks, and only that session slows down. The link has
+ * 1 Gb/s.
  */
 #include "model/port/cong.h"
 #include "model/rdma/reaction_point.h"
@@ -13,7 +13,7 @@
 #define US    1000ull
 #define BYTES 32768u
 
-static struct lab_qp second; /* an initiator that has patience with READs: for a second each time */
+static struct lab_qp second; /* an initiator that waits long for READs: a second each time */
 
 static struct cong *cong_of(struct lab_side *side)
 {
@@ -43,7 +43,7 @@ static void read_by(struct lab_qp *qp, uint32_t len)
     lab_post(qp, lab_to(&wr, &dct));
 }
 
-/* Until it is complete, in nanoseconds. */
+/* Returns the time until it is complete, in nanoseconds. */
 static uint64_t time_of_read(struct lab_qp *qp)
 {
     uint64_t start = near->host.now;
@@ -59,7 +59,7 @@ static uint64_t time_of_read(struct lab_qp *qp)
     return near->host.now - start;
 }
 
-/* The target's end of the initiator's session. */
+/* Returns the target's end of the initiator's session. */
 static struct peer *peer_of(const struct lab_qp *qp)
 {
     for (GList *at = lab_dct_of(&dct)->responders.head; at; at = at->next) {
@@ -84,7 +84,7 @@ static const struct roce_packet *last_packet(unsigned from, uint8_t opcode)
     return found;
 }
 
-/* What the initiator sends when it is told of a mark. */
+/* Returns what the initiator sends after a mark. */
 static struct roce_packet cnp_of(const struct lab_qp *qp)
 {
     struct roce_packet pkt = {
@@ -131,7 +131,7 @@ START_TEST(read_data_says_that_it_may_be_marked)
 }
 END_TEST
 
-/* To the target; the session that it is about is told beside it. */
+/* The CNP goes to the target and names its session. */
 START_TEST(the_initiator_answers_marks)
 {
     const struct roce_packet *cnp;
@@ -154,7 +154,7 @@ START_TEST(the_initiator_answers_marks)
 }
 END_TEST
 
-/* An initiator has one limiter, of which no session need be told. */
+/* An initiator has one limiter, so no session need be named. */
 START_TEST(a_target_answers_marks)
 {
     const struct roce_packet *cnp;
@@ -174,7 +174,7 @@ START_TEST(a_target_answers_marks)
 }
 END_TEST
 
-/* A mark that says nothing of the session that there is: it is of the last one, or a lie. */
+/* A mark that does not name the present session belongs to the last one, or is forged. */
 START_TEST(marks_of_another_session_are_not_answered)
 {
     struct roce_packet pkt;
@@ -222,7 +222,7 @@ START_TEST(others_of_the_target_read_at_full_speed)
 }
 END_TEST
 
-/* Nobody slows down a session but who is in it. */
+/* Only a member of a session can slow it down. */
 START_TEST(a_cnp_of_no_session_is_ignored)
 {
     struct roce_packet pkt;
@@ -265,7 +265,7 @@ START_TEST(a_limiter_ends_with_its_session)
 }
 END_TEST
 
-/* What waits for its time does not outlive the target. */
+/* Waiting data does not outlive the target. */
 START_TEST(a_target_is_destroyed_while_read_data_waits)
 {
     cong_of(far)->rp.rate_to_set_on_first_cnp = 1;
@@ -281,8 +281,8 @@ START_TEST(a_target_is_destroyed_while_read_data_waits)
 }
 END_TEST
 
-/* A target whose READ data waits for its time owes it when it is told to drain: it is drained with
- * the first of its looks, 250 ms apart, that finds all of it sent, and with the last one anyway. */
+/* A target whose READ data waits still owes it when it is told to drain. It is drained at the first
+ * of its checks, 250 ms apart, that finds all data sent, and at the last check in any case. */
 static void drain_within(uint32_t bytes, uint64_t ns)
 {
     uint8_t type;

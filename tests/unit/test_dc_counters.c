@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the Q counter sets of initiators and targets count: each its own half, as those of any
- * reliable QP do (the driver's counters.rst, "hw_counters"). */
+/* Tests what the Q counter sets of initiators and targets count: each counts its own half, as those
+ * of any reliable QP do (the driver's counters.rst, "hw_counters"). */
 #include "tests/unit/suite.h"
 #include "tests/unit/test_dc.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sessions of dynamic connections whose packets come out of order (dctc.dp_ordering). */
+/* Tests sessions of dynamic connections whose packets arrive out of order (dctc.dp_ordering). */
 #include "model/memory/mkey_priv.h"
 #include "model/rdma/early.h"
 #include "model/rdma/rdma.h"
@@ -28,8 +28,8 @@ static void let_go(unsigned from)
     }
 }
 
-/* The last first, but for CONNECT and DISCONNECT: before the one and behind the other there is
- * nobody whose packets they would be. */
+/* Reverses the packets, except CONNECT and DISCONNECT: before CONNECT and after DISCONNECT there is
+ * no session to which packets could belong. */
 static bool shuffle(struct lab *l, unsigned from, const struct roce_packet *pkt)
 {
     struct waiting *w = &waiting[from][num_waiting[from]];
@@ -81,7 +81,7 @@ static void setup_ordered(void)
                      SYN_OK);
 }
 
-/* Messages to two targets, one after the other: nothing is sent twice, nothing is lost. */
+/* Messages to two targets, one after the other: nothing is sent twice, and nothing is lost. */
 START_TEST(a_session_takes_packets_in_any_order)
 {
     struct lab_dct second;
@@ -103,7 +103,7 @@ START_TEST(a_session_takes_packets_in_any_order)
         expect_received(i < 6 ? &ordered : &second, 4000);
         expect_sent(0);
         expect_sent(0);
-        /* but for the first word, which the atomics bring */
+        /* except the first word, which the atomics return */
         ck_assert_mem_eq(lab_ptr(far, dst + 4096 * i + 8, 3992), lab_ptr(near, src + 8, 3992),
                          3992);
     }
@@ -114,7 +114,7 @@ START_TEST(a_session_takes_packets_in_any_order)
 }
 END_TEST
 
-/* What a session has kept goes with it; so does what it kept it in. */
+/* Early packets of a session are freed with it, and so is their memory. */
 START_TEST(a_session_that_ends_forgets_it)
 {
     uint64_t used;
@@ -177,8 +177,8 @@ static bool lose_first_response(struct lab *l, unsigned from, const struct roce_
     return from == 0 || l->tap_count++ > 0;
 }
 
-/* A response is kept, the one before it never comes, and both requests fail by their streams alone:
- * the initiator goes on without them, and without what it has kept. */
+/* A response is kept, the response before it never comes, and both requests fail by their streams
+ * alone. The initiator continues without them, and without what it has kept. */
 START_TEST(a_response_that_nobody_waits_for_is_forgotten)
 {
     initiator_with_streams(0);
@@ -214,9 +214,9 @@ static bool keep_responses(struct lab *l, unsigned from, const struct roce_packe
     return false;
 }
 
-/* SEND, READ, a READ that fails, an atomic: the NAK comes first, then what was before it, in either
- * order. The NAK's own MSN says what was carried out, whatever an older ACK says meanwhile: the
- * atomic was not, or was, but never twice (docs/adr/0009). */
+/* SEND, READ, a failing READ, an atomic: the NAK arrives first, then the earlier answers, in either
+ * order. The NAK's own MSN says what was executed, whatever an older ACK says meanwhile: the atomic
+ * was executed or not, but never twice (docs/adr/0009). */
 START_TEST(a_nak_that_came_early_is_judged_by_its_own_msn)
 {
     uint32_t rkey = lab_mr(far, dst, 8192, MEM_REMOTE_READ);
@@ -225,7 +225,7 @@ START_TEST(a_nak_that_came_early_is_judged_by_its_own_msn)
 
     initiator_with_streams(7);
     mkey->on_demand = true;
-    mkey->mtt[1] = 0; /* the READ fails at its second page, when others are done */
+    mkey->mtt[1] = 0; /* the READ fails at its second page, after others are done */
     lab->tap = keep_responses;
     lab_dct_post_recv(&dct, dst, LEN);
     ordered.posted = dct.posted;
@@ -254,8 +254,8 @@ START_TEST(a_nak_that_came_early_is_judged_by_its_own_msn)
 }
 END_TEST
 
-/* A target's connections come with their first packets: what they keep packets in is there before.
- */
+/* A target's connections begin with their first packets, so the memory for early packets exists
+ * before. */
 START_TEST(a_target_has_the_memory_before_its_connections)
 {
     struct lab_dct out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Extended atomics from a DC initiator to targets (docs/adr/0011, docs/explanation/dc.md). */
+/* Tests extended atomics from a DC initiator to targets (docs/adr/0011, docs/explanation/dc.md). */
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/dc_lab.h"
@@ -55,14 +55,14 @@ static void expect_sent(uint8_t syndrome)
     ck_assert_uint_eq(cqe.syndrome, syndrome);
 }
 
-/* In memory least significant byte first, in the result last. */
+/* In memory the least significant byte comes first, in the result last. */
 static void expect_numbers(uint8_t found, uint8_t is)
 {
     ck_assert_uint_eq(((uint8_t *)lab_ptr(near, result, N))[N - 1], found);
     ck_assert_uint_eq(*(uint8_t *)lab_ptr(far, number, 1), is);
 }
 
-/* Request and response carry the DCETH, and go to whichever target the WQE names. */
+/* Request and response carry the DCETH, and go to the target that the WQE names. */
 START_TEST(a_number_at_either_target)
 {
     unsigned requests = 0, responses = 0;
@@ -90,7 +90,7 @@ static bool lose_two_responses(struct lab *l, unsigned from, const struct roce_p
     return pkt->opcode != 0xd2 || l->tap_count++ > 1;
 }
 
-/* A duplicate is answered with what the session's responder found the first time. */
+/* A duplicate is answered with the value that the session's responder found the first time. */
 START_TEST(lost_responses_add_nothing)
 {
     lab->tap = lose_two_responses;
@@ -102,7 +102,7 @@ START_TEST(lost_responses_add_nothing)
 }
 END_TEST
 
-/* The key that allows none, and an address that is no multiple of the number's length. */
+/* A key that allows no atomics, and an address that is not a multiple of the number's length. */
 START_TEST(requests_that_are_refused)
 {
     uint32_t key = lab_mr(far, number, N, MEM_REMOTE_READ | MEM_REMOTE_WRITE);

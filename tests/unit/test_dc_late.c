@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an initiator may do to its target again and again, or late (model/rdma/dct.h). */
+/* Tests what an initiator may do to its target repeatedly or late (model/rdma/dct.h). */
 #include <stdlib.h>
 #include "model/memory/mkey_priv.h"
 #include "tests/unit/suite.h"
@@ -50,8 +50,8 @@ static bool no_disconnect(struct lab *l, unsigned from, const struct roce_packet
 
 /* -- events ------------------------------------------------------------------------------------ */
 
-/* A READ whose data is not there is asked for again and again: the event says once that the
- * responder has failed, however much time passes, and the initiator hears it each time. */
+/* A READ whose data cannot be read is repeated: one event reports that the responder has failed,
+ * however much time passes, and the initiator gets an answer each time. */
 START_TEST(a_failed_responder_raises_one_event)
 {
     uint32_t key = lab_mr(far, dst, LEN, MEM_REMOTE_READ);
@@ -78,7 +78,7 @@ START_TEST(a_failed_responder_raises_one_event)
 }
 END_TEST
 
-/* One that was carried out is asked for again when its key is gone: dropped (ADR 15). */
+/* A READ that was executed is repeated after its key is gone: it is dropped (ADR 15). */
 START_TEST(a_read_whose_key_is_gone_is_not_answered_again)
 {
     uint32_t key = lab_mr(far, dst, LEN, MEM_REMOTE_READ);
@@ -90,7 +90,7 @@ START_TEST(a_read_whose_key_is_gone_is_not_answered_again)
     lab_run(lab);
     expect_sent(0);
     pkt = lab->trace[1].pkt;
-    mkey_trim(&far->hca, &mkey_find(&far->hca, key >> 8)->obj); /* as it begins to be destroyed */
+    mkey_trim(&far->hca, &mkey_find(&far->hca, key >> 8)->obj); /* the key begins to be destroyed */
     lab->num_packets = 0;
     again(&pkt, NULL);
     ck_assert_uint_eq(lab->num_packets, 0);
@@ -101,7 +101,7 @@ START_TEST(a_read_whose_key_is_gone_is_not_answered_again)
 }
 END_TEST
 
-/* One session after the other, each with a bad request: one event in a second. */
+/* One session after the other, each with a bad request: one event a second. */
 START_TEST(many_bad_sessions_raise_few_events)
 {
     struct lab_wr read = read_of(far->key ^ 0x100);
@@ -130,10 +130,10 @@ START_TEST(many_bad_sessions_raise_few_events)
 }
 END_TEST
 
-/* -- the way back ------------------------------------------------------------------------------ */
+/* -- the return path --------------------------------------------------------------------------- */
 
-/* A tag of VLAN 0 carries a priority only (IEEE 802.1Q): what comes with it is of the GID that has
- * no VLAN, and is answered so still when the table of GIDs has changed. */
+/* A tag of VLAN 0 contains only a priority (IEEE 802.1Q). A frame with it belongs to the GID
+ * without a VLAN, and is still answered so when the GID table has changed. */
 START_TEST(a_connect_with_a_priority)
 {
     struct dcceth connect = {.key = DC_LAB_KEY};
@@ -161,14 +161,14 @@ START_TEST(a_connect_with_a_priority)
 }
 END_TEST
 
-/* -- what is remembered ------------------------------------------------------------------------ */
+/* -- notes ------------------------------------------------------------------------------------- */
 
 static struct dc_source source_of(uint32_t dci_num, uint8_t a, uint8_t b)
 {
     return (struct dc_source){.gid = {a, b}, .dci = dci_num};
 }
 
-/* A session that was silent for long and then ended makes room before younger ones do. */
+/* A session that was silent for long and then ended is replaced before younger ones. */
 START_TEST(an_old_note_makes_room_first)
 {
     struct dc_source source;
@@ -185,12 +185,12 @@ START_TEST(an_old_note_makes_room_first)
     source = source_of(DC_NOTES, 1, 2);
     ck_assert_ptr_nonnull(dc_note_new(&far->hca, &source));
     source = source_of(DC_NOTES + 1, 1, 2);
-    ck_assert_ptr_null(dc_note_new(&far->hca, &source)); /* all others are young */
+    ck_assert_ptr_null(dc_note_new(&far->hca, &source)); /* all other notes are young */
 }
 END_TEST
 
-/* Peers choose what notes are found by, and do not know the factors of the hash: bytes that
- * make up for each other in a sum of powers (of 33, here) do not do so. */
+/* Peers choose the values by which notes are found, but do not know the factors of the hash. Bytes
+ * that compensate each other in a sum of powers (of 33, here) do not collide. */
 START_TEST(initiators_do_not_meet_in_one_place)
 {
     g_autoptr(GHashTable) places = g_hash_table_new(NULL, NULL);
@@ -216,7 +216,7 @@ static void connect_many(void)
 
     far->hca.limits.dc_responders = MANY;
     add_to(&dci, &dct);
-    lab_advance(lab, LOOK); /* and it has left */
+    lab_advance(lab, LOOK); /* the initiator has left */
     expect_sent(0);
     first = lab->trace[0].pkt;
     for (unsigned i = 0; i < MANY; i++) {
@@ -226,7 +226,7 @@ static void connect_many(void)
     ck_assert_uint_eq(responders(), MANY);
 }
 
-/* However many responders a target has, a turn ends: the rest drain in the next ones. */
+/* However many responders a target has, a turn ends: the rest drain in later turns. */
 START_TEST(a_target_drains_in_turns)
 {
     unsigned turns = 0;
@@ -245,8 +245,8 @@ START_TEST(a_target_drains_in_turns)
 }
 END_TEST
 
-/* So it is with its end, which the command comes back for. From the first time on the target takes
- * nothing. */
+/* Its destruction also takes several turns, for which the command comes back. From the first turn
+ * on the target accepts nothing. */
 START_TEST(a_target_is_destroyed_in_pieces)
 {
     struct dcceth connect = {.key = DC_LAB_KEY};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Page faults at a target (model/core/fault.h): one initiator's is nothing to the others. */
+/* Tests page faults at a target (model/core/fault.h): one initiator's fault does not affect the
+ * other initiators. */
 #include "model/memory/mkey_priv.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_dc.h"
@@ -10,7 +11,7 @@ static struct {
 } os;
 
 static struct lab_qp second;
-static uint32_t keys[2]; /* of one page each that is not there */
+static uint32_t keys[2]; /* each key has one page, which is missing */
 static uint64_t pages[2];
 
 static void note_fault(struct pager *pager, struct qp *qp, enum fault_side side,
@@ -77,7 +78,7 @@ START_TEST(a_request_waits_for_its_page)
 }
 END_TEST
 
-/* What the pager says of one page it does not say of the other's. */
+/* The pager's answer for one page is no answer for the other page. */
 START_TEST(two_initiators_miss_a_page_each)
 {
     write_page(&dci, 0);
@@ -96,7 +97,7 @@ START_TEST(two_initiators_miss_a_page_each)
 }
 END_TEST
 
-/* Nor does anybody else's request get the answer about one that is gone. */
+/* No other request gets the answer for a request that is gone. */
 START_TEST(who_missed_the_page_leaves)
 {
     write_page(&dci, 0);
@@ -120,7 +121,7 @@ static bool lose_disconnect(struct lab *l, unsigned from, const struct roce_pack
     return pkt->opcode != (BTH_DC | BTH_CONNECT) || !pkt->solicited;
 }
 
-/* The same initiator's next session is not the one that missed the page. */
+/* The same initiator's next session is not the session that missed the page. */
 START_TEST(the_next_session_of_who_missed_the_page)
 {
     write_page(&dci, 0);

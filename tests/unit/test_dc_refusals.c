@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Targets of dynamic connections that cannot be, and packets that a target does not take. */
+/* Tests which targets of dynamic connections cannot be created, and which packets a target does not
+ * accept. */
 #include "tests/unit/suite.h"
 #include "tests/unit/test_dc.h"
 
@@ -37,7 +38,7 @@ START_TEST(a_target_that_cannot_be_is_refused)
 }
 END_TEST
 
-/* IBTA 9.6.1.5: a packet of a partition that is not the target's is dropped, and counted. */
+/* IBTA 9.6.1.5: a packet of another partition than the target's is dropped and counted. */
 START_TEST(a_packet_of_another_partition_is_dropped)
 {
     dci.qp->pkey = 0x1234;

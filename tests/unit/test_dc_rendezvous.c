@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rendezvous over DC, packet by packet: an initiator on side 0 asks, and has a target of its own
- * there that is to be read from and told (ravh); the XRQ on side 1 fetches.
+ * Tests rendezvous over DC, packet by packet. An initiator on side 0 sends a request and has a
+ * target of its own there, from which the data is read and which gets the FIN (ravh). The XRQ on
+ * side 1 fetches.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "tests/unit/suite.h"
 
 #define REQUEST (HEADER + PRM_SIZE(rvh) + PRM_SIZE(ravh))
-#define DATA    REQUEST /* where what waits to be fetched lies in its initiator's memory */
+#define DATA    REQUEST /* offset of the data in its initiator's memory */
 #define LONG    2500u
 
 static struct lab_dct back;
@@ -40,8 +41,8 @@ static void rendezvous_setup(void)
     read_key = near->key;
 }
 
-/* A request for len bytes that lie behind it, to be fetched from the target dctn with that key. It
- * comes from the address at that place of the address table. */
+/* Sends a request for len bytes behind it, to be fetched from the target dctn with that key. It
+ * comes from the address at that index of the address table. */
 static void ask_from_gid(struct lab_qp *dci, uint64_t tag, uint32_t len, uint32_t dctn,
                          uint64_t key, unsigned gid)
 {
@@ -89,7 +90,7 @@ static void expect_fetched(const struct lab_qp *dci, uint16_t handle, uint32_t l
     ck_assert_uint_eq(xrq->tags->entries[handle].state, TAG_FREE);
 }
 
-/* FIN number n is in the sender's receive WQE. "A copy of the original TMH and RVH of the
+/* Expects FIN number n in the sender's receive WQE. "A copy of the original TMH and RVH of the
  * rendezvous request, apart the opcode." */
 static void expect_fin(unsigned n, const struct lab_qp *dci)
 {
@@ -109,7 +110,7 @@ static unsigned num_seen(unsigned from, uint8_t bth_op)
     return lab_count(lab, from, bth_op);
 }
 
-/* As from the target that the XRQ's initiator is connected to. */
+/* Sends a CNP as from the target that the XRQ's initiator is connected to. */
 static void tell_of_congestion(const struct qp *qp)
 {
     struct roce_packet pkt = {.addr = qp->peer.path,
@@ -131,7 +132,7 @@ static void tell_of_congestion(const struct qp *qp)
     lab_run(lab);
 }
 
-/* Packets of the far side, from the first to what answers the request, as they were sent. */
+/* Checks the packets of the far side, in order, up to the answer to the request. */
 START_TEST(the_data_is_read_from_the_senders_target_and_it_is_told)
 {
     static const uint8_t ops[] = {BTH_ACK, BTH_CONNECT, BTH_READ_REQUEST, BTH_SEND_ONLY};
@@ -153,7 +154,7 @@ START_TEST(the_data_is_read_from_the_senders_target_and_it_is_told)
             continue;
         }
         ck_assert_uint_lt(seen, G_N_ELEMENTS(ops));
-        if (op == BTH_ACK) { /* of the request, whenever that is sent */
+        if (op == BTH_ACK) { /* the answer to the request, whenever it is sent */
             ck_assert_uint_eq(pkt->dest_qp, one.qp->obj.num);
         } else {
             ck_assert_uint_eq(pkt->dest_qp, back.dctn);
@@ -185,7 +186,7 @@ START_TEST(nothing_is_read_and_told_as_any)
 }
 END_TEST
 
-/* Each has its turn; who asks first is not told last. */
+/* Each request is served in turn; the first request is not served last. */
 START_TEST(requests_of_many_are_carried_out)
 {
     uint16_t first = append(1, ROOM), second = append(2, ROOM);
@@ -203,8 +204,8 @@ START_TEST(requests_of_many_are_carried_out)
 }
 END_TEST
 
-/* A CNP for the XRQ's initiator: what it asks for waits its time, and then goes on. The link has
- * 1 Gb/s, of which it is left 1 Mb/s. */
+/* A CNP slows down the XRQ's initiator: its requests wait and then continue. The link has 1 Gb/s,
+ * of which it keeps 1 Mb/s. */
 START_TEST(congestion_slows_the_initiator_down)
 {
     struct cong *cong = &far->hca.vport->uplink->cong;
@@ -230,7 +231,7 @@ END_TEST
 
 /* -- loss -------------------------------------------------------------------------------------- */
 
-/* One packet of those that a rendezvous takes is lost: the nth, from either side. */
+/* Loses one packet of a rendezvous: the nth, from either side. */
 static unsigned lost;
 
 static bool lose_one(struct lab *l, unsigned from, const struct roce_packet *pkt)
@@ -238,7 +239,7 @@ static bool lose_one(struct lab *l, unsigned from, const struct roce_packet *pkt
     return l->tap_count++ != lost;
 }
 
-/* Nothing is fetched, or told, twice. */
+/* Nothing is fetched or acknowledged twice. */
 START_TEST(whatever_is_lost_comes_again)
 {
     uint16_t handle = append(7, ROOM);
@@ -261,8 +262,8 @@ END_TEST
 /* -- what is not fetched ----------------------------------------------------------------------- */
 
 /* "When a posted tagged buffer is insufficient to hold the data of a rendezvous request, the TMH
- * and RVH headers are scattered into the tagged buffer, and message handling is resumed by SW." So
- * it is where the XRQ has no initiator, the target no offload, and the request no ravh. */
+ * and RVH headers are scattered into the tagged buffer, and message handling is resumed by SW." The
+ * same happens if the XRQ has no initiator, the target no offload, or the request no ravh. */
 START_TEST(what_is_not_fetched_is_left_to_software)
 {
     uint16_t handle;
@@ -294,9 +295,9 @@ START_TEST(what_is_not_fetched_is_left_to_software)
 }
 END_TEST
 
-/* -- what goes wrong --------------------------------------------------------------------------- */
+/* -- failures ---------------------------------------------------------------------------------- */
 
-/* A rendezvous that works: whatever went wrong before was that one's alone. */
+/* A rendezvous works afterwards: the failure affected only its own request. */
 static void expect_another_to_work(unsigned nth_fin)
 {
     uint16_t handle = append(8, ROOM);
@@ -316,7 +317,7 @@ START_TEST(a_key_that_does_not_allow_it_cancels_that_one_alone)
     read_key = lab_mr(near, memory_of(&one), ROOM, MEM_LOCAL_WRITE);
     ask(&one, 7, LONG);
     read_key = near->key;
-    ask(&two, 6, 10); /* waits behind it */
+    ask(&two, 6, 10); /* waits behind the first request */
     lab_run(lab);
     EXPECT(CONSUMED, refused);
     EXPECT(CONSUMED, other);
@@ -328,7 +329,7 @@ START_TEST(a_key_that_does_not_allow_it_cancels_that_one_alone)
 }
 END_TEST
 
-/* The entry's own memory: the data has come, and cannot be written. */
+/* The memory of the entry: the data has come, and cannot be written. */
 START_TEST(a_buffer_that_cannot_be_written_cancels_that_one_alone)
 {
     uint16_t handle = append(7, ROOM);
@@ -347,8 +348,8 @@ static bool lose_its_fin(struct lab *l, unsigned from, const struct roce_packet 
     return pkt->dest_qp != l->tap_count || (pkt->opcode & 0x1f) != BTH_SEND_ONLY;
 }
 
-/* A target that is not there, or another key than its own, does not answer: it is given up after as
- * many retries as a QP has at most. */
+/* A target that does not exist, or has another key, does not answer. The request is given up after
+ * the largest number of retries that a QP can have. */
 START_TEST(a_target_that_does_not_answer_is_given_up)
 {
     uint16_t handle = append(7, ROOM);
@@ -363,7 +364,7 @@ START_TEST(a_target_that_does_not_answer_is_given_up)
 }
 END_TEST
 
-/* How many initiators the XRQ has. */
+/* Returns how many initiators the XRQ has. */
 static unsigned num_initiators(void)
 {
     unsigned n = 0;
@@ -391,7 +392,7 @@ START_TEST(a_silent_target_keeps_no_other_waiting)
 }
 END_TEST
 
-/* It has answered, but does not take FIN. */
+/* The target has answered, but does not accept the FIN. */
 START_TEST(a_target_that_falls_silent_keeps_no_other_waiting)
 {
     uint16_t silent = append(7, ROOM);
@@ -411,7 +412,7 @@ START_TEST(a_target_that_falls_silent_keeps_no_other_waiting)
 }
 END_TEST
 
-/* One address has a part of the initiators only, however many targets it names. */
+/* One address can use only a part of the initiators, however many targets it names. */
 START_TEST(an_address_takes_a_part_of_the_initiators)
 {
     struct vport_gid gid = near->hca.vport->gids[3];
@@ -441,7 +442,7 @@ START_TEST(an_address_takes_a_part_of_the_initiators)
 }
 END_TEST
 
-/* Without memory for another initiator the first serves all, one after the other. */
+/* Without memory for another initiator the first one serves all requests, one after the other. */
 START_TEST(one_initiator_serves_all_where_there_is_no_memory)
 {
     const unsigned n = TAGS - 1;
@@ -465,7 +466,7 @@ START_TEST(one_initiator_serves_all_where_there_is_no_memory)
 }
 END_TEST
 
-/* 0 is no timeout for a QP, and 31 two hours: here 4.3 s at most. */
+/* 0 means no timeout for a QP, and 31 means two hours; here it is 4.3 s at most. */
 START_TEST(no_parameter_makes_it_wait_for_ever)
 {
     static const uint8_t timeouts[] = {0, 31};
@@ -483,7 +484,7 @@ END_TEST
 
 static bool target_is_gone;
 
-/* The sender's target is destroyed as soon as the data is there. */
+/* Destroys the sender's target as soon as the data has arrived. */
 static bool destroy_behind_data(struct lab *l, unsigned from, const struct roce_packet *pkt)
 {
     if (from == 0 && (pkt->opcode & 0x1f) == BTH_READ_RESP_LAST && !target_is_gone) {
@@ -493,7 +494,7 @@ static bool destroy_behind_data(struct lab *l, unsigned from, const struct roce_
     return true;
 }
 
-/* FIN fails; the message is there all the same. */
+/* The FIN fails; the message is delivered anyway. */
 START_TEST(data_that_has_come_stays_though_nobody_can_be_told)
 {
     uint16_t handle = append(7, ROOM);
@@ -509,12 +510,12 @@ START_TEST(data_that_has_come_stays_though_nobody_can_be_told)
 }
 END_TEST
 
-/* A sender that never has a receive WQE for FIN. */
+/* The sender never has a receive WQE for the FIN. */
 START_TEST(a_target_that_is_never_ready_is_given_up)
 {
     uint16_t handle = append(7, ROOM);
 
-    PRM_SET(srq_dbr, lab_ptr(near, back.dbr, 4), counter, 0); /* none was posted after all */
+    PRM_SET(srq_dbr, lab_ptr(near, back.dbr, 4), counter, 0); /* takes the posted WQE back */
     ask(&one, 7, LONG);
     lab_run(lab);
     EXPECT(CONSUMED, handle);
@@ -527,7 +528,7 @@ END_TEST
 
 /* -- ends -------------------------------------------------------------------------------------- */
 
-/* The answer to a READ, and all that follows, does not come. */
+/* Loses the answer to a READ, and everything after it. */
 static bool lose_answers(struct lab *l, unsigned from, const struct roce_packet *pkt)
 {
     uint8_t op = pkt->opcode & 0x1f;
@@ -546,7 +547,7 @@ static void begin_what_does_not_end(void)
     ck_assert_uint_eq(num_seen(1, BTH_READ_REQUEST), 1);
 }
 
-/* It is the XRQ's, not the target's. */
+/* The fetch belongs to the XRQ, not to the target. */
 START_TEST(a_fetch_goes_on_without_the_target_that_was_asked)
 {
     uint16_t handle = append(7, ROOM);
@@ -564,7 +565,7 @@ START_TEST(a_fetch_goes_on_without_the_target_that_was_asked)
 }
 END_TEST
 
-/* Nobody is told any more, and the sender's target gets its responder back. */
+/* Nobody gets a FIN any more, and the sender's target gets its responder back. */
 START_TEST(an_xrq_takes_its_fetches_with_it)
 {
     uint32_t number = xrq->dci->qp.obj.num;
@@ -600,7 +601,8 @@ END_TEST
 
 /* -- the initiator ----------------------------------------------------------------------------- */
 
-/* It has a number among those of QPs, by which no command finds it, nor any packet but answers. */
+/* The initiator's number is among those of QPs. No command finds it by that number, and no packet
+ * except answers. */
 START_TEST(nobody_else_finds_the_initiator)
 {
     const struct xrq_dci *dci = xrq->dci;
@@ -621,7 +623,7 @@ START_TEST(nobody_else_finds_the_initiator)
 }
 END_TEST
 
-/* What is being fetched is counted in packets of the MTU that is. */
+/* A fetch counts its packets with the present MTU. */
 START_TEST(parameters_change_while_nothing_is_fetched)
 {
     begin_what_does_not_end();
@@ -654,7 +656,7 @@ START_TEST(parameters_that_make_no_sense_are_refused)
 }
 END_TEST
 
-/* A target of an SRQ has nothing to offload. */
+/* A target on an SRQ has nothing to offload. */
 START_TEST(only_an_xrq_can_be_left_a_rendezvous)
 {
     struct prm_dctc dctc[1];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The streams of an initiator (model/rdma/dci.h): what fails in one is nothing to the others. */
+/* Tests the streams of an initiator (model/rdma/dci.h): a failure in one stream does not affect the
+ * others. */
 #include <stdlib.h>
 #include "model/memory/mkey_priv.h"
 #include "model/rdma/dci.h"
@@ -17,7 +18,7 @@ static enum syn reset_stream(uint16_t id)
                      1ull << PRM_QP_OPTPAR_DCI_STREAM_CHANNEL, qpc, id);
 }
 
-/* A failed stream flushes its own WRs, in the order of the queue; the others go on. */
+/* A failed stream flushes its own WRs, in the order of the queue; the other streams continue. */
 START_TEST(a_failed_stream)
 {
     lab_dci_new(near, &streams, NULL, &dci);
@@ -59,7 +60,7 @@ START_TEST(a_failed_stream)
 }
 END_TEST
 
-/* What fails on this side, with an answer at hand, is its stream's fault alone, too. */
+/* A failure on this side, while an answer is available, also affects only its stream. */
 START_TEST(a_stream_fails_here)
 {
     struct lab_wr read = {.opcode = PRM_WQE_OPCODE_RDMA_READ,
@@ -94,7 +95,7 @@ START_TEST(a_stream_fails_here)
 }
 END_TEST
 
-/* The number of failed streams at which the QP goes, too. */
+/* With this number of failed streams the QP fails, too. */
 START_TEST(too_many_failed_streams)
 {
     lab_dci_new(near, &streams, NULL, &dci);
@@ -117,8 +118,8 @@ START_TEST(too_many_failed_streams)
 }
 END_TEST
 
-/* A target that does not answer fails the streams that waited for it; one for another target goes
- * on. */
+/* A target that does not answer fails the streams that waited for it; a stream for another target
+ * continues. */
 START_TEST(streams_and_a_silent_target)
 {
     lab_dci_new(near, &streams, NULL, &dci);
@@ -142,8 +143,8 @@ static bool drop_answers(struct lab *l, unsigned from, const struct roce_packet 
     return from == 0;
 }
 
-/* What a failed stream had in the queue is flushed in its place, which may come after the stream
- * was reset: that is no failure of the stream. */
+/* The WRs of a failed stream are flushed at their place in the queue, which may be after the stream
+ * was reset. That is not a new failure of the stream. */
 START_TEST(a_stream_is_reset_before_its_flush)
 {
     lab_dci_new(near, &streams, NULL, &dci);
@@ -167,10 +168,10 @@ START_TEST(a_stream_is_reset_before_its_flush)
 }
 END_TEST
 
-/* -- carried out once -------------------------------------------------------------------------- */
+/* -- executed once ----------------------------------------------------------------------------- */
 
-/* A READ is accepted, the SEND and the atomic behind it are carried out, and then its data cannot
- * be read: its NAK does not say that they were refused. */
+/* A READ is accepted, the SEND and the atomic behind it are executed, and then the READ's data
+ * cannot be read: its NAK does not say that they were refused. */
 START_TEST(a_read_that_fails_after_what_is_behind_it)
 {
     struct lab_wr read = {.opcode = PRM_WQE_OPCODE_RDMA_READ,
@@ -184,7 +185,7 @@ START_TEST(a_read_that_fails_after_what_is_behind_it)
     read.rkey = lab_mr(far, dst, 8192, MEM_REMOTE_READ);
     mkey = mkey_find(&far->hca, read.rkey >> 8);
     mkey->on_demand = true;
-    mkey->mtt[1] = 0; /* nobody brings it */
+    mkey->mtt[1] = 0; /* nobody pages it in */
     lab_dct_post_recv(&dct, dst, LEN);
     lab_dct_post_recv(&dct, dst, LEN);
     lab_post(&dci, lab_to(&read, &dct));
@@ -200,7 +201,7 @@ START_TEST(a_read_that_fails_after_what_is_behind_it)
 }
 END_TEST
 
-/* The same of a READ that is refused at once: then they were not carried out, and go out again. */
+/* The same with a READ that is refused at once: then they were not executed, and are sent again. */
 START_TEST(a_read_that_is_refused)
 {
     struct lab_wr read = {.opcode = PRM_WQE_OPCODE_RDMA_READ,
@@ -230,7 +231,7 @@ END_TEST
 
 static uint32_t victim;
 
-/* Answers are lost, and the key of what they answer goes. */
+/* Loses answers, and destroys the key of the answered request. */
 static bool lose_answers(struct lab *l, unsigned from, const struct roce_packet *pkt)
 {
     if (from == 1) {
@@ -239,8 +240,8 @@ static bool lose_answers(struct lab *l, unsigned from, const struct roce_packet 
     return from == 0;
 }
 
-/* A SEND that was sent whole, and cannot be read when it is to be sent again: it may have been
- * carried out, and so may what is behind it. */
+/* A SEND was sent completely, and its data cannot be read for a retransmission. It may have been
+ * executed, and so may the requests behind it. */
 START_TEST(a_send_that_cannot_be_sent_again)
 {
     struct lab_wr send = {
@@ -269,8 +270,8 @@ static bool drop_requests(struct lab *l, unsigned from, const struct roce_packet
     return from == 1;
 }
 
-/* A READ that never came, and is another WQE when it is to be sent again: it has not been answered,
- * so the session does not go on behind it: what comes next begins another one. */
+/* A READ never arrived, and its WQE has changed when it is to be sent again. It has not been
+ * answered, so the session does not continue behind it: the next request begins another session. */
 START_TEST(a_read_that_cannot_be_sent_again)
 {
     struct lab_wr read = {.opcode = PRM_WQE_OPCODE_RDMA_READ,
@@ -321,9 +322,10 @@ static void refuse_late(void)
     lab_run(lab);
 }
 
-/* An RNR NAK that is doubled on the way and comes late: meanwhile what it refused was sent again
- * and carried out, and so was what is behind it (IBTA 9.7.5.2.8: the requester cannot tell its
- * age). The target has refused nothing for certain, and nothing is sent anew. */
+/* An RNR NAK is duplicated on the way and comes late. Meanwhile the refused request was sent again
+ * and executed, and so were the requests behind it (IBTA 9.7.5.2.8: the requester cannot tell its
+ * age). Therefore it is not certain that the target has refused anything, and nothing is sent
+ * again. */
 START_TEST(a_late_rnr_nak_refuses_nothing_for_certain)
 {
     struct lab_path path = lab_path;
@@ -337,7 +339,7 @@ START_TEST(a_late_rnr_nak_refuses_nothing_for_certain)
     ck_assert_uint_eq(refusal.opcode, BTH_DC | BTH_ACK);
     lab_dct_post_recv(&dct, dst, LEN);
     lab_dct_post_recv(&dct, dst, LEN);
-    lab_advance(lab, LAB_MS); /* longer than min_rnr_nak asks for, no ACK timeout */
+    lab_advance(lab, LAB_MS); /* longer than min_rnr_nak requires, shorter than the ACK timeout */
     expect_received(&dct, LEN);
     ck_assert_uint_eq(sum(), 1);
     expect_nothing(near);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A DC target on an XRQ: its responders match what their initiators send. Initiators are on side 0,
- * the target on side 1; path MTU is 1024 bytes.
+ * Tests a DC target on an XRQ: its responders match what their initiators send. Initiators are on
+ * side 0, the target on side 1; the path MTU is 1024 bytes.
  */
 #include <stdlib.h>
 #include "tests/unit/dc_tags_lab.h"
@@ -29,7 +29,7 @@ START_TEST(messages_of_all_initiators_are_matched)
 }
 END_TEST
 
-/* The responder of one initiator ends; that of the other goes on. */
+/* The responder of one initiator ends; the other initiator's responder continues. */
 START_TEST(a_fault_cancels_one_initiators_message)
 {
     uint16_t narrow = append(1, 20), wide = append(2, ROOM);
@@ -46,7 +46,7 @@ START_TEST(a_fault_cancels_one_initiators_message)
 }
 END_TEST
 
-/* The second packet of a message, and whatever is sent instead, is lost. */
+/* Loses the second packet of a message, and everything that is sent instead. */
 static bool only_first(struct lab *l, unsigned from, const struct roce_packet *pkt)
 {
     uint8_t op = pkt->opcode & 0x1f;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets that come before those that were sent before them (qpc.dp_ordering, docs/adr/0012). */
+/* Tests packets that overtake earlier packets (qpc.dp_ordering, docs/adr/0012). */
 #include "model/rdma/early.h"
 #include "model/rdma/rdma.h"
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
 
 #define MTU    1024u
-#define WINDOW 8 /* packets of one direction that change places */
+#define WINDOW 8 /* packets of one direction that are reordered */
 
 /* -- a cable that changes the order ------------------------------------------------------------ */
 
@@ -15,8 +15,8 @@ static struct waiting {
     uint8_t payload[4096];
 } waiting[2][WINDOW];
 static unsigned num_waiting[2];
-static bool shuffled[2];  /* directions */
-static unsigned captured; /* packets, in all */
+static bool shuffled[2];  /* directions that are reordered */
+static unsigned captured; /* number of packets in all */
 
 static void let_go(unsigned from, unsigned i)
 {
@@ -29,7 +29,7 @@ static void let_go(unsigned from, unsigned i)
     wire_tx_commit(lab->mid[!from], roce_finish(frame, &w->pkt, w->pkt.payload_len));
 }
 
-/* The last first. */
+/* Releases the packets in reverse order. */
 static void let_all_go(unsigned from)
 {
     while (num_waiting[from]) {
@@ -100,8 +100,8 @@ static unsigned free_packets(struct lab_side *side)
 
 /* -- order ------------------------------------------------------------------------------------- */
 
-/* Whatever order they come in, messages are there as they were sent, complete in their order, and
- * nothing is sent twice (mlx5dv_create_qp: the order of completions remains unchanged). */
+/* Whatever the order of the packets, messages arrive unchanged and complete in order, and nothing
+ * is sent twice (mlx5dv_create_qp: the order of completions remains unchanged). */
 static void everything_arrives(uint8_t order, bool requests, bool responses)
 {
     const uint32_t len = 5 * MTU + 100;
@@ -171,7 +171,7 @@ START_TEST(both_may_come_in_any_order)
 }
 END_TEST
 
-/* Without dp_ordering a request out of order is dropped, and a NAK says so (IBTA 9.7.5). */
+/* Without dp_ordering a request out of order is dropped, and a NAK reports it (IBTA 9.7.5). */
 START_TEST(others_have_to_send_again)
 {
     struct lab_wr wr;
@@ -190,8 +190,8 @@ START_TEST(others_have_to_send_again)
 }
 END_TEST
 
-/* Small data goes with its message, which a CQE then has (docs/adr/0013): in their order too, and
- * from where the packets were kept. */
+/* Small data is in its message's CQE (docs/adr/0013), also in order, and also when its packets were
+ * kept. */
 START_TEST(early_messages_are_in_their_cqes_in_order)
 {
     const uint32_t len = 20, num = 3 * WINDOW;
@@ -244,8 +244,8 @@ static void lose_first(unsigned from)
     tap_from = from;
 }
 
-/* A connection keeps so many; who finds no room is the sign of a loss, and from there all is sent
- * again. What was kept is not thrown away. */
+/* A connection keeps a limited number of packets. A packet without room counts as a loss, and from
+ * there everything is sent again. The kept packets are not dropped. */
 START_TEST(what_is_kept_has_a_bound)
 {
     const uint32_t len = (EARLY_MOST + 8) * MTU;
@@ -263,7 +263,7 @@ START_TEST(what_is_kept_has_a_bound)
 }
 END_TEST
 
-/* The function's packets are for all of its connections: without one it is as if there were no
+/* The function's packets serve all of its connections: if none is free, it is as if there were no
  * room. */
 START_TEST(a_function_has_so_many)
 {
@@ -282,7 +282,7 @@ START_TEST(a_function_has_so_many)
 }
 END_TEST
 
-/* A lost packet is not waited for without end, even if the requester has no timer. */
+/* The responder does not wait for a lost packet without end, even if the requester has no timer. */
 START_TEST(a_lost_request_is_asked_for)
 {
     struct lab_path path = lab_path;
@@ -333,8 +333,8 @@ static bool lose_requests_but_the_second(struct lab *l, unsigned from,
     return from == 1 || l->tap_count++ == 1;
 }
 
-/* A packet whose turn never comes may be one of an earlier connection: it is not kept until others
- * have reached its PSN, and does not hold the function's room for ever. */
+/* A packet whose turn never comes may belong to an earlier connection: it is dropped before other
+ * packets reach its PSN, and does not occupy the function's memory for ever. */
 START_TEST(what_waits_too_long_is_forgotten)
 {
     struct lab_path path = lab_path;
@@ -355,7 +355,7 @@ START_TEST(what_waits_too_long_is_forgotten)
 }
 END_TEST
 
-/* Requests whose turn has come wait for the next turn of the function where this one is used up. */
+/* Requests whose turn has come wait for the next turn of the function if this turn is used up. */
 START_TEST(a_turn_carries_out_what_it_has_room_for)
 {
     enum {
@@ -384,15 +384,15 @@ START_TEST(a_turn_carries_out_what_it_has_room_for)
     }
     ck_assert_mem_eq(lab_ptr(right, dst, LEN), lab_ptr(left, src + (WRITES - 1) * LEN, LEN), LEN);
     ck_assert_uint_eq(kept(&b), 0);
-    /* and what came with it in one look at the wire */
+    /* plus what arrived with it in one look at the wire */
     ck_assert_uint_le(right->hca.most_pieces, LAB_BUDGET + 8 * (LEN + 32));
 }
 END_TEST
 
 /* -- refusals ---------------------------------------------------------------------------------- */
 
-/* An RNR NAK stops the message that it is about; those behind it are kept until it was sent again
- * (IBTA 9.7.5.2.8). */
+/* An RNR NAK stops its message; the messages behind it are kept until it was sent again (IBTA
+ * 9.7.5.2.8). */
 START_TEST(what_is_kept_outlasts_an_rnr_nak)
 {
     uint64_t src = lab_mem(left, 8 * MTU, 3), dst = lab_mem(right, 8 * MTU, 0);
@@ -419,7 +419,7 @@ START_TEST(what_is_kept_outlasts_an_rnr_nak)
 }
 END_TEST
 
-/* A request that fails ends the QP: what came early and was not its turn has not come. */
+/* A request that fails ends the QP: packets that came early are treated as if they had not come. */
 START_TEST(an_error_forgets_what_is_kept)
 {
     uint64_t src = lab_mem(left, 2 * MTU, 3), dst = lab_mem(right, MTU, 0);
@@ -437,7 +437,7 @@ START_TEST(an_error_forgets_what_is_kept)
 }
 END_TEST
 
-/* RST: what the next INIT2RTR_QP says counts. */
+/* RST: the setting of the next INIT2RTR_QP counts. */
 START_TEST(a_reset_forgets_it)
 {
     uint64_t used = right->hca.memory.used;
@@ -479,9 +479,9 @@ static enum syn to_rtr(uint8_t st, unsigned order, bool force, unsigned atomic_m
                      st == PRM_QP_ST_RC ? 1u << PRM_QP_OPTPAR_RAE : 0, qpc, 0);
 }
 
-/* Refused is what the capabilities do not name: an order that there is none of, another than the
- * standard's of an unreliable service, atomics of more than 8 bytes beside it (mlx5_ib asks for no
- * longer ones then). */
+/* Settings that the capabilities do not name are refused: an order that does not exist, an order
+ * other than the standard's on an unreliable service, atomics of more than 8 bytes with it (mlx5_ib
+ * then requests no longer ones). */
 START_TEST(an_order_that_there_is_not)
 {
     const unsigned short_ones = PRM_ATOMIC_MODE_UP_TO_8B, long_ones = PRM_ATOMIC_MODE_UP_TO_16B;

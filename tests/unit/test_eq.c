@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Event queues: ownership, arming, routing, overflow, and requests that must be refused. */
+/* Tests event queues: ownership, arming, routing, overflow, and requests that must be refused. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,8 @@ START_TEST(armed_eq_interrupts_once)
 }
 END_TEST
 
-/* The driver arms with the consumer index it has reached; what came meanwhile must not wait. */
+/* The driver arms with the consumer index it has reached; events that came meanwhile must not
+ * wait. */
 START_TEST(arming_behind_the_producer_interrupts_at_once)
 {
     struct rig_eq eq;
@@ -109,7 +110,7 @@ START_TEST(event_goes_to_the_eqs_that_asked)
 }
 END_TEST
 
-/* The table of EQs is not gone through: what is done depends on who asked. */
+/* The table of EQs is not searched: the cost depends only on the EQs that asked for the event. */
 START_TEST(event_costs_what_those_cost_who_asked)
 {
     struct rig_eq asked[2], others[58];
@@ -128,7 +129,7 @@ START_TEST(event_costs_what_those_cost_who_asked)
 }
 END_TEST
 
-/* A number is given to another EQ, which asks for something else. */
+/* The number is given to another EQ, which asks for another event. */
 START_TEST(event_forgets_an_eq_that_is_gone)
 {
     struct rig_eq eq;
@@ -186,8 +187,8 @@ START_TEST(full_eq_keeps_what_it_has)
 }
 END_TEST
 
-/* Software that has looked at nothing yet arms an EQ whose every entry is taken: its index is in
- * the ring, and what it is told is there. One behind that is not, nor is one ahead. */
+/* Software that has read nothing yet arms an EQ whose every entry is full: its index is in the
+ * ring, so an event waits. An index further behind is not in the ring, nor is one ahead. */
 START_TEST(an_eq_that_is_exactly_full_can_be_armed)
 {
     struct rig_eq eq;
@@ -306,7 +307,7 @@ START_TEST(doorbells_that_fit_nothing_are_ignored)
 }
 END_TEST
 
-/* CREATE_EQ asks for event types by four words of 64; QUERY_EQ tells all of them. */
+/* CREATE_EQ asks for event types by four words of 64; QUERY_EQ returns all of them. */
 START_TEST(query_tells_every_event_asked_for)
 {
     const uint64_t mask[4] = {1, 2, 0, 1ull << 63};
@@ -341,7 +342,7 @@ START_TEST(ring_that_does_not_answer_is_reported)
 }
 END_TEST
 
-/* Memory that cannot be mapped at once is written all the same. */
+/* Memory that cannot be mapped in one piece is written anyway. */
 START_TEST(ring_that_cannot_be_mapped_is_written)
 {
     struct rig_eq eq;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Large send: one WQE, many frames. */
+/* Tests large send: one WQE becomes many frames. */
 #include <check.h>
 #include <string.h>
 #include "model/eth/eth_queue.h"
@@ -47,7 +47,7 @@ static struct bench_pkt packet(uint8_t version, uint8_t proto, size_t payload)
     };
 }
 
-/* The message's WQE: all headers inline, payload in two segments. */
+/* Returns the message's WQE: all headers inline, the payload in two segments. */
 static struct bench_wr wr_of(const struct bench_pkt *pkt)
 {
     size_t headers = bench_headers(pkt), half = pkt->payload / 2 + 7;
@@ -67,7 +67,7 @@ static struct bench_wr wr_of(const struct bench_pkt *pkt)
     return wr;
 }
 
-/* The frames that are out are exactly the message's. */
+/* Checks that the sent frames are exactly the message's segments. */
 static void expect_segments(const struct bench_pkt *pkt)
 {
     size_t headers = bench_headers(pkt), done = 0;
@@ -131,7 +131,7 @@ START_TEST(a_message_becomes_segments)
 }
 END_TEST
 
-/* The cable holds 16 frames: a message of 25 goes on where it stopped. */
+/* The cable holds 16 frames: a message of 25 continues where it stopped. */
 START_TEST(a_message_that_finds_the_wire_full_goes_on_later)
 {
     struct bench_pkt pkt = packet(4, 6, MSS * 14 + 3);
@@ -234,13 +234,13 @@ START_TEST(payload_out_of_reach_fails_the_message)
 
     wr.sge[1].key = 0x123456;
     bench_send(&sq, &wr);
-    ck_assert_uint_eq(b->num_frames, 2); /* what came before it went out */
+    ck_assert_uint_eq(b->num_frames, 2); /* the WQE before it was sent */
     bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
 }
 END_TEST
 
-/* max_lso_cap is 18: longer messages are the driver's mistake. They must not keep the device busy
- * for the billions of segments that four segments of 2 GiB with an mss of 1 would be. */
+/* max_lso_cap is 18: longer messages are an error of the driver. They must not keep the device busy
+ * with the billions of segments that four segments of 2 GiB with an mss of 1 would be. */
 START_TEST(messages_longer_than_reported_are_refused)
 {
     struct bench_pkt pkt = packet(4, 6, 1000);
@@ -256,7 +256,7 @@ START_TEST(messages_longer_than_reported_are_refused)
 }
 END_TEST
 
-/* A long message does not keep others waiting: it is sent in pieces. */
+/* A long message does not delay others: it is sent in pieces. */
 START_TEST(a_long_message_leaves_others_their_turn)
 {
     struct bench_pkt pkt = packet(4, 6, 1000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ethernet receive queues: where a frame lands and what its CQE says (driver: en_rx.c). */
+/* Tests Ethernet receive queues: where a frame lands and what its CQE says (driver: en_rx.c). */
 #include <check.h>
 #include <string.h>
 #include "model/eth/eth_priv.h"
@@ -12,7 +12,7 @@ static struct bench *b;
 static struct bench_queue rq;
 static uint32_t counter_set;
 
-/* An RQ with a counter set that takes every frame. */
+/* Makes an RQ with a counter set that receives every frame. */
 static void make_rq(bool vsd, bool flush)
 {
     struct prm_rqc rqc[1] = {0};
@@ -213,8 +213,8 @@ START_TEST(header_types_and_checksums)
 }
 END_TEST
 
-/* The sum ends where the IP packet does: the driver adds what pads the frame (tail_padding_csum).
- */
+/* The sum ends where the IP packet ends: the driver adds the padding of the frame
+ * (tail_padding_csum). */
 START_TEST(padding_is_not_in_the_sum)
 {
     struct bench_pkt pkt = packet(4, 17, 3);
@@ -277,8 +277,8 @@ START_TEST(fragments_have_no_transport)
 END_TEST
 
 /*
- * The driver takes check_sum for every frame with IP's ethertype, and complains of the hardware
- * ("hw csum failure") when it does not fit: it must be right whatever the headers say.
+ * The driver uses check_sum for every frame with IP's ethertype, and reports a hardware error ("hw
+ * csum failure") if it does not fit. It must be right whatever the headers say.
  */
 START_TEST(the_sum_is_right_for_headers_that_make_no_sense)
 {
@@ -357,11 +357,11 @@ START_TEST(a_wqe_that_is_too_small_fails_the_queue)
     bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR, 0);
     ck_assert_uint_eq(rq_state(), PRM_RQC_STATE_ERR);
     bench_rx(b, frame, sizeof(frame));
-    bench_expect_none(&rq); /* dropped, nothing is flushed without flush_in_error_en */
+    bench_expect_none(&rq); /* dropped; nothing is flushed without flush_in_error_en */
 }
 END_TEST
 
-/* What counts is what is stored: a stripped tag needs no room. */
+/* Only stored bytes count: a stripped tag needs no room. */
 START_TEST(a_stripped_tag_needs_no_room)
 {
     struct bench_pkt pkt = packet(4, 6, 200);
@@ -377,7 +377,7 @@ START_TEST(a_stripped_tag_needs_no_room)
 }
 END_TEST
 
-/* rqc.rlky: a queue that is a program's reaches no bus addresses. */
+/* rqc.rlky: a program's queue cannot use bus addresses. */
 START_TEST(the_reserved_lkey_is_not_every_queues)
 {
     uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
@@ -407,7 +407,7 @@ START_TEST(memory_that_does_not_answer_fails_the_queue)
 }
 END_TEST
 
-/* What the device's functions have left on the stack is not what their callers began with. */
+/* Overwrites the stack that the device's functions will use. */
 static void __attribute__((noinline)) dirty_the_stack(void)
 {
     volatile uint8_t junk[16384];
@@ -417,8 +417,8 @@ static void __attribute__((noinline)) dirty_the_stack(void)
     }
 }
 
-/* The WQE's place is known, so its completion says what happened. What it asked for is not known:
- * the log says that there was nothing. */
+/* The WQE's place is known, so its completion reports the failure. Its contents are not known: the
+ * log says that nothing was there. */
 START_TEST(a_ring_that_does_not_answer_fails_the_queue)
 {
     uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
@@ -437,9 +437,9 @@ START_TEST(a_ring_that_does_not_answer_fails_the_queue)
 }
 END_TEST
 
-/* IBTA 11.6.3.2, local work queue catastrophic error: what prevents the reporting of completions is
+/* IBTA 11.6.3.2, local work queue catastrophic error: if completions cannot be reported, there is
  * an event. Without a doorbell record there is no WQE that a completion could name. Nothing is
- * flushed, frames are counted and dropped. */
+ * flushed; frames are counted and dropped. */
 START_TEST(a_doorbell_record_that_cannot_be_fails_the_queue)
 {
     uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
@@ -465,8 +465,8 @@ START_TEST(a_doorbell_record_that_cannot_be_fails_the_queue)
 }
 END_TEST
 
-/* IBTA 10.2.9.3, 11.6.3.2: a CQ that fails takes its work queues down. The frame whose completion
- * is lost was stored; the next one is dropped. */
+/* IBTA 10.2.9.3, 11.6.3.2: a CQ that fails makes its work queues fail. The frame whose completion
+ * is lost was stored; the next frame is dropped. */
 START_TEST(a_cq_that_fails_takes_its_queue_down)
 {
     uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
@@ -514,7 +514,8 @@ START_TEST(modify_to_err_flushes)
 }
 END_TEST
 
-/* Nothing tells the device of a receive that is posted in ERR, but it is flushed (IBTA 10.3.1). */
+/* The device is not notified of a receive that is posted in ERR, but it flushes it (IBTA
+ * 10.3.1). */
 START_TEST(what_is_posted_to_a_queue_in_err_is_flushed_before_long)
 {
     make_rq(false, true);
@@ -526,7 +527,7 @@ START_TEST(what_is_posted_to_a_queue_in_err_is_flushed_before_long)
         bench_run(b);
         bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, i);
     }
-    /* in RST nobody looks any more */
+    /* in RST nobody checks the queue any more */
     ck_assert_int_eq(bench_rq_move(&rq, PRM_RQC_STATE_ERR, PRM_RQC_STATE_RST), SYN_OK);
     rq.pi = 0;
     post();
@@ -567,7 +568,7 @@ START_TEST(illegal_moves_and_fields_are_refused)
     ck_assert_int_eq(eth_rq_modify(hca, 0, rq.num, PRM_RQC_STATE_RDY, 1ull << 40, rqc),
                      SYN_ETH_MODIFY);
     ck_assert_int_eq(eth_rq_modify(hca, RIG_USER, rq.num, PRM_RQC_STATE_RDY, 0, rqc), SYN_BAD_UID);
-    ck_assert_int_eq(eth_rq_destroy(hca, 0, rq.num), SYN_IN_USE); /* the TIR's */
+    ck_assert_int_eq(eth_rq_destroy(hca, 0, rq.num), SYN_IN_USE); /* the TIR uses it */
     ck_assert_int_eq(eth_rq_destroy(hca, 0, 0xffffff), SYN_ETH_NOT_FOUND);
 }
 END_TEST
@@ -595,7 +596,7 @@ START_TEST(vsd_can_be_changed_while_the_queue_runs)
 }
 END_TEST
 
-/* Who counts for it can be changed, too (PRM, MODIFY_RQ: rq_counter_set_id). */
+/* Its counter set can be changed, too (PRM, MODIFY_RQ: rq_counter_set_id). */
 START_TEST(another_counter_set_counts_from_then_on)
 {
     uint8_t frame[60] = {2, 0, 0, 0, 0, 1};

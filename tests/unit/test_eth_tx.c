@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ethernet send queues: what a WQE becomes on the wire, and what happens to one that makes no
- * sense. */
+/* Tests Ethernet send queues: what a WQE becomes on the wire, and what happens to an invalid
+ * WQE. */
 #include <check.h>
 #include <string.h>
 #include "model/eth/eth_priv.h"
@@ -25,7 +25,7 @@ static void teardown(void)
     bench_free(b);
 }
 
-/* A packet to the peer; payload as long as asked for. */
+/* Returns a packet to the peer with a payload of that length. */
 static struct bench_pkt packet(uint8_t version, uint8_t proto, size_t payload)
 {
     return (struct bench_pkt){
@@ -42,7 +42,7 @@ static struct bench_pkt packet(uint8_t version, uint8_t proto, size_t payload)
     };
 }
 
-/* A WQE whose first inline_len bytes are inline and the rest in one segment. */
+/* Returns a WQE whose first inline_len bytes are inline and the rest in one segment. */
 static struct bench_wr wr_of(const uint8_t *frame, size_t len, size_t inline_len)
 {
     struct bench_wr wr = {.opcode = PRM_WQE_OPCODE_SEND, .hdr = frame, .hdr_len = inline_len};
@@ -69,7 +69,7 @@ static uint32_t sq_state(void)
     return PRM_GET(sqc, sqc, state);
 }
 
-/* The WQE just posted fails with this syndrome, the queue stops. */
+/* Expects that the WQE just posted fails with this syndrome and the queue stops. */
 static void expect_failure(uint8_t syndrome, uint16_t counter)
 {
     bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, syndrome, counter);
@@ -104,7 +104,7 @@ START_TEST(headers_may_be_inline_from_none_to_all)
 }
 END_TEST
 
-/* Memory that a CPU writes meanwhile: at each look the destination address is another one. */
+/* Memory that a CPU changes meanwhile: at each read the destination address differs. */
 static const uint8_t group[6] = {0x33, 0x33, 0, 0, 0, 1};
 static uint8_t *shifting;
 
@@ -115,7 +115,7 @@ static void shift(void *opaque, enum fake_call call)
     }
 }
 
-/* A frame has the address by which its way was found. */
+/* A frame carries the address that was used to route it. */
 START_TEST(the_destination_is_looked_at_once)
 {
     uint8_t frame[64] = {0};
@@ -137,8 +137,8 @@ START_TEST(the_destination_is_looked_at_once)
 }
 END_TEST
 
-/* wqe_inline_mode L2, as ConnectX-4 and -4 Lx have it: the layer 2 header is in the WQE, with all
- * its tags (DPDK's mlx5 guide, txq_inline_min). So no tag can be put in: it takes the header's
+/* wqe_inline_mode L2, as on ConnectX-4 and -4 Lx: the layer 2 header is in the WQE, with all its
+ * tags (DPDK's mlx5 guide, txq_inline_min). Therefore no tag can be inserted: it takes the header's
  * place. */
 START_TEST(a_generation_may_want_layer_2_inline)
 {
@@ -192,7 +192,7 @@ START_TEST(segments_follow_each_other_and_empty_ones_do_not_count)
 }
 END_TEST
 
-/* IEEE 802.3: at least 60 bytes without FCS. What pads is zero, not what was in the buffer. */
+/* IEEE 802.3: at least 60 bytes without FCS. The padding is zero, not the buffer's old content. */
 START_TEST(short_frames_are_padded_with_zeros)
 {
     struct bench_pkt pkt = packet(4, 17, 1);
@@ -336,7 +336,8 @@ START_TEST(udp_checksum_zero_is_sent_as_ones)
 }
 END_TEST
 
-/* Nothing to compute in what is not IP, a fragment or cut short: the frame goes out as it is. */
+/* In a frame that is not IP, is a fragment or is cut short there is no checksum to compute: it is
+ * sent unchanged. */
 START_TEST(frames_without_a_checksum_to_fill_go_out_unchanged)
 {
     struct bench_pkt pkt = packet(4, 6, 80);
@@ -439,7 +440,7 @@ START_TEST(a_queue_in_reset_does_not_send)
 }
 END_TEST
 
-/* -- what makes no sense ----------------------------------------------------------------------- */
+/* -- invalid WQEs ------------------------------------------------------------------------------ */
 
 START_TEST(opcodes_that_an_sq_does_not_have_fail)
 {
@@ -500,7 +501,7 @@ START_TEST(inline_headers_beyond_the_wqe_fail)
 }
 END_TEST
 
-/* sqc.rlky: a queue that is a program's reaches no bus addresses. */
+/* sqc.rlky: a program's queue cannot use bus addresses. */
 START_TEST(the_reserved_lkey_is_not_every_queues)
 {
     uint8_t frame[64] = {0};
@@ -534,7 +535,7 @@ START_TEST(keys_that_do_not_allow_it_fail)
         bench_send(&sq, &wr);
         expect_failure(PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
         revive();
-        wr.hdr_len = 0; /* the destination address itself is out of reach */
+        wr.hdr_len = 0; /* the destination address itself cannot be read */
         bench_send(&sq, &wr);
         expect_failure(PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
         revive();
@@ -564,7 +565,7 @@ START_TEST(frames_too_short_or_too_long_fail)
 }
 END_TEST
 
-/* IBTA 11.6.3.2, local work queue catastrophic error: what prevents the reporting of completions is
+/* IBTA 11.6.3.2, local work queue catastrophic error: if completions cannot be reported, there is
  * an event. Without a doorbell record there is no WQE that a completion could name. */
 START_TEST(a_doorbell_record_that_cannot_be_fails_the_queue)
 {
@@ -582,7 +583,7 @@ START_TEST(a_doorbell_record_that_cannot_be_fails_the_queue)
 }
 END_TEST
 
-/* IBTA 10.2.9.3, 11.6.3.2: a CQ that fails takes its work queues down. */
+/* IBTA 10.2.9.3, 11.6.3.2: a CQ that fails makes its work queues fail. */
 START_TEST(a_cq_that_fails_takes_its_queue_down)
 {
     uint8_t frame[64] = {0};
@@ -598,7 +599,7 @@ START_TEST(a_cq_that_fails_takes_its_queue_down)
 }
 END_TEST
 
-/* flush_in_error_en: everything posted completes, with WR_FLUSH_ERR behind the one that failed. */
+/* flush_in_error_en: every posted WQE completes, with WR_FLUSH_ERR behind the failed one. */
 START_TEST(what_is_posted_behind_a_failure_is_flushed)
 {
     uint8_t frame[64] = {0};

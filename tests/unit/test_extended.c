@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Extended atomics from WQE to completion, between two HCAs (docs/adr/0011). */
+/* Tests extended atomics from WQE to completion, between two HCAs (docs/adr/0011). */
 #include "model/memory/masked.h"
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
@@ -45,7 +45,7 @@ static void reverse(uint8_t *to, const uint8_t *from, unsigned len)
     }
 }
 
-/* -- what goes through ------------------------------------------------------------------------- */
+/* -- executed atomics -------------------------------------------------------------------------- */
 
 static uint64_t target, result;
 static uint8_t *memory, *got;
@@ -81,7 +81,8 @@ static void post(const struct lab_wr *wr)
     lab_run(lab);
 }
 
-/* Random bytes; masks and boundaries of few bits, so that they leave much and compares agree. */
+/* Random bytes; masks and boundaries have few bits, so that most bits stay unchanged and compares
+ * match. */
 static void random_operands(uint8_t opcode, unsigned len, const uint8_t *held, uint8_t *operands)
 {
     for (unsigned i = 0; i < 4 * len; i++) {
@@ -98,9 +99,9 @@ static void random_operands(uint8_t opcode, unsigned len, const uint8_t *held, u
     }
 }
 
-/* Numbers of every size, with the bits of a mask and the carries of fields: as the reference has
- * them, in the host's byte order in memory, and what is found comes back most significant byte
- * first, but for 8 bytes, which are a word. */
+/* Numbers of every size, with the bits of a mask and the carries of fields, equal the reference. In
+ * memory they are in the host's byte order. The returned value has the most significant byte first,
+ * except for 8 bytes, which are a word. */
 START_TEST(numbers_of_every_size)
 {
     static const uint8_t opcodes[] = {CS, FA};
@@ -130,14 +131,14 @@ START_TEST(numbers_of_every_size)
             } else {
                 ck_assert_mem_eq(got, held, len);
             }
-            memcpy(memory + 2048, memory + len, 8); /* what lies behind stays as it was */
+            memcpy(memory + 2048, memory + len, 8); /* the bytes behind it are unchanged */
         }
     }
     ck_assert_uint_eq(a.qp->req.flight ? a.qp->req.flight->reads : 0, 0);
 }
 END_TEST
 
-/* Two counters of 16 bits in a word of 4 bytes: the lower one overflows into nothing. */
+/* Two counters of 16 bits in a word of 4 bytes: the overflow of the lower one is lost. */
 START_TEST(a_field_does_not_carry_into_the_next)
 {
     static const uint8_t operands[] = {0, 1, 0, 2, 0x80, 0, 0x80, 0};
@@ -169,8 +170,8 @@ START_TEST(boundaries_everywhere_make_an_exclusive_or)
 }
 END_TEST
 
-/* atomic_req_8B_endianness_mode: with big-endian replies the 8 bytes that come back, of any
- * atomic, are most significant first; memory is a word of the host in either mode. */
+/* atomic_req_8B_endianness_mode: with big-endian replies the 8 returned bytes, of any atomic, have
+ * the most significant byte first; memory is a word of the host in either mode. */
 START_TEST(replies_are_big_endian_if_the_driver_wants_them_so)
 {
     static const uint8_t operands[16] = {[7] = 1};
@@ -190,7 +191,7 @@ START_TEST(replies_are_big_endian_if_the_driver_wants_them_so)
 }
 END_TEST
 
-/* On the wire: a RETH and the operands as the WQE has them; back, an AETH and the number. */
+/* On the wire: a RETH and the operands as in the WQE; in return an AETH and the number. */
 START_TEST(what_the_wire_sees)
 {
     uint8_t operands[4 * 16] = {0};
@@ -219,8 +220,8 @@ static bool lose_first_response(struct lab *l, unsigned from, const struct roce_
     return from == 0 || pkt->opcode != 0xc2 || l->tap_count++ > 0;
 }
 
-/* A number that was lost is sent again from where the responder keeps it: nothing is added twice
- * (IBTA 9.7.5). */
+/* A lost number is sent again from where the responder keeps it: nothing is added twice (IBTA
+ * 9.7.5). */
 START_TEST(a_lost_response_is_sent_again)
 {
     uint8_t operands[2 * 128] = {[127] = 1};
@@ -253,7 +254,7 @@ static const struct bad_wqe {
     {8 | 7, 32, 8, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR},  /* operands behind pointers */
     {8 | 6, 960, 8, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR}, /* 256 bytes */
     {16 | 1, 32, 8, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR},
-    {8 | 1, 16, 8, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR}, /* the list is taken for masks */
+    {8 | 1, 16, 8, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR}, /* the scatter list is taken for masks */
     {8 | 2, 32, 16, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR}, /* operands end too early */
     {8 | 1, 32, 4, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR},
     {8 | 0, 16, 8, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR},
@@ -274,8 +275,8 @@ START_TEST(wqes_that_make_no_sense)
 }
 END_TEST
 
-/* A packet has no more than the path MTU behind its headers: at 256 bytes a compare-and-swap has
- * numbers of 64 bytes at most, a fetch-and-add of 128. */
+/* A packet has at most the path MTU behind its headers: at 256 bytes a compare-and-swap has numbers
+ * of 64 bytes at most, a fetch-and-add of 128. */
 START_TEST(operands_fit_the_path_mtu)
 {
     uint8_t operands[MASKED_OPERANDS_MAX] = {0};
@@ -300,7 +301,7 @@ START_TEST(operands_fit_the_path_mtu)
 }
 END_TEST
 
-/* The answer to one cannot be taken for that to another. */
+/* The answer to one atomic cannot be taken for the answer to another. */
 START_TEST(a_response_of_another_length_is_an_error)
 {
     static const struct {
@@ -321,7 +322,7 @@ START_TEST(a_response_of_another_length_is_an_error)
     }
     lab->tap = lose_first_response;
     lab_post(&a, &wr);
-    /* as if it had come: the request is on its way */
+    /* as if the response had come: the request is on its way */
     hca_run(&left->hca, LAB_BUDGET);
     pkt.payload = payload;
     pkt.payload_len = rows[_i].len;

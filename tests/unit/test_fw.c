@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The function as a driver meets it: bring-up, pages, user contexts. Capabilities: test_caps.c.
+ * Tests the function as a driver meets it: bring-up, pages, user contexts. test_caps.c tests
+ * capabilities.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ START_TEST(init_waits_for_its_pages)
 }
 END_TEST
 
-/* Driver mlx5_reclaim_startup_pages(): after TEARDOWN_HCA the driver ends with no page given. */
+/* Driver mlx5_reclaim_startup_pages(): after TEARDOWN_HCA the driver has got all pages back. */
 START_TEST(teardown_returns_every_page)
 {
     uint32_t given, back = 0, n;
@@ -92,7 +93,7 @@ START_TEST(teardown_returns_every_page)
     ck_assert_uint_eq(fwd_give_pages(&d, n), 0);
     given += n;
     ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_INIT_HCA, 0), 0);
-    ck_assert_uint_eq(fwd_take_pages(&d, 100), 0); /* none to spare while it runs */
+    ck_assert_uint_eq(fwd_take_pages(&d, 100), 0); /* none to give back while it runs */
     ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_TEARDOWN_HCA, 0), 0);
     while ((n = fwd_take_pages(&d, 100))) {
         back += n;
@@ -186,8 +187,8 @@ static void tell_queue(uint32_t nic_interface)
     fw_mmio_write(d.fw, 0x14, (d.drv->cmdq.bus & 0xfffff000) | nic_interface << 8, 4);
 }
 
-/* Driver mlx5_health_check_fatal_sensors(), mlx5_error_sw_reset(): a syndrome with rfr is fatal;
- * the driver writes "SW reset" if that is supported, waits for "disabled", and starts over. */
+/* Driver mlx5_health_check_fatal_sensors(), mlx5_error_sw_reset(): a syndrome with rfr is fatal.
+ * The driver writes "SW reset" if that is supported, waits for "disabled", and starts again. */
 START_TEST(a_firmware_that_failed_is_reset)
 {
     struct prm_cmd_in in[2] = {0};
@@ -200,10 +201,10 @@ START_TEST(a_firmware_that_failed_is_reset)
     ck_assert_uint_eq(RESET_SUPPORTED, 1);
     counter = HEALTH_COUNTER;
     d.host.now += 10000000000;
-    ck_assert_uint_eq(HEALTH_COUNTER, counter); /* nobody is there to move it */
+    ck_assert_uint_eq(HEALTH_COUNTER, counter); /* firmware that has failed does not move it */
     PRM_SET(cmd_in, (void *)in, opcode, PRM_CMD_OP_NOP);
     fwd_prepare(&d, in, sizeof(in), 16);
-    ck_assert_int_eq(fwd_ring(&d), -1); /* nor to answer */
+    ck_assert_int_eq(fwd_ring(&d), -1); /* and does not answer */
 
     tell_queue(7);
     ck_assert_uint_eq(NIC_INTERFACE, 1);
@@ -216,7 +217,7 @@ START_TEST(a_firmware_that_failed_is_reset)
 }
 END_TEST
 
-/* Driver poll_health(): a syndrome without rfr is reported, and the driver works on. */
+/* Driver poll_health(): a syndrome without rfr is reported, and the driver continues. */
 START_TEST(a_firmware_that_complains_goes_on)
 {
     uint64_t counter;
@@ -297,7 +298,8 @@ START_TEST(configuration_is_checked)
 }
 END_TEST
 
-/* How many QPNs there are is a card's setting: the owner may choose it, and the driver is told. */
+/* The number of QPNs is a setting of the card: the owner may choose it, and the driver can read
+ * it. */
 START_TEST(the_owner_says_how_many_qps_there_are)
 {
     struct fw_config config = {.mac = {2, 0, 0, 0, 0, 1}, .log_max_qp = FW_LOG_QPS_MAX};
@@ -366,8 +368,8 @@ static enum syn destroy_umem(uint32_t uid, uint32_t id)
     return fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
 }
 
-/* Objects use pages up; a function that is given no more refuses new objects instead of lying about
- * its memory, and lives on when pages come. */
+/* Objects use pages. A function that gets no more pages refuses new objects, and continues when
+ * pages come. */
 START_TEST(objects_need_pages)
 {
     enum syn status;
@@ -382,13 +384,13 @@ START_TEST(objects_need_pages)
     ck_assert_uint_gt((int32_t)fwd_query_pages(&d, 3), 0); /* regular pages: it wants more */
     ck_assert_uint_eq(fwd_give_pages(&d, fwd_query_pages(&d, 3)), 0);
     ck_assert_uint_eq(create_umem(uid, 1, 1, 0, &id), 0);
-    /* what a user context leaves behind goes away with it */
+    /* what a user context leaves behind is destroyed with it */
     ck_assert_uint_eq(destroy_uctx(uid), 0);
     ck_assert_uint_eq(create_umem(uid, 1, 1, 0, &id), SYN_BAD_UID);
 }
 END_TEST
 
-/* An EQ of 64 entries that takes page requests only, armed; returns where its ring lies. */
+/* Makes an armed EQ of 64 entries for page requests only; returns the address of its ring. */
 static uint64_t create_page_eq(void)
 {
     uint8_t in_bytes[PRM_SIZE(create_eq_in) + 8] = {0}, out_bytes[16];
@@ -429,8 +431,8 @@ static int32_t requested(uint64_t ring, unsigned index)
     return (int32_t)PRM_GET(pages_req_event, PRM_PTR(eqe, eqe, event_data), num_pages);
 }
 
-/* Driver req_pages_handler(): a positive number asks for pages, a negative one offers them. One
- * request is made at a time, and what was given in batches comes back in batches. */
+/* Driver req_pages_handler(): a positive number requests pages, a negative number offers them.
+ * There is one request at a time, and pages that were given in batches are returned in batches. */
 START_TEST(page_requests_follow_the_objects)
 {
     uint64_t ring = create_page_eq();
@@ -446,11 +448,11 @@ START_TEST(page_requests_follow_the_objects)
     batch = requested(ring, 0);
     ck_assert_int_gt(batch, 0);
     ck_assert_uint_eq(create_umem(uid, 1, 1, 0, &id), 0);
-    ck_assert_int_eq(requested(ring, 1), 0); /* not while one is under way */
+    ck_assert_int_eq(requested(ring, 1), 0); /* not while a request is pending */
     ck_assert_uint_eq(fwd_give_pages(&d, (uint32_t)batch), 0);
     ck_assert_int_eq(requested(ring, 1), 0); /* and it was enough */
 
-    /* far more than is needed: some of it is offered back once nothing needs it */
+    /* far more than needed: some pages are offered back once nothing needs them */
     for (unsigned i = 0; i < 6; i++) {
         ck_assert_uint_eq(fwd_give_pages(&d, (uint32_t)batch), 0);
     }
@@ -461,7 +463,7 @@ START_TEST(page_requests_follow_the_objects)
 }
 END_TEST
 
-/* A host without memory is not asked again and again. */
+/* A host without memory is not asked repeatedly. */
 START_TEST(refused_request_is_not_repeated)
 {
     uint64_t ring = create_page_eq();
@@ -479,7 +481,7 @@ END_TEST
 
 /* -- kinds of objects -------------------------------------------------------------------------- */
 
-/* What the row of a kind in prm/cmd_op.prm names is there. */
+/* The commands that the row of a kind in prm/cmd_op.prm names exist. */
 START_TEST(a_kind_of_object_has_the_commands_of_its_row)
 {
     for (unsigned kind = OBJ_NONE + 1; kind < OBJ_KINDS; kind++) {
@@ -556,7 +558,7 @@ START_TEST(context_takes_its_objects_along)
 }
 END_TEST
 
-/* Asked to, a query sets to zero what it tells. */
+/* If requested, a query sets the values that it reports to zero. */
 START_TEST(flow_counters_are_cleared_by_a_query)
 {
     uint8_t in_bytes[32] = {0}, out_bytes[32];
@@ -585,8 +587,8 @@ START_TEST(flow_counters_are_cleared_by_a_query)
 }
 END_TEST
 
-/* What follows a command's layout is reserved, as long as it is: zeros mean nothing, others are
- * refused. */
+/* The bytes behind a command's layout are reserved, whatever their number: zeros are accepted,
+ * others are refused. */
 START_TEST(a_command_may_be_longer_than_its_layout_by_zeros)
 {
     const size_t len = 16 + 3 * 4096;
@@ -630,7 +632,7 @@ static enum syn flow_counter(uint16_t opcode, uint32_t uid, uint32_t id, void *o
                    opcode == PRM_CMD_OP_QUERY_FLOW_COUNTER ? 32 : 16);
 }
 
-/* Driver devx_is_obj_create_cmd(): a process allocates flow counters by commands of its own, which
+/* Driver devx_is_obj_create_cmd(): a process allocates flow counters with its own commands, which
  * carry its uid. */
 START_TEST(flow_counters_belong_to_their_context)
 {
@@ -716,9 +718,9 @@ START_TEST(rings_lie_inside_their_umem)
 }
 END_TEST
 
-/* general_obj_in_cmd_hdr: the type lies where other commands have op_mod. What general_obj_types of
- * QUERY_HCA_CAP does not have is refused, type 0 no less than others; a range of QP numbers has
- * nothing that could be modified. */
+/* general_obj_in_cmd_hdr: the type is where other commands have op_mod. Types that
+ * general_obj_types of QUERY_HCA_CAP does not list are refused, including type 0. A range of QP
+ * numbers has nothing that could be modified. */
 START_TEST(general_objects_of_other_types_are_refused)
 {
     static const uint16_t opcodes[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a guest can make the function keep, and what it costs to let go of it again; and how much it
- * can make it say.
+ * Tests how much a guest can make the function keep, how much it costs to free it, and how much a
+ * guest can make the function log.
  *
- * Times are printed, never judged: what is held against a bound is the work.
+ * Times are printed, never judged: the work is compared with a bound.
  */
 #include <check.h>
 #include <inttypes.h>
@@ -20,15 +20,15 @@
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
-#define PART      512 /* pieces of a reset that a turn takes */
-#define STEP      64  /* more than those of the largest step */
+#define PART      512 /* pieces of a reset in a turn */
+#define STEP      64  /* more pieces than the largest step has */
 #define MANY_PDS  1000000
 #define MANY_KEYS 100000
 
 static struct fwd d;
 
-/* A command that must succeed, as the millionth of its kind too: ck_assert() would tell the test's
- * parent each time. */
+/* Executes a command that must succeed. It may run a million times, so it avoids ck_assert(), which
+ * would notify the test's parent each time. */
 static void must(const void *request, size_t in_len, void *answer, size_t answer_len)
 {
     int status = drv_cmd(d.drv, request, in_len, answer, answer_len);
@@ -97,7 +97,7 @@ static bool says_initializing(void)
     return fw_mmio_read(d.fw, PRM_OFFSET(initial_seg, initializing), 4) >> 31;
 }
 
-/* Turns that it takes: none of them is long. */
+/* Resets the function; returns the number of turns. None of them is long. */
 static unsigned reset(void)
 {
     uint64_t before = fw_pieces(d.fw);
@@ -115,8 +115,9 @@ static unsigned reset(void)
     return turns;
 }
 
-/* A driver that dies leaves everything to the function's reset, which the host's other guests
- * wait for: so it goes by parts, and the function says meanwhile that it is initializing. */
+/* A driver that dies leaves everything to the function's reset, and the host's other guests wait
+ * for it. Therefore the reset is done in parts, and the function reports meanwhile that it is
+ * initializing. */
 START_TEST(a_reset_takes_time_in_proportion_to_the_objects)
 {
     const uint64_t objects = MANY_PDS + MANY_KEYS;
@@ -150,9 +151,9 @@ END_TEST
 /* -- memory ------------------------------------------------------------------------------------ */
 
 /*
- * Each kind of object is made until that is refused, for a guest whose device may take this much.
- * What the process really takes must not be more than what was paid for, but for a tenth and what
- * the host, the driver and the allocator have besides.
+ * Makes each kind of object until it is refused, for a guest whose device may use this much memory.
+ * The process's real use must not exceed the accounted use, except for a tenth and for what the
+ * host, the driver and the allocator use besides.
  */
 #define LIMIT    (48ull << 20)
 #define SLACK    (4ull << 20)
@@ -166,7 +167,7 @@ static uint32_t nth; /* how many were made */
 static void *const in = (uint8_t[PRM_SIZE(create_mkey_in) + 8 * LIST]){0};
 static void *const out = (uint8_t[OUT_ROOM]){0}; /* of the last command */
 
-/* Runs what is in in, and clears that; returns the status. */
+/* Executes the command in `in`, and clears `in`; returns the status. */
 static uint8_t run_in(uint16_t opcode, size_t len)
 {
     int status;
@@ -180,7 +181,7 @@ static uint8_t run_in(uint16_t opcode, size_t len)
     return (uint8_t)status;
 }
 
-/* The number of what was made; name of the command, field of its output. */
+/* The number of the made object; name of the command, field of its output. */
 #define MADE(name, field) PRM_GET(name##_out, out, field)
 
 static uint8_t make_pd(void)
@@ -343,7 +344,7 @@ static uint8_t make_rmp(void)
     return run_in(PRM_CMD_OP_CREATE_RMP, PRM_SIZE(create_rmp_in) + 8);
 }
 
-/* With a tag list as long as can be. */
+/* With the longest possible tag list. */
 static uint8_t make_xrq(void)
 {
     struct prm_xrqc *xrqc = PRM_PTR(create_xrq_in, in, xrq_context);
@@ -378,7 +379,7 @@ static uint8_t make_xrq_dci(void)
     return run_in(PRM_CMD_OP_SET_XRQ_DC_PARAMS_ENTRY, PRM_SIZE(set_xrq_dc_params_entry_in));
 }
 
-/* Its ring lies in eight pages side by side. */
+/* Its ring is in eight consecutive pages. */
 static uint8_t create_qp(uint8_t st)
 {
     struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
@@ -427,7 +428,7 @@ static uint8_t make_mapping(void)
                   PRM_SIZE(general_object_in) + PRM_SIZE(av_qp_mapping));
 }
 
-/* A membership of each, in one of 128 groups of 64. */
+/* Makes a membership of each QP, in one of 128 groups of 64. */
 static uint8_t make_member(void)
 {
     uint8_t status = create_qp(PRM_QP_ST_UD);
@@ -528,7 +529,7 @@ static uint8_t create_group(uint32_t from, uint32_t to)
     return status;
 }
 
-/* Groups of one entry, in as many tables as it takes. */
+/* Makes groups of one entry, in as many tables as needed. */
 static uint8_t make_group(void)
 {
     uint8_t status = nth % 8192 ? 0 : make_table();
@@ -536,7 +537,7 @@ static uint8_t make_group(void)
     return status ? status : create_group(nth % 8192, nth % 8192);
 }
 
-/* Entries that tell UDP and TCP ports apart, in tables full of them. */
+/* Makes entries that distinguish UDP and TCP ports, in full tables. */
 static uint8_t make_entry(void)
 {
     void *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
@@ -636,9 +637,9 @@ static uint8_t make_note(void)
 
 static const struct {
     const char *name;
-    enum obj_kind kind; /* OBJ_NONE: no object, or another sort of one that is there */
+    enum obj_kind kind; /* OBJ_NONE: not an object, or another sort of an existing one */
     uint8_t (*make)(void);
-    bool by_memory; /* refused because of the limit, not because there are no more numbers */
+    bool by_memory; /* refused because of the limit, not because the numbers are used up */
 } kinds[] = {
     {"PD", OBJ_PD, make_pd, false},
     {"TD", OBJ_TD, make_td, false},
@@ -681,7 +682,8 @@ static const struct {
 #define RESIDENT_IS_OURS true
 #endif
 
-/* Bytes of this process that are in memory, once the allocator has given back what it can. */
+/* Returns the bytes of this process that are in memory, after the allocator has freed what it
+ * can. */
 static uint64_t resident(void)
 {
     unsigned long long size, pages = 0;
@@ -694,7 +696,7 @@ static uint64_t resident(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What the kinds stand on: one of each. */
+/* Makes the objects that the kinds need: one of each. */
 static void make_ground(void)
 {
     ring_addr = fake_host_alloc(&d.host, 64u << RING_LOG, 4096);
@@ -739,7 +741,7 @@ START_TEST(a_guest_takes_no_more_memory_than_its_device_may)
     ck_assert_uint_gt(nth, 0);
     ck_assert_uint_eq(status, PRM_CMD_STATUS_NO_RES);
     ck_assert_uint_le(memory->used, LIMIT);
-    if (kinds[_i].by_memory) { /* what is left does not hold another one */
+    if (kinds[_i].by_memory) { /* the remaining memory is too small for another one */
         ck_assert_uint_gt(memory->used, LIMIT - (256u << 10));
     }
     if (RESIDENT_IS_OURS) {
@@ -759,7 +761,7 @@ START_TEST(a_guest_takes_no_more_memory_than_its_device_may)
 }
 END_TEST
 
-/* What a guest has filled it can clear again, by commands as by a reset. */
+/* Everything that a guest has made it can free again, by commands or by a reset. */
 START_TEST(what_is_given_back_can_be_taken_again)
 {
     uint32_t keys[2], n = 0;
@@ -779,7 +781,8 @@ START_TEST(what_is_given_back_can_be_taken_again)
 }
 END_TEST
 
-/* A command that does not fit is answered, not read; one that makes room is short. */
+/* A command that does not fit is answered without being read; a command that frees memory is
+ * short. */
 START_TEST(a_long_command_is_paid_for)
 {
     size_t len = 1u << 20;
@@ -798,7 +801,7 @@ START_TEST(a_long_command_is_paid_for)
 }
 END_TEST
 
-/* A device that could not even hold what a driver begins with is no device. */
+/* A device whose memory cannot even hold a driver's first objects is refused. */
 START_TEST(too_little_memory_is_no_configuration)
 {
     struct fw_config config = {.mac = {2, 0, 0, 0, 0, 1}, .memory = FW_MEMORY_MIN - 1};
@@ -826,7 +829,7 @@ static void err(void)
     fw_mmio_write(d.fw, 1, 0, 1);
 }
 
-/* What a driver says of itself, at level INFO. */
+/* What a driver reports about itself, at level INFO. */
 static void greet(void)
 {
     PRM_SET(set_driver_version_in, in, opcode, PRM_CMD_OP_SET_DRIVER_VERSION);
@@ -835,8 +838,8 @@ static void greet(void)
 
 static void (*const noises[])(void) = {err, greet};
 
-/* A burst is told in full, and what goes on for ever once a second, with the number of those that
- * were not told. */
+/* A burst is logged in full. An endless repetition is logged once a second, with the number of
+ * omitted lines. */
 START_TEST(a_guest_does_not_flood_the_log)
 {
     void (*noise)(void) = noises[_i];
@@ -852,7 +855,7 @@ START_TEST(a_guest_does_not_flood_the_log)
     d.host.now += SECOND;
     lines = d.host.lines;
     noise();
-    ck_assert_uint_eq(d.host.lines - lines, 2); /* how many, and the line */
+    ck_assert_uint_eq(d.host.lines - lines, 2); /* the number, and the line */
     for (unsigned i = 0; i < 100; i++) {
         noise();
     }
@@ -864,7 +867,7 @@ START_TEST(a_guest_does_not_flood_the_log)
     }
     ck_assert_uint_le(d.host.lines - lines, 2 + 2 * 10);
 
-    /* a long silence, and there is room for a burst again */
+    /* after a long silence a burst is allowed again */
     d.host.now += 3600 * SECOND;
     lines = d.host.lines;
     for (unsigned i = 0; i < 100; i++) {
@@ -881,7 +884,7 @@ START_TEST(what_the_log_left_out_is_told_once)
     for (unsigned i = 0; i < 150; i++) {
         err();
     }
-    greet(); /* a flood of one level hides nothing of another */
+    greet(); /* a flood at one level hides nothing at another level */
     ck_assert_ptr_nonnull(strstr(d.host.last_line, "driver:"));
     hca_log_end(&d.fw->hca);
     ck_assert_str_eq(d.host.last_line, "50 lines of this kind were left out");

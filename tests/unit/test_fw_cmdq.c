@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The command queue: what comes through it, and what is turned away with which delivery status.
+ * Tests the command queue: which commands are executed, and which are refused with which delivery
+ * status.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -146,7 +147,7 @@ START_TEST(short_output_is_bad_length)
 }
 END_TEST
 
-/* One deviation from a good entry, and the delivery status that it must end with. */
+/* One deviation from a correct entry, and the delivery status that it must have. */
 enum bend {
     BEND_TYPE,
     BEND_IN_LEN_SHORT,
@@ -282,7 +283,7 @@ static void bend(int how)
     }
 }
 
-/* A hostile entry or chain ends with its status; the next command is served as if nothing was. */
+/* A hostile entry or chain ends with its status; the next command is executed normally. */
 START_TEST(broken_delivery_is_refused)
 {
     ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
@@ -300,7 +301,7 @@ START_TEST(broken_delivery_is_refused)
 }
 END_TEST
 
-/* A broken output chain must be seen before the command takes effect. */
+/* A broken output chain must be detected before the command takes effect. */
 START_TEST(broken_output_chain_has_no_effect)
 {
     struct prm_cmd_in in[2] = {0};
@@ -392,8 +393,8 @@ START_TEST(all_entries_are_served)
 }
 END_TEST
 
-/* Entry 0 is posted anew whenever it is done, and turns are short. The others have their turn all
- * the same: Linux puts the pages that the device asks for into the last one. */
+/* Entry 0 is posted again whenever it is done, and turns are short. The other entries are served
+ * anyway: Linux puts the pages that the device asks for into the last one. */
 START_TEST(the_lowest_entry_does_not_go_first_for_ever)
 {
     struct prm_cmd_queue_entry *first, *last;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The commands on congestion control: what a driver reads and changes (mlx5_ib's debugfs cc_params,
- * hw_counters), and how long that lasts.
+ * Tests the commands for congestion control: what a driver reads and changes (mlx5_ib's debugfs
+ * cc_params, hw_counters), and how long that lasts.
  */
 #include <check.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static void modify_status(unsigned protocol, unsigned priority, bool enable, boo
 #define RP PRM_CONG_PROTOCOL_R_ROCE_ECN_RP
 #define NP PRM_CONG_PROTOCOL_R_ROCE_ECN_NP
 
-/* As mlxconfig shows a card that nobody configured. */
+/* The defaults are those that mlxconfig shows on a card that nobody configured. */
 START_TEST(parameters_begin_as_a_cards)
 {
     struct prm_cong_control_r_roce_ecn_rp rp[1];
@@ -191,7 +191,7 @@ START_TEST(counters_are_read_and_cleared)
 }
 END_TEST
 
-/* A rate is not limited to more than the link has. */
+/* No limit of a rate is above the speed of the link. */
 START_TEST(the_link_is_as_fast_as_its_generation)
 {
     ck_assert_uint_eq(d.fw->hca.vport->uplink->line_mbps, 100000);

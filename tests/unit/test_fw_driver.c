@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The driver on a function in the fake host (tests/unit/test_fw_driver.h). */
+/* Implements test_fw_driver.h: the driver on a function in the fake host. */
 #include <check.h>
 #include <string.h>
 #include "tests/unit/test_fw_driver.h"
@@ -30,7 +30,7 @@ static void *pci_alloc(void *pci, size_t size, uint64_t *bus)
     return fake_host_ptr(&d->host, *bus, size);
 }
 
-/* All of it goes with the host. */
+/* All memory is freed with the host. */
 static void pci_free(void *pci, void *ptr, size_t size)
 {
     (void)pci;
@@ -143,7 +143,7 @@ int fwd_ring(struct fwd *d)
 {
     int status = drv_cmd_ring(d->drv, DRV_SLOT_CMD);
 
-    if (d->rung) { /* the driver had no reason to wait: the entry was not the device's */
+    if (d->rung) { /* the driver had no reason to wait: the device did not own the entry */
         pci_wait(d, 0);
     }
     return status == DRV_TIMEOUT ? -1 : drv_delivery_status(d->drv);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * General objects: what the head of the four commands may say, and mappings of an address to a QP.
- * What a range of reserved QP numbers is good for: test_fw_qp.c.
+ * Tests general objects: the header of the four commands, and mappings of an address to a QP.
+ * test_fw_qp.c tests ranges of reserved QP numbers.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static uint16_t user(void)
     return (uint16_t)PRM_GET(create_uctx_out, made, uid);
 }
 
-/* A command about a type and an object, in in. */
+/* Begins in `in` a command about a type and an object. */
 static void *begin(uint16_t opcode, uint16_t type, uint16_t uid, uint32_t id)
 {
     memset(in, 0, IN_LEN);
@@ -153,8 +153,9 @@ START_TEST(a_mapping_that_cannot_be_is_refused)
 }
 END_TEST
 
-/* A user's objects, of either type, are nobody else's, and go with the user. Whose the QP is does
- * not matter: rdma-core's own test maps an address to a QP of another context. */
+/* A user's objects, of either type, belong to nobody else, and are destroyed with the user. The
+ * owner of the QP does not matter: rdma-core's own test maps an address to a QP of another
+ * context. */
 START_TEST(an_object_is_its_users_alone)
 {
     uint16_t uid = user(), other = user();
@@ -174,7 +175,7 @@ START_TEST(an_object_is_its_users_alone)
     ck_assert_uint_eq(run(), SYN_BAD_UID);
     begin(PRM_CMD_OP_QUERY_GENERAL_OBJECT, PRM_GENERAL_OBJ_TYPE_RESERVED_QPN, uid, first);
     ck_assert_uint_eq(run(), SYN_OK);
-    /* a number is of its type alone */
+    /* a number counts within its type only */
     ck_assert_uint_eq(about(PRM_CMD_OP_QUERY_GENERAL_OBJECT, uid, first), SYN_NO_GENERAL_OBJECT);
 
     PRM_SET(destroy_uctx_in, destroy, opcode, PRM_CMD_OP_DESTROY_UCTX);
@@ -185,8 +186,8 @@ START_TEST(an_object_is_its_users_alone)
 }
 END_TEST
 
-/* No other function's object and no alias of one, no part of an object, no more than one at once.
- */
+/* A header may name no other function's object, no alias, no part of an object, and not more than
+ * one object. */
 START_TEST(a_head_that_says_more_is_refused)
 {
     static const struct {
@@ -219,7 +220,7 @@ START_TEST(a_head_that_says_more_is_refused)
 }
 END_TEST
 
-/* What general_obj_types of a generation lacks is refused, and the other type is not. */
+/* A type that general_obj_types of a generation lacks is refused; the other type is not. */
 START_TEST(no_mappings_before_connectx_5)
 {
     struct prm_general_obj_create_param *param;

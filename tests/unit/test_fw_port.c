@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The function's ports as a driver meets them: virtual port, registers of port and device. */
+/* Tests the function's ports as a driver meets them: virtual port, registers of port and device. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ START_TEST(vport_refuses_what_it_does_not_manage)
     PRM_SET(modify_nic_vport_context_in, in, other_vport, 1);
     PRM_SET(modify_nic_vport_context_in, in, vport_number, 1);
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_NO_VPORT);
-    /* the group that the function manages has its own vport alone */
+    /* the function manages only a group with its own vport */
     PRM_SET(modify_nic_vport_context_in, in, vport_number, 0);
     ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, 16), SYN_OK);
 }
@@ -92,10 +92,8 @@ START_TEST(guid_comes_from_mac)
 }
 END_TEST
 
-/* Whether an entry is set or emptied, paths that were made of the table are looked up again when
- * they are used (qp_path_check(); unit-path says what becomes of them): nobody goes through all
- * QPs.
- */
+/* When an entry is set or emptied, paths that used the table are looked up again at their next use
+ * (qp_path_check(); unit-path tests the result). Nobody iterates over all QPs. */
 START_TEST(paths_learn_of_a_change_of_the_gid_table)
 {
     struct prm_set_roce_address_in in[1] = {0};
@@ -143,7 +141,7 @@ START_TEST(gid_table_is_bounded)
 }
 END_TEST
 
-/* A card whose port is bonded with no other's says so; it offers no LAG, and makes none. */
+/* A card whose port is not bonded reports that; it offers no LAG, and makes none. */
 START_TEST(the_port_is_not_bonded)
 {
     uint8_t in[16] = {0}, caps_in[PRM_SIZE(query_hca_cap_in)] = {0};
@@ -376,8 +374,8 @@ START_TEST(copies_for_receivers_too_many_are_discards)
 }
 END_TEST
 
-/* Driver pma_cnt_assign(): what /sys/class/infiniband/.../ports/1/counters shows of errors. IBTA
- * 16.1.3.5: a counter that reaches the largest value of its field stays there. */
+/* Driver pma_cnt_assign(): the errors in /sys/class/infiniband/.../ports/1/counters. IBTA 16.1.3.5:
+ * a counter that reaches the largest value of its field stays there. */
 START_TEST(infiniband_counters_stop_at_their_largest)
 {
     struct prm_ppcnt_reg reg[1] = {0};
@@ -403,8 +401,8 @@ END_TEST
 #define VPORT_PACKETS(name)                                                                        \
     PRM_GET(traffic_counter, PRM_PTR(query_vport_counter_out, out, name), packets)
 
-/* Driver pma_cnt_ext_assign(): unicast and multicast packets of RoCE are counters of their own,
- * and none of Ethernet's. */
+/* Driver pma_cnt_ext_assign(): unicast and multicast packets of RoCE have their own counters,
+ * separate from Ethernet's. */
 START_TEST(a_vport_counts_each_frame_once)
 {
     struct prm_query_vport_counter_in in[1] = {0};
@@ -494,8 +492,8 @@ static void ptys_set(uint32_t protos)
 #define PROTO_40G  (1u << 6)
 #define PROTO_100G (1u << 20)
 
-/* A link's speed is that which it came up with: driver mlx5e_ethtool_set_link_ksettings() writes
- * PTYS and then takes the port down and up for it. */
+/* A link keeps the speed with which it came up: driver mlx5e_ethtool_set_link_ksettings() writes
+ * PTYS and then takes the port down and up. */
 START_TEST(a_speed_is_for_the_next_time_the_link_comes_up)
 {
     fwd_plug(&d);
@@ -506,7 +504,7 @@ START_TEST(a_speed_is_for_the_next_time_the_link_comes_up)
     ck_assert_uint_eq(ptys_oper(), 0);
     set_link(true);
     ck_assert_uint_eq(ptys_oper(), PROTO_25G);
-    /* written while it is down, and again before anybody looks */
+    /* written while it is down, and again before anybody reads */
     set_link(false);
     ptys_set(PROTO_40G);
     set_link(true);
@@ -516,7 +514,7 @@ START_TEST(a_speed_is_for_the_next_time_the_link_comes_up)
 END_TEST
 
 /* PAOS, PMTU and counters belong to the port, which outlives a function's driver; addresses and
- * filters belong to the function. A reset of the function takes everything back. */
+ * filters belong to the function. A reset of the function restores everything. */
 START_TEST(teardown_leaves_the_port_as_it_is)
 {
     struct prm_pmtu_reg reg[1] = {0};
@@ -559,7 +557,7 @@ static enum syn create_table(uint8_t type)
     return fwd_cmd(&d, in, sizeof(in), out, sizeof(out));
 }
 
-/* Tables of a kind can be made if, and only if, its capabilities say so. */
+/* Tables of a kind can be made if, and only if, the capabilities say so. */
 START_TEST(flow_tables_are_of_the_kinds_that_are_told)
 {
     struct prm_flow_table_nic_cap cap[1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of a QP in commands, as the driver gives them: layouts, statuses, page lists. */
+/* Tests the life of a QP in commands, as the driver gives them: layouts, statuses, page lists. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +131,7 @@ static void teardown(void)
     fwd_clear(&d);
 }
 
-/* A transition to the QP's peer of GID index 3. */
+/* Fills in a transition to the QP's peer with GID index 3. */
 static void modify_in(uint16_t opcode)
 {
     static const uint8_t rgid[16] = {[10] = 0xff, 0xff, 192, 0, 2, 2};
@@ -199,8 +199,8 @@ START_TEST(a_qp_lives)
 END_TEST
 
 /* The driver prints this status as "bad QP state" (MLX5_CMD_STAT_BAD_QP_STATE_ERR). */
-/* A stream of a DCI, to be reset, is in the extended context (mlx5dv_dci_stream_id_reset()). This
- * DCI has no streams. */
+/* A DCI's stream to reset is in the extended context (mlx5dv_dci_stream_id_reset()). This DCI has
+ * no streams. */
 START_TEST(a_stream_is_named_in_the_extended_context)
 {
     struct prm_qpc *qpc = create_in(0);
@@ -232,7 +232,7 @@ START_TEST(a_transition_out_of_order_is_a_bad_qp_state)
 }
 END_TEST
 
-/* The ring takes three pages; begun behind the first one's start it would need a fourth. */
+/* The ring takes three pages; if it began behind the first page's start it would need a fourth. */
 START_TEST(the_page_list_must_cover_the_ring)
 {
     create_in(1);
@@ -259,7 +259,7 @@ START_TEST(an_extended_context_comes_before_the_page_list)
 }
 END_TEST
 
-/* qpc_extension.error_syndrome is why a QP failed; one that a command stopped did not fail. */
+/* qpc_extension.error_syndrome says why a QP failed; a QP that a command stopped did not fail. */
 START_TEST(an_extended_context_is_answered_with_zeros)
 {
     const uint8_t *ext = PRM_PTR(query_qp_out, out, qp_pas_or_qpc_ext_and_pas);
@@ -276,7 +276,8 @@ START_TEST(an_extended_context_is_answered_with_zeros)
 }
 END_TEST
 
-/* An output without room for it is refused whole: a program with DevX says how long it is. */
+/* An output without room for it is refused completely: a program with DevX says how long its output
+ * is. */
 START_TEST(an_extended_context_needs_its_room)
 {
     const size_t least = PRM_OFFSET(query_qp_out, qp_pas_or_qpc_ext_and_pas);
@@ -329,7 +330,7 @@ START_TEST(what_a_qpc_names_must_be_there)
 }
 END_TEST
 
-/* A transition's fields, each with what it may not be. */
+/* A transition's fields, each with a value that is not allowed. */
 START_TEST(a_path_that_cannot_be_is_refused)
 {
     static const struct {
@@ -355,7 +356,7 @@ START_TEST(a_path_that_cannot_be_is_refused)
 }
 END_TEST
 
-/* A source of IPv4 does not reach a destination of IPv6. */
+/* A source of IPv4 cannot reach a destination of IPv6. */
 START_TEST(a_path_from_one_network_to_another_is_refused)
 {
     struct prm_ads *path = PRM_PTR(qpc, PRM_PTR(rst2init_qp_in, in, qpc), primary_address_path);
@@ -377,8 +378,8 @@ START_TEST(a_qp_without_queues_needs_no_ring)
 }
 END_TEST
 
-/* What the function keeps for a QP counts as memory that the host gave for it: a guest that gives
- * no more gets no more, and a QP that goes leaves room for another. */
+/* What the function keeps for a QP counts as memory that the host gave for it. A guest that gives
+ * no more memory gets no more QPs, and destroying a QP frees room for another. */
 START_TEST(queues_need_pages)
 {
     uint64_t given = d.fw->pages.list->len * (uint64_t)PAGE;
@@ -456,8 +457,8 @@ static enum syn create_as(uint32_t wished)
     return run(IN_LEN, PRM_SIZE(create_qp_out));
 }
 
-/* What mlx5dv_reserved_qpn_alloc() asks for: as many numbers as hca_cap_2 says, of which no QP has
- * one now or gets one. */
+/* mlx5dv_reserved_qpn_alloc() asks for as many numbers as hca_cap_2 says; no QP has one of them now
+ * or gets one. */
 START_TEST(reserved_qp_numbers_are_nobodys)
 {
     uint32_t first = reserve(0), qpns = 0;
@@ -482,7 +483,8 @@ START_TEST(reserved_qp_numbers_are_nobodys)
 }
 END_TEST
 
-/* CREATE_QP with input_qpn: a QP of that number, for who has reserved it, once at a time. */
+/* CREATE_QP with input_qpn: makes a QP with that number for the user who has reserved it, once at a
+ * time. */
 START_TEST(a_qp_of_a_reserved_number)
 {
     uint32_t first = reserve(0);
@@ -522,7 +524,7 @@ START_TEST(a_reserved_number_is_its_users_alone)
 }
 END_TEST
 
-/* Half of the numbers stay for who reserves none. */
+/* Half of the numbers stay for users that reserve none. */
 START_TEST(not_all_numbers_can_be_reserved)
 {
     unsigned ranges = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host whose callbacks come back into the function (model/core/host.h, "Re-entry"): whatever they
- * ask for waits for the end of the call that they came out of, and nothing goes away under it.
+ * Tests a host whose callbacks re-enter the function (model/core/host.h, "Re-entry"): each request
+ * waits for the end of the call that made the callback, and nothing that the call uses is destroyed
+ * meanwhile.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "wire/port.h"
 
 #define NOWHERE    UINT_MAX
-#define POSITIONS  10 /* at most, of the calls of a kind that an action is tried in */
+#define POSITIONS  10 /* the most calls of a kind in which an action is tried */
 #define DMA_BYTES  8192
 #define MAX_TURNS  10000
 #define ADDR_LO    PRM_OFFSET(initial_seg, cmdq_phy_addr_63_32) + 4
@@ -32,8 +33,8 @@ static struct {
     void (*action)(void);
     unsigned seen[FAKE_CALLS];
     unsigned depth, deepest; /* callbacks within callbacks */
-    bool done, inside;       /* it was done; and the function was at work */
-    unsigned quiet_entry;    /* the function's entry in which it must reach the host no more */
+    bool done, inside;       /* it was done; and it was done while the function was at work */
+    unsigned quiet_entry;    /* the entry of the function after which it must not reach the host */
 } hostile;
 
 /* -- actions ----------------------------------------------------------------------------------- */
@@ -139,7 +140,7 @@ static void on_call(void *opaque, enum fake_call call)
     hostile.depth--;
 }
 
-/* -- what the function is at when it happens --------------------------------------------------- */
+/* -- the function's activity at that moment ---------------------------------------------------- */
 
 static void settle(void)
 {
@@ -162,7 +163,7 @@ static void generate_event(void)
     drv_cmd_simple(d.drv, in, sizeof(in));
 }
 
-/* What is logged: a command that there is none of, a doorbell that nobody has. */
+/* Logged mistakes: an unknown command, a doorbell that nobody has. */
 static void mistakes(void)
 {
     struct prm_nop_in in[1] = {0};
@@ -303,7 +304,7 @@ START_TEST(whatever_comes_back_out_of_a_callback_waits_for_its_end)
 }
 END_TEST
 
-/* Rings and records at addresses that are not memory: each access is a call of its own. */
+/* Rings and records at addresses that are not memory: each access is a separate call. */
 START_TEST(so_it_does_where_nothing_can_be_mapped)
 {
     try_everywhere((enum fake_call)_i, true);
@@ -313,7 +314,7 @@ END_TEST
 /* -- one by one -------------------------------------------------------------------------------- */
 
 /* The write of an EQE hits the function's own DEVCTL register: PCIe 6.6.2, a function-level reset.
- * The EQ is in use when it comes, and gone once the command has ended. */
+ * The EQ is in use when the reset comes, and destroyed once the command has ended. */
 START_TEST(reset_by_the_write_of_an_event_waits_for_the_command)
 {
     begin(FAKE_WRITE, NOWHERE, reset, true);
@@ -337,8 +338,8 @@ static void ring_eq(void)
                   d.drv->eq.eqn << 24 | (d.drv->eq.ci - 1), 4);
 }
 
-/* An MSI-X address that is the EQ's own doorbell: each interrupt arms the EQ again, and it
- * interrupts again. One after the other, a few in a turn. */
+/* An MSI-X address is the EQ's own doorbell: each interrupt arms the EQ again, and it interrupts
+ * again. The interrupts come one after the other, a few in a turn. */
 START_TEST(interrupt_that_rings_its_own_doorbell_does_not_recurse)
 {
     unsigned turns = 0;
@@ -375,8 +376,8 @@ static void flood(void)
     disable();
 }
 
-/* Posted writes of the own DMA wait in a short queue; the guest is told once a call of those that
- * found no place. One that disables the function always does. */
+/* Posted writes of the function's own DMA wait in a short queue. Once a call the guest's log
+ * reports the writes that found no room. A write that disables the function always takes effect. */
 START_TEST(register_writes_beyond_the_queue_are_lost_and_counted)
 {
     begin(FAKE_WRITE, 0, flood, true);
@@ -394,8 +395,8 @@ static bool link_is_down(struct wire_port *port)
     return false;
 }
 
-/* A cable that is pulled and plugged in again before the function could look was down all the same.
- */
+/* A cable that is unplugged and plugged in again before the function could check was down
+ * nevertheless. */
 START_TEST(link_that_went_down_for_a_moment_is_told)
 {
     const struct uplink *uplink;

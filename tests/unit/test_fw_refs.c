@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an object names stays as long as the object does. The kernel lets go of a umem's pages when
- * DESTROY_UMEM has succeeded: whatever still had their addresses would read and write what somebody
- * else has there.
+ * Tests references between objects: an object that another object names cannot be destroyed. The
+ * kernel frees a umem's pages when DESTROY_UMEM has succeeded. An object that still had their
+ * addresses would read and write memory that now belongs to somebody else.
  *
- * One of each kind of object that names others, of each that is named, made by commands of a user
- * context; which names which is said here once more (things), and held against the table of object
- * classes.
+ * There is one object of each kind that names others, and of each kind that is named, made by
+ * commands of a user context. The table things repeats which object names which, and is compared
+ * with the table of object classes.
  */
 #include <check.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@
 #define ORDERS     200
 #define MAX_NAMES  8
 #define UMEM_PAGES 8
-#define DBR_AT     64 /* in the umem of records */
+#define DBR_AT     64 /* offset in the umem of records */
 #define OUT_ROOM   0x40
 #define KEY_VA     0x10000
 
@@ -66,12 +66,12 @@ enum {
 
 static struct fwd d;
 static uint16_t uid;
-static uint32_t number[THINGS];               /* 0: it is not there */
-static uint64_t umem_page[THINGS];            /* of umems: where their pages begin */
+static uint32_t number[THINGS];               /* 0: it does not exist */
+static uint64_t umem_page[THINGS];            /* of umems: the address of their pages */
 static void *const in = (uint8_t[0x1000]){0}; /* longer than any command below */
 static void *const out = (uint8_t[OUT_ROOM]){0};
 
-/* Runs what is in in, and clears that. */
+/* Executes the command in `in`, and clears `in`. */
 static enum syn run_as(uint16_t who, uint16_t opcode, size_t len)
 {
     struct prm_general_obj_in_cmd_hdr *hdr = in;
@@ -96,7 +96,7 @@ static void must(uint16_t opcode, size_t len)
     must_as(uid, opcode, len);
 }
 
-/* The number in the second word of an answer, where most commands have it. */
+/* Returns the number in the second word of an answer, where most commands have it. */
 static uint32_t made(void)
 {
     return prm_load32((uint8_t *)out + 8) & 0xffffff;
@@ -117,7 +117,7 @@ static void make_umem(unsigned thing)
     number[thing] = PRM_GET(create_umem_out, out, umem_id);
 }
 
-/* An object that is a number and no more. */
+/* Makes an object that consists only of a number. */
 static void make_number(unsigned thing)
 {
     static const uint16_t alloc[] = {
@@ -149,7 +149,7 @@ static void make_range(unsigned thing)
         PRM_SET(layout, ctx, dbr_umem_id, number[DBR_UMEM]);                                       \
     } while (0)
 
-/* The kernel's, on the context's page: a context has none of its own. */
+/* Makes the kernel's EQ on the context's page: a context has no EQ of its own. */
 static void make_eq(unsigned thing)
 {
     struct prm_eqc *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
@@ -242,7 +242,7 @@ static void make_rmp(unsigned thing)
     number[thing] = made();
 }
 
-/* With an initiator of its own, which lives as long as it does. */
+/* Makes an XRQ with its own initiator, which lives as long as the XRQ. */
 static void make_xrq(unsigned thing)
 {
     struct prm_xrqc *xrqc = PRM_PTR(create_xrq_in, in, xrq_context);
@@ -325,7 +325,7 @@ static void make_rq(unsigned thing)
     number[thing] = made();
 }
 
-/* The same RQ twice. */
+/* Names the same RQ twice. */
 static void make_rqt(unsigned thing)
 {
     struct prm_rqtc *rqtc = PRM_PTR(create_rqt_in, in, rqt_context);
@@ -355,8 +355,8 @@ static void make_tir(unsigned thing)
     number[thing] = made();
 }
 
-/* Tables are the kernel's. TABLE: misses go to the last one, and it has an entry that leads to a
- * TIR, one that leads to the next one; both count. */
+/* Tables belong to the kernel. TABLE: misses go to the last table; one entry leads to a TIR,
+ * another to the next table; both count. */
 static void make_table(unsigned thing)
 {
     struct prm_flow_table_context *ctx = PRM_PTR(create_flow_table_in, in, flow_table_context);
@@ -409,7 +409,7 @@ static void make_table(unsigned thing)
 static const struct {
     enum obj_kind kind;
     void (*make)(unsigned thing);
-    uint8_t names[MAX_NAMES]; /* one that is named twice is there twice */
+    uint8_t names[MAX_NAMES]; /* a thing that is named twice is listed twice */
 } things[THINGS] = {
     [UAR] = {OBJ_UAR, make_number, {0}},
     [PD] = {OBJ_PD, make_number, {0}},
@@ -454,7 +454,7 @@ static struct obj *object(unsigned thing)
     return obj_find(table, number[thing]);
 }
 
-/* The entries and the group of a table first: those are named by nobody. */
+/* Destroys the entries and the group of a table first: nothing names those. */
 static enum syn destroy_table(unsigned thing)
 {
     struct flow_table *table = (struct flow_table *)object(thing);
@@ -489,7 +489,7 @@ static enum syn destroy(unsigned thing)
     return run_as(object(thing)->uid, command->opcode, 16);
 }
 
-/* How often the things that are there name this one. */
+/* Returns how often the existing things name this one. */
 static unsigned names_of(unsigned thing)
 {
     unsigned n = 0;
@@ -538,8 +538,8 @@ static void teardown(void)
 
 /* -- statements -------------------------------------------------------------------------------- */
 
-/* Each kind that the table of classes lets another name is named here by such a one, so that what
- * is stated below is stated of all. (What is not in the table no object can name: obj_ref().) */
+/* Each reference that the table of classes allows occurs here, so the statements below cover all of
+ * them. (A reference that is not in the table is impossible: obj_ref().) */
 START_TEST(every_sort_of_reference_is_among_these)
 {
     for (unsigned kind = 1; kind < OBJ_KINDS; kind++) {
@@ -557,8 +557,8 @@ START_TEST(every_sort_of_reference_is_among_these)
 }
 END_TEST
 
-/* A reset, an FLR and the end of a user context free the number spaces one after the other: what
- * names before what is named. */
+/* A reset, an FLR and the end of a user context empty the number spaces one after the other: the
+ * naming objects before the named ones. */
 START_TEST(spaces_are_emptied_users_first)
 {
     for (unsigned kind = 1; kind < OBJ_KINDS; kind++) {
@@ -594,8 +594,8 @@ START_TEST(what_is_named_cannot_be_destroyed)
 }
 END_TEST
 
-/* Whatever the order in which software tries: an object goes when the last one that names it has
- * gone, neither before nor never. */
+/* Whatever the order in which software tries: an object can be destroyed after the last object that
+ * names it, and never before. */
 START_TEST(objects_go_in_any_order_that_leaves_nothing_dangling)
 {
     GRand *random = g_rand_new_with_seed((guint32)_i);
@@ -609,7 +609,7 @@ START_TEST(objects_go_in_any_order_that_leaves_nothing_dangling)
         if (!number[thing]) {
             continue;
         }
-        if (thing == TABLE) { /* its entries go in any case */
+        if (thing == TABLE) { /* its entries can be destroyed in any case */
             named = false;
         }
         ck_assert_int_eq(destroy(thing), named ? SYN_IN_USE : SYN_OK);
@@ -627,7 +627,7 @@ START_TEST(objects_go_in_any_order_that_leaves_nothing_dangling)
 }
 END_TEST
 
-/* What is gone with it is known to be. */
+/* Marks the things that were destroyed with the context. */
 static enum syn destroy_context(void)
 {
     enum syn syn;
@@ -640,8 +640,8 @@ static enum syn destroy_context(void)
     return syn;
 }
 
-/* The end of a context takes along whatever the kernel's objects do not name: its EQ a page of the
- * context, its table a TIR, and with that a whole chain. */
+/* The end of a context destroys everything that the kernel's objects do not name: the kernel's EQ
+ * names a page of the context, its table a TIR, and with that a whole chain. */
 START_TEST(a_context_goes_with_all_that_names_each_other)
 {
     make_all();
@@ -665,7 +665,7 @@ START_TEST(a_context_goes_with_all_that_names_each_other)
 }
 END_TEST
 
-/* A CQ whose ring moves names the umem of the new one, and the record's as before. */
+/* A CQ whose ring moves names the umem of the new ring; the record's umem stays. */
 START_TEST(a_resized_cq_keeps_the_umem_of_its_new_ring)
 {
     struct prm_cqc *cqc = PRM_PTR(modify_cq_in, in, cq_context);
@@ -689,7 +689,7 @@ START_TEST(a_resized_cq_keeps_the_umem_of_its_new_ring)
 }
 END_TEST
 
-/* A key that could not be made keeps nothing. */
+/* A key that could not be made names nothing. */
 START_TEST(a_refused_object_names_nothing)
 {
     struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the firmware refuses, as a table: a command that is right but for the fields named, and the
- * syndrome that it ends with.
+ * Tests what the firmware refuses, as a table: a command that is correct except for the named
+ * fields, and its syndrome.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static const struct refusal {
     uint16_t opcode;
     enum syn syn;
     struct {
-        const char *path; /* in the command's input; "+N": the byte N */
+        const char *path; /* path in the command's input; "+N": the byte N */
         uint64_t value;
     } fields[FIELDS];
 } refusals[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registers that no transport depends on, as tools and drivers read and write them: byte order,
- * description, waiting times, firmware components, flow control, why a link is down.
+ * Tests registers that no transport depends on, as tools and drivers read and write them: byte
+ * order, description, waiting times, firmware components, flow control, why a link is down.
  */
 #include <check.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void teardown(void)
 #define READ(id, reg)  fwd_reg(&d, PRM_REG_ID_##id, false, reg, sizeof(reg))
 #define WRITE(id, reg) fwd_reg(&d, PRM_REG_ID_##id, true, reg, sizeof(reg))
 
-/* Driver mlx5_core_set_hca_ctrl(): 0 is little-endian, which is all that the device can be told. */
+/* Driver mlx5_core_set_hca_ctrl(): 0 means little-endian, the only setting of the device. */
 START_TEST(the_host_is_little_endian)
 {
     struct prm_register_host_endianness reg[1] = {0};
@@ -56,7 +56,7 @@ START_TEST(the_node_description_is_what_was_written)
 }
 END_TEST
 
-/* Driver tout.c: each has a unit and a value, which is not 0 ("not supported"). */
+/* Driver tout.c: each has a unit and a value other than 0 ("not supported"). */
 START_TEST(the_driver_is_told_how_long_to_wait)
 {
     struct prm_dtor_reg reg[1] = {0};
@@ -118,13 +118,13 @@ START_TEST(a_component_says_what_is_known_of_it)
     }
     ck_assert_uint_eq(read_mcqi(bytes, sizeof(bytes), 1, 1, 0, 4), SYN_REG_VALUE);
     ck_assert_uint_eq(read_mcqi(bytes, sizeof(bytes), 0, 1, 4, 4), SYN_REG_VALUE);
-    /* mstflint asks for more than there is */
+    /* mstflint asks for more than exists */
     ck_assert_uint_eq(read_mcqi(bytes, sizeof(bytes), 0, 1, 0, 128), SYN_OK);
     ck_assert_uint_eq(PRM_GET(mcqi_reg, reg, info_size), PRM_SIZE(mcqi_version));
 }
 END_TEST
 
-/* MCAM and PCAM: groups of registers and features that are not there are not answered. */
+/* MCAM and PCAM: groups of registers and features that do not exist are refused. */
 START_TEST(groups_that_are_not_there_are_refused)
 {
     struct prm_mcam_reg mcam[1] = {0};
@@ -143,7 +143,8 @@ START_TEST(groups_that_are_not_there_are_refused)
 }
 END_TEST
 
-/* By another way than the command: Mellanox's tools by the vendor specific capability. */
+/* Registers can also be accessed without commands: Mellanox's tools use the vendor specific
+ * capability. */
 START_TEST(registers_are_accessed_without_commands_too)
 {
     struct prm_pmtu_reg reg[1] = {0};
@@ -161,11 +162,11 @@ START_TEST(registers_are_accessed_without_commands_too)
     PRM_SET(pmtu_reg, reg, local_port, 2);
     ck_assert_int_eq(fw_access_reg(d.fw, PRM_REG_ID_PMTU, false, reg, sizeof(reg)),
                      FW_REG_BAD_PARAM);
-    /* a firmware that has failed answers nobody */
+    /* firmware that has failed does not answer */
     fw_set_health(d.fw, 1, true);
     ck_assert_int_eq(fw_access_reg(d.fw, PRM_REG_ID_PMTU, false, reg, sizeof(reg)), FW_REG_BUSY);
     fw_set_health(d.fw, 0, false);
-    /* nor one in the midst of something: the function's own DMA to its configuration space */
+    /* nor does firmware that is busy: the function's own DMA writes to its configuration space */
     ck_assert(entry_begin(d.fw));
     ck_assert_int_eq(fw_access_reg(d.fw, PRM_REG_ID_PMTU, false, reg, sizeof(reg)), FW_REG_BUSY);
     entry_end(d.fw);
@@ -219,7 +220,7 @@ static unsigned trust(bool is_write, unsigned state, enum syn want)
     return PRM_GET(qpts_reg, reg, trust_state);
 }
 
-/* Driver MLX5_DSCP_SUPPORTED(): QCAM names these two. No other register of its group is there. */
+/* Driver MLX5_DSCP_SUPPORTED(): QCAM names these two. No other register of its group exists. */
 START_TEST(where_priorities_come_from_can_be_set)
 {
     struct prm_qcam_reg qcam[1] = {0};
@@ -354,7 +355,7 @@ START_TEST(a_link_that_is_down_says_why)
     fwd_leave_alone(&d);
     ck_assert_uint_eq(why_down(), PRM_PDDR_STATUS_OPCODE_NO_PARTNER);
     PRM_SET(pddr_reg, other, local_port, 1);
-    PRM_SET(pddr_reg, other, page_select, PRM_PDDR_PAGE_TROUBLESHOOTING + 1); /* the PHY's */
+    PRM_SET(pddr_reg, other, page_select, PRM_PDDR_PAGE_TROUBLESHOOTING + 1); /* the PHY's value */
     ck_assert_uint_eq(READ(PDDR, other), SYN_REG_VALUE);
 }
 END_TEST

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands on PDs, UARs, EQs, CQs, mkeys and Q counters, from the command queue to host memory. */
+/* Tests commands on PDs, UARs, EQs, CQs, mkeys and Q counters, from the command queue to host
+ * memory. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,13 @@
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
-#define SHARED_UID 0xffff /* what the driver makes for everybody (MLX5_SHARED_RESOURCE_UID) */
+/* uid of objects that the driver makes for everybody (MLX5_SHARED_RESOURCE_UID) */
+#define SHARED_UID 0xffff
 #define UMEM_PAGES 4
 #define OUT_ROOM   0x400
 
 static struct fwd d;
-static uint32_t uarn, eqn; /* of the kernel; the EQ is for everybody */
+static uint32_t uarn, eqn; /* the kernel's; everybody may use the EQ */
 
 static void *const out = (uint8_t[OUT_ROOM]){0}; /* of the last command */
 
@@ -78,7 +80,7 @@ static uint16_t create_uctx(void)
     return PRM_GET(create_uctx_out, out, uid);
 }
 
-/* A umem of pages that lie apart; pages[i] receives the bus address of each. */
+/* Makes a umem of pages that are not contiguous; pages[i] receives the bus address of each. */
 static uint32_t create_umem(uint16_t uid, uint32_t page_offset, uint64_t pages[UMEM_PAGES])
 {
     uint8_t in_bytes[PRM_SIZE(create_umem_in) + 8 * UMEM_PAGES] = {0};
@@ -159,7 +161,7 @@ START_TEST(eq_answers_query_and_generated_event)
 }
 END_TEST
 
-/* An EQ's ring is given as bus addresses, which are not for a process to choose. */
+/* An EQ's ring is given by bus addresses, which a process may not choose. */
 START_TEST(user_context_creates_no_eq)
 {
     create_eq(create_uctx(), SYN_EQ_UID);

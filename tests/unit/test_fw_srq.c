@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive queues in commands, as the driver gives them: SRQ, XRC SRQ, RMP. */
+/* Tests shared receive queues in commands, as the driver gives them: SRQ, XRC SRQ, RMP. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,7 +154,7 @@ START_TEST(an_rmp_lives)
 }
 END_TEST
 
-/* What UCX and DPDK make: a ring of WQEs instead of a list, and one without next segments. */
+/* UCX and DPDK make a ring of WQEs instead of a list, and a ring without next segments. */
 START_TEST(an_rmp_may_be_a_ring)
 {
     for (unsigned basic = 0; basic < 2; basic++) {
@@ -173,8 +173,8 @@ START_TEST(an_rmp_may_be_a_ring)
 }
 END_TEST
 
-/* The limit event is due at once where fewer are posted; a doorbell record that makes no sense
- * breaks the queue, as the state tells. */
+/* The limit event comes at once if fewer are posted. An invalid doorbell record breaks the queue,
+ * as its state shows. */
 START_TEST(arming_looks_at_the_doorbell_record)
 {
     uint32_t rmpn = make_rmp();
@@ -245,7 +245,7 @@ START_TEST(a_pd_in_use_stays)
 }
 END_TEST
 
-/* What mlx5_ib makes before its first QP (devr->s0). */
+/* mlx5_ib makes one before its first QP (devr->s0). */
 START_TEST(an_xrc_srq_lives)
 {
     struct prm_xrc_srqc *ctx;
@@ -310,7 +310,7 @@ START_TEST(an_srq_lives)
     ck_assert_uint_eq(RUN(arm_rq, 0), 0);
     begin(PRM_CMD_OP_ARM_RQ, PRM_ARM_RQ_OP_XRQ);
     PRM_SET(arm_rq_in, in, srq_number, srqn);
-    ck_assert_uint_eq(RUN(arm_rq, 0), SYN_SRQ_NUM); /* it is none */
+    ck_assert_uint_eq(RUN(arm_rq, 0), SYN_SRQ_NUM); /* it is not an SRQ */
     begin(PRM_CMD_OP_ARM_RQ, PRM_ARM_RQ_OP_XRQ + 1);
     ck_assert_uint_eq(RUN(arm_rq, 0), SYN_BAD_OP_MOD);
     begin(PRM_CMD_OP_QUERY_SRQ, 0);
@@ -437,7 +437,7 @@ static enum syn set_dc_params(uint32_t xrqn, uint32_t mtu)
     return RUN(set_xrq_dc_params_entry, 0);
 }
 
-/* What the device makes for it is not the driver's to see, and goes with it. */
+/* The objects that the device makes for it are hidden from the driver, and destroyed with it. */
 START_TEST(an_xrq_may_fetch_over_dc)
 {
     uint32_t xrqn, qpns = d.fw->hca.qpns.count;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registers that Mellanox's tools read: what the card is (mstflint q), an update of its firmware
- * (mstflint burn, devlink flash), its stored configuration (mstconfig q), how its link is doing
- * (mstlink).
+ * Tests registers that Mellanox's tools read: which card it is (mstflint q), an update of its
+ * firmware (mstflint burn, devlink flash), its stored configuration (mstconfig q), the state of its
+ * link (mstlink).
  */
 #include <check.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static void teardown(void)
 #define READ(id, reg)  fwd_reg(&d, PRM_REG_ID_##id, false, reg, sizeof(reg))
 #define WRITE(id, reg) fwd_reg(&d, PRM_REG_ID_##id, true, reg, sizeof(reg))
 
-/* MCAM, which mstflint asks before it asks for anything else. */
+/* MCAM, which mstflint reads first. */
 static bool has_register(unsigned id)
 {
     struct prm_mcam_reg reg[1] = {0};
@@ -141,7 +141,7 @@ static unsigned update_state(unsigned *handle, unsigned *error)
 }
 
 /* Driver mlx5_fsm_lock() and mlxfw_fsm_component_update(): the handle is read while the state is
- * IDLE, and then locked; who offers an image reads why it is not taken. */
+ * IDLE, and then locked. A tool that offers an image reads why it is not accepted. */
 START_TEST(no_image_is_one_for_this_card)
 {
     struct prm_mcc_reg reg[1];
@@ -172,12 +172,12 @@ START_TEST(no_image_is_one_for_this_card)
 
     ck_assert_uint_eq(update(PRM_MCC_INSTRUCTION_RELEASE_UPDATE_HANDLE, handle, reg), SYN_OK);
     ck_assert_uint_eq(update_state(&other, &error), PRM_MCC_STATE_IDLE);
-    ck_assert_uint_ne(other, handle); /* the old handle is nobody's */
+    ck_assert_uint_ne(other, handle); /* the old handle is invalid */
     ck_assert_uint_eq(update(PRM_MCC_INSTRUCTION_LOCK_UPDATE_HANDLE, handle, reg), SYN_REG_VALUE);
 }
 END_TEST
 
-/* Who began an update may be gone. */
+/* The tool that began an update may have ended. */
 START_TEST(an_update_ends_by_force_and_by_a_reset)
 {
     struct prm_mcc_reg reg[1];
@@ -225,7 +225,7 @@ static enum syn read_item(unsigned class, unsigned port, unsigned param, size_t 
 #define GLOBAL PRM_NV_CLASS_GLOBAL
 #define PORT   PRM_NV_CLASS_PORT
 
-/* mstconfig q: what NVQC says can be read is read by NVDA. */
+/* mstconfig q: items that NVQC declares readable can be read by NVDA. */
 START_TEST(the_configuration_is_what_the_device_is)
 {
     struct prm_mnvda_reg reg[1];
@@ -281,7 +281,7 @@ START_TEST(items_that_are_not_there_are_not_read_and_none_is_written)
 }
 END_TEST
 
-/* NVDA reads the card's own values, those in force and the next ones. */
+/* NVDA reads the card's own values, the present ones and the next ones. */
 START_TEST(all_values_of_an_item_can_be_read)
 {
     struct prm_mnvgc_reg reg[1] = {0};
@@ -403,7 +403,7 @@ START_TEST(no_bit_was_ever_wrong)
 }
 END_TEST
 
-/* mstlink has no product to speak of while SLTP is refused; no lane's settings are valid. */
+/* mstlink shows no product while SLTP is refused; no lane's settings are valid. */
 START_TEST(lanes_have_no_settings)
 {
     struct prm_sltp_reg reg[1] = {0};

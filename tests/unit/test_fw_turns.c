@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A command takes as many turns as it needs (fw/cmdq.c, fw/cmd.h): none of them is long, others
- * have theirs in between, and what forgets the command half-way forgets all of it.
+ * Tests that a command takes as many turns as it needs (fw/cmdq.c, fw/cmd.h): none of them is long,
+ * others get turns in between, and whatever abandons the command half-way frees everything of it.
  *
- * Times are printed, never judged: what is held against a bound is the pieces of a turn.
+ * Times are printed, never judged: the pieces of a turn are compared with a bound.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 #include "tests/unit/test_fw_driver.h"
 
 #define BUDGET   16    /* pieces of a turn */
-#define STEP     16    /* more than those of the largest step, where no statement says otherwise */
-#define PAGES    10000 /* of a long list: more than a command has room for without paying */
+#define STEP     16    /* more pieces than the largest step has, unless a test says otherwise */
+#define PAGES    10000 /* pages of a long list: more than a command has room for without paying */
 #define OBJECTS  500   /* of a kind */
 #define OUT_ROOM (PRM_SIZE(manage_pages_out) + 8 * PAGES)
 #define ADDR_LO  (PRM_OFFSET(initial_seg, cmdq_phy_addr_63_32) + 4)
@@ -30,7 +30,7 @@ static void *in;
 static void *const out = (uint8_t[OUT_ROOM]){0};
 static uint32_t uid, pdn, umem_id;
 
-/* Somebody else, who has work all the time. */
+/* Another client, which has work all the time. */
 static unsigned others;
 
 static void other_run(struct hca *hca, struct work *work)
@@ -56,7 +56,7 @@ static void teardown(void)
 
 /* -- commands in steps ------------------------------------------------------------------------- */
 
-/* Puts a command whose input is in in into the queue, and rings. */
+/* Puts the command of `in` into the queue, and rings the doorbell. */
 static void begin(uint16_t opcode, size_t in_len, size_t out_len)
 {
     PRM_SET(cmd_in, in, opcode, opcode);
@@ -77,7 +77,7 @@ static void turn(void)
     fw_run(d.fw, BUDGET);
 }
 
-/* Takes turns until the command has ended; returns how many. */
+/* Takes turns until the command has ended; returns the number of turns. */
 static unsigned finish(void)
 {
     unsigned turns = 0;
@@ -90,7 +90,7 @@ static unsigned finish(void)
     return turns;
 }
 
-/* The same as fwd_cmd(), for what is in in. */
+/* Like fwd_cmd(), for the command of `in`. */
 static enum syn run(uint16_t opcode, size_t in_len, size_t out_len)
 {
     enum syn syn;
@@ -113,7 +113,7 @@ static uint32_t owned(void)
 
 /* -- what there is of long ones ---------------------------------------------------------------- */
 
-/* Pages that differ where a hash of the low bits does not look. */
+/* Pages that differ in bits that a hash of the low bits does not use. */
 static uint64_t nth_page(uint32_t i)
 {
     return (uint64_t)(i + 1) << 44;
@@ -134,7 +134,7 @@ static void begin_good_give(void)
     begin_give(PAGES, nth_page(PAGES - 1));
 }
 
-/* One of them comes twice, which is known when all others are owned. */
+/* One page comes twice, which is found when all others are owned. */
 static void begin_bad_give(void)
 {
     begin_give(PAGES, nth_page(0));
@@ -215,7 +215,7 @@ static void begin_key_on_umem(void)
     begin(PRM_CMD_OP_CREATE_MKEY, PRM_SIZE(create_mkey_in), 16);
 }
 
-/* A table with groups of one entry each, whose misses lead to the table made before it. */
+/* Makes a table with groups of one entry each, whose misses lead to the previous table. */
 static uint32_t make_table(uint32_t next, unsigned level)
 {
     struct prm_flow_table_context *ctx = PRM_PTR(create_flow_table_in, in, flow_table_context);
@@ -250,7 +250,7 @@ static uint32_t make_table(uint32_t next, unsigned level)
     return table_id;
 }
 
-/* A target with many responders. */
+/* Makes a target with many responders. */
 static uint32_t make_dct(void)
 {
     static const uint8_t nothing[DCC_ETH_BYTES];
@@ -313,7 +313,7 @@ static void begin_end_of_target(void)
     begin(PRM_CMD_OP_DESTROY_DCT, PRM_SIZE(destroy_dct_in), PRM_SIZE(destroy_dct_out));
 }
 
-/* All that there is goes: objects of every size, responders, rules. */
+/* Tears down: objects of every size, responders, rules. */
 static void begin_teardown(void)
 {
     ck_assert_int_eq(fwd_give_pages(&d, 1000), SYN_OK);
@@ -326,7 +326,7 @@ static void begin_teardown(void)
     begin(PRM_CMD_OP_TEARDOWN_HCA, PRM_SIZE(teardown_hca_in), PRM_SIZE(teardown_hca_out));
 }
 
-/* The driver before was not as polite. */
+/* The previous driver did not tear down. */
 static void begin_enable(void)
 {
     begin_teardown();
@@ -352,8 +352,8 @@ static void begin_goodbye(void)
     begin(PRM_CMD_OP_DESTROY_UCTX, PRM_SIZE(destroy_uctx_in), PRM_SIZE(destroy_uctx_out));
 }
 
-/* What becomes of it, and how many turns it takes at least: mailboxes, pages, objects by what a
- * turn has room for. */
+/* The results, and the least number of turns: mailboxes, pages and objects, divided by what fits in
+ * a turn. */
 #define BOXES(bytes) ((bytes) / 512)
 
 static const struct {
@@ -390,9 +390,10 @@ START_TEST(a_long_command_takes_many_short_turns)
 }
 END_TEST
 
-/* -- what comes of them ------------------------------------------------------------------------ */
+/* -- results ----------------------------------------------------------------------------------- */
 
-/* All or nothing, however many turns that takes, and what was refused can be given again. */
+/* All pages or none are given, however many turns that takes, and refused pages can be given
+ * again. */
 START_TEST(pages_are_given_all_or_none)
 {
     uint32_t before = owned();
@@ -463,8 +464,8 @@ START_TEST(long_keys_lead_where_their_lists_say)
 }
 END_TEST
 
-/* A guest sees DESTROY_DCT answered once, when the last responder is gone; and from its doorbell on
- * nobody gets one. */
+/* A guest sees one answer to DESTROY_DCT, when the last responder is gone. From its doorbell on
+ * nobody gets a responder. */
 START_TEST(a_target_goes_with_all_its_responders)
 {
     unsigned left = OBJECTS;
@@ -482,8 +483,8 @@ START_TEST(a_target_goes_with_all_its_responders)
 }
 END_TEST
 
-/* Nothing is left of a torn down function, which can be brought up again; while that is under way
- * no other command is carried out. */
+/* Nothing remains of a torn down function, which can be brought up again. While the tear-down is
+ * under way no other command is executed. */
 START_TEST(a_function_is_torn_down_in_turns)
 {
     begin_teardown();
@@ -520,7 +521,7 @@ START_TEST(a_context_takes_all_of_its_own_along)
 }
 END_TEST
 
-/* -- forgotten half-way ------------------------------------------------------------------------ */
+/* -- abandoned half-way ------------------------------------------------------------------------ */
 
 static void flr(void)
 {
@@ -549,8 +550,8 @@ static void fail_and_reset(void)
 
 static void (*const ends[])(void) = {flr, disable, fail_and_reset};
 
-/* Whatever stage a command is in, its buffers, what it paid for them and what it was making go with
- * the function's objects. Its entry stays the device's; the next driver is served. */
+/* Whatever stage a command is in, its buffers, what it paid for them and what it was making are
+ * freed with the function's objects. The device keeps its entry; the next driver is served. */
 START_TEST(a_command_half_done_leaves_nothing_behind)
 {
     const size_t n = G_N_ELEMENTS(commands);
@@ -578,8 +579,8 @@ START_TEST(a_command_half_done_leaves_nothing_behind)
 }
 END_TEST
 
-/* An owner frees the function meanwhile: it has given back all that it took, which fw_free() holds
- * it to, and leaves the host's memory alone. The driver goes on with another function. */
+/* An owner frees the function meanwhile: it has released everything that it took, which fw_free()
+ * checks, and does not touch the host's memory. The driver continues with another function. */
 START_TEST(a_function_goes_with_its_command)
 {
     struct fw_config config = {.mac = {0x02, 0, 0, 0, 0, 1}};
@@ -599,7 +600,7 @@ START_TEST(a_function_goes_with_its_command)
 }
 END_TEST
 
-/* -- others meanwhile -------------------------------------------------------------------------- */
+/* -- others in between ------------------------------------------------------------------------- */
 
 START_TEST(a_second_command_waits_for_the_first)
 {
@@ -631,7 +632,7 @@ START_TEST(a_second_command_waits_for_the_first)
 }
 END_TEST
 
-/* Firmware that has stopped leaves a command where it is, and takes it up again if it is mended
+/* Firmware that has stopped leaves a command where it is, and continues it if it is repaired
  * without a reset. */
 START_TEST(a_command_waits_for_firmware_that_has_stopped)
 {
@@ -654,8 +655,8 @@ START_TEST(a_command_waits_for_firmware_that_has_stopped)
 }
 END_TEST
 
-/* The end of an input that is longer than its command's layout is looked at in one step, whose
- * pieces are counted. */
+/* The end of an input that is longer than its command's layout is checked in one step, whose pieces
+ * are counted. */
 START_TEST(a_long_tail_is_one_step)
 {
     begin(PRM_CMD_OP_NOP, 8 * PAGES, 16);

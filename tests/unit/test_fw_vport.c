@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a driver sets of its virtual port is what it reads back; what it may not set is refused. */
+/* Tests that a driver reads back what it sets of its virtual port, and that other settings are
+ * refused. */
 #include <check.h>
 #include <string.h>
 #include "fw/fw_internal.h"
@@ -22,7 +23,7 @@ static void teardown(void)
     fwd_clear(&d);
 }
 
-/* MODIFY_NIC_VPORT_CONTEXT that is to take one field; then its context. */
+/* Begins a MODIFY_NIC_VPORT_CONTEXT of one field; returns its context. */
 static struct prm_nic_vport_context *modify(const char *select)
 {
     void *in = in_bytes;
@@ -77,7 +78,7 @@ START_TEST(vlans_are_those_of_the_last_list)
         ck_assert_uint_eq(PRM_GET(vlan_layout, (void *)(list + i * PRM_SIZE(vlan_layout)), vlan),
                           sorted[i]);
     }
-    /* who leaves less room gets what fits, and how many there are */
+    /* a query with less room gets what fits, and the number of entries */
     seen = query(PRM_ALLOWED_LIST_TYPE_VLAN_LIST, 1);
     ck_assert_uint_eq(PRM_GET(nic_vport_context, seen, allowed_list_size), 3);
 
@@ -111,8 +112,8 @@ START_TEST(a_list_of_addresses_is_no_longer_than_was_told)
 }
 END_TEST
 
-/* The kinds have lists of their own (driver: mlx5e_vport_context_update()): what is sent to an
- * address of the list of unicasts comes to the function that has it, and to nobody else. */
+/* Each kind has its own list (driver: mlx5e_vport_context_update()): frames to an address of the
+ * list of unicasts go to its function, and to nobody else. */
 START_TEST(no_group_is_among_the_unicasts)
 {
     struct prm_nic_vport_context *ctx = modify("addresses_list");
@@ -133,7 +134,8 @@ START_TEST(no_group_is_among_the_unicasts)
 }
 END_TEST
 
-/* Driver mlx5_modify_nic_vport_mac_address(). A group address is nobody's own. */
+/* Driver mlx5_modify_nic_vport_mac_address(). A group address cannot be a function's own
+ * address. */
 START_TEST(the_address_can_be_another_one)
 {
     static const uint8_t mac[6] = {2, 9, 8, 7, 6, 5};
@@ -184,7 +186,7 @@ START_TEST(the_mtu_has_bounds)
 }
 END_TEST
 
-/* Those belong to who manages the card's ports. */
+/* Only the manager of the card's ports may set these. */
 START_TEST(what_is_a_managers_is_refused)
 {
     static const char *const fields[] = {"affiliation",        "node_guid",  "port_guid",
@@ -208,7 +210,7 @@ START_TEST(roce_can_be_turned_off_and_on)
 }
 END_TEST
 
-/* QUERY_VPORT_COUNTER with clear: what is read next is what came after. */
+/* QUERY_VPORT_COUNTER with clear: the next query counts from there. */
 START_TEST(counters_begin_anew_when_cleared)
 {
     struct prm_query_vport_counter_in in[1] = {0};
@@ -230,7 +232,7 @@ START_TEST(counters_begin_anew_when_cleared)
 }
 END_TEST
 
-/* IBTA 10.9.1: the default partition is what a RoCE port has, alone. */
+/* IBTA 10.9.1: a RoCE port has only the default partition. */
 START_TEST(the_partition_table_has_the_default_one)
 {
     struct prm_query_hca_vport_pkey_in in[1] = {0};

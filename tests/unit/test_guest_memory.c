@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process's memory as its HCA reaches it (guest-lib/host/memory.h): what is there is read and
- * written, what is not there is nothing, and a fault that is not the HCA's stays the program's.
+ * Tests a process's memory as its HCA accesses it (guest-lib/host/memory.h): existing memory is
+ * read and written, missing memory fails, and a fault that is not the HCA's belongs to the program.
  */
 #include <check.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 
 #define PAGE 4096u
 
-static uint8_t *page; /* the one before and the one behind may not be touched */
+static uint8_t *page; /* the pages before and behind it are inaccessible */
 
 static uint64_t addr(const void *ptr)
 {
@@ -28,7 +28,7 @@ static void setup(void)
     ck_assert_ptr_ne(page, MAP_FAILED);
     page += PAGE;
     ck_assert_int_eq(mprotect(page, PAGE, PROT_READ | PROT_WRITE), 0);
-    signal(SIGSEGV, SIG_DFL); /* whoever else watches the test itself */
+    signal(SIGSEGV, SIG_DFL); /* other watchers of the test, such as a sanitizer */
     signal(SIGBUS, SIG_DFL);
     memory_catch_faults();
 }
@@ -75,7 +75,7 @@ START_TEST(what_is_there_is_read_and_written)
     ck_assert(swap(addr(page), 8, &expected, 5, NULL));
     ck_assert_uint_eq(*(uint64_t *)page, 5);
     ck_assert(swap(addr(page), 8, &expected, 7, NULL));
-    ck_assert_uint_eq(expected, 5); /* what was found instead */
+    ck_assert_uint_eq(expected, 5); /* the value that was found instead */
     ck_assert_uint_eq(*(uint64_t *)page, 5);
     /* a word of 4 bytes leaves its neighbour alone */
     expected = 0;
@@ -86,7 +86,7 @@ START_TEST(what_is_there_is_read_and_written)
 }
 END_TEST
 
-/* Whatever part of a cache line it begins and ends in, and no byte more. */
+/* Whatever part of a cache line it begins and ends in, exactly these bytes are copied. */
 START_TEST(what_goes_far_is_the_same)
 {
     static const unsigned lens[] = {0, 1, 63, 64, 65, 127, 128, 191, 1000, 2048, 2111, 3000};
@@ -111,7 +111,7 @@ START_TEST(what_goes_far_is_the_same)
 }
 END_TEST
 
-/* The last byte of an access that may not be touched is enough. */
+/* One inaccessible byte at the end of an access is enough. */
 START_TEST(what_is_not_there_is_nothing)
 {
     static const unsigned lens[] = {1, 4, 8, 64, 100};
@@ -146,7 +146,7 @@ static void be_told(void *opaque, uint64_t missed, size_t len)
     *told = (struct told){told->times + 1, missed, len};
 }
 
-/* Of the access that failed: after a fault nothing is left but what was kept for it. */
+/* Tells about the failed access: after a fault only what was recorded for it is left. */
 START_TEST(who_asks_to_be_is_told_of_what_is_not_there)
 {
     struct told told = {0};
@@ -199,7 +199,8 @@ static void *add_in_a_loop(void *opaque)
     return NULL;
 }
 
-/* A device's additions beside a CPU's: none is lost, and none finds that the CPU came between. */
+/* A device's and a CPU's additions at the same time: none is lost, and none sees the other in
+ * between. */
 START_TEST(additions_of_a_device_and_of_a_cpu_are_all_there)
 {
     uint64_t *word = (uint64_t *)page;
@@ -229,14 +230,14 @@ static void *read_page_by_page(void *opaque)
     return NULL;
 }
 
-/* A window is its thread's: one thread's fault does not end another one's access. */
+/* Each thread has its own window: one thread's fault does not end another thread's access. */
 START_TEST(each_thread_has_its_own_faults)
 {
     pthread_t threads[4];
     sigset_t all, old;
 
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* as the helper's are (local_start()) */
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* as in the helper (local_start()) */
     for (unsigned i = 0; i < 4; i++) {
         ck_assert_int_eq(pthread_create(&threads[i], NULL, read_page_by_page, NULL), 0);
     }
@@ -247,7 +248,7 @@ START_TEST(each_thread_has_its_own_faults)
 }
 END_TEST
 
-/* After an access that failed, too. */
+/* The same holds after a failed access. */
 START_TEST(a_fault_outside_of_an_access_is_the_programs)
 {
     uint8_t byte;
@@ -258,7 +259,7 @@ START_TEST(a_fault_outside_of_an_access_is_the_programs)
 }
 END_TEST
 
-/* kill() is no fault, wherever the thread is. */
+/* A signal from kill() is not a fault, wherever the thread is. */
 START_TEST(a_signal_that_somebody_sends_is_the_programs)
 {
     raise(SIGSEGV);

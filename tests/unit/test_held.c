@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory that the library holds for its HCAs: blocks that come and go. */
+/* Tests memory that the library holds for its HCAs: blocks that are allocated and freed. */
 #define _GNU_SOURCE
 #include <check.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static bool is_zero(const uint8_t *block, size_t size)
     return true;
 }
 
-/* Pages of it that take memory. */
+/* Returns the number of its pages that use memory. */
 static unsigned resident(void *block, size_t size)
 {
     unsigned char in[16] = {0};
@@ -38,7 +38,7 @@ static unsigned resident(void *block, size_t size)
 
 static const size_t sizes[] = {64, 100, 2048, PAGE, 5000, 4 * PAGE};
 
-/* Twice: fresh ones, then those that had been given back. */
+/* Twice: fresh blocks, then freed blocks. */
 START_TEST(blocks_are_zero_and_apart)
 {
     size_t size = sizes[_i];
@@ -75,7 +75,7 @@ START_TEST(a_block_given_back_is_taken_again)
 }
 END_TEST
 
-/* A device gives a thousand pages back when it is closed: that is to take none. */
+/* A device frees a thousand pages when it is closed: afterwards they use no memory. */
 START_TEST(pages_given_back_take_no_memory)
 {
     uint8_t *block = held_alloc(4 * PAGE);

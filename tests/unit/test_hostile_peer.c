@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer that sends whatever it likes to QPs of every service: packets that are nearly right, in
- * any order. Demanded: the device goes on, memory outside the one key stays as it was, and nothing
- * is left over when the QPs are gone. Each seed is a run that repeats bit for bit.
+ * Tests a peer that sends arbitrary packets to QPs of every service: packets that are nearly right,
+ * in any order. The device continues, memory outside the one key stays unchanged, and nothing is
+ * left when the QPs are destroyed. Each seed is a run that repeats bit for bit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static uint32_t below(uint32_t n)
     return g_rand_int(rnd) % n;
 }
 
-/* One of the usual values, or anything. */
+/* Returns the usual value, or anything. */
 static uint32_t mostly(uint32_t usual, uint32_t anything)
 {
     return below(8) ? usual : anything;
@@ -143,7 +143,7 @@ START_TEST(nothing_gets_through_or_breaks)
             errors += opcode == PRM_CQE_OPCODE_RESP_ERR;
         }
     }
-    /* The run was one of both kinds. */
+    /* The run had both kinds. */
     ck_assert_uint_gt(completions - errors, 100);
     ck_assert_uint_gt(errors, 100);
     for (unsigned i = 0; i < GUARD; i++) {

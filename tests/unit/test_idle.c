@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What QPs share: the memory that one needs only while it is at work is another one's next. Nobody
- * may notice. And WQEs of the device's own making beside the guest's.
+ * Tests what QPs share: a QP needs some memory only while it is at work, and then another QP uses
+ * it. No program may notice. Also tests WQEs of the device's own, in addition to the guest's.
  */
 #include "model/core/work.h"
 #include "model/rdma/rdma.h"
@@ -23,14 +23,14 @@ static void pairs(unsigned n)
 
 /* -- memory ------------------------------------------------------------------------------------ */
 
-/* What docs/explanation/performance.md promises. */
+/* docs/explanation/performance.md promises this. */
 START_TEST(an_idle_rc_qp_takes_a_kibibyte_at_most)
 {
     struct lab_qp_attr no_rings = lab_rc;
     uint64_t before;
     struct lab_qp qp;
 
-    no_rings.log_sq = no_rings.log_rq = 0; /* their page lists are no part of it */
+    no_rings.log_sq = no_rings.log_rq = 0; /* their page lists do not count */
     lab_qp_new(left, &no_rings, &qp);
     before = left->hca.memory.used;
     lab_qp_new(left, &no_rings, &qp);
@@ -62,7 +62,8 @@ START_TEST(a_qp_that_was_at_work_keeps_nothing_of_it_from_the_next)
 }
 END_TEST
 
-/* All at work at the same time, as far as there is memory; the others wait, and come. */
+/* All QPs are at work at the same time, as far as there is memory; the others wait, and are
+ * served. */
 START_TEST(more_qps_are_at_work_than_there_is_memory_for)
 {
     uint64_t addr = lab_mem(left, 64, 1);
@@ -85,8 +86,8 @@ START_TEST(more_qps_are_at_work_than_there_is_memory_for)
 }
 END_TEST
 
-/* Others need what a queue has while it is at work, and it needs it again: what it waits for then
- * is the answer to what it has sent since, for the whole of its ACK timeout. */
+/* Other QPs use a queue's memory, and the queue needs it again. What it then waits for is the
+ * answer to its later sends, for the whole of its ACK timeout. */
 START_TEST(a_queue_that_idled_waits_as_long_as_ever)
 {
     uint64_t addr = lab_mem(left, 64, 1);
@@ -123,7 +124,7 @@ START_TEST(a_queue_that_idled_waits_as_long_as_ever)
 }
 END_TEST
 
-/* A READ is as if it had not come while there is no memory to answer it, and is repeated. */
+/* A READ is treated as lost while there is no memory to answer it, and is repeated. */
 START_TEST(a_read_waits_for_memory)
 {
     uint64_t addr = lab_mem(left, 64, 0), raddr = lab_mem(right, 64, 1);
@@ -144,8 +145,8 @@ END_TEST
 
 #define MIB (1u << 20)
 
-/* The longest wait of QP i for its first packet from a side, from a packet of the trace on: so many
- * others went out first. */
+/* Returns the longest wait of QP i for its first packet from a side, from a packet of the trace on:
+ * the number of other packets before it. */
 static unsigned packets_before(unsigned from, uint32_t dest_qp, unsigned start)
 {
     unsigned before = 0;
@@ -179,7 +180,7 @@ START_TEST(an_ack_is_not_behind_all_the_data_of_reads)
 }
 END_TEST
 
-/* Likewise one that comes while data of a READ fills the wire all the time. */
+/* The same for an ACK that becomes due while a READ's data fills the wire all the time. */
 START_TEST(an_ack_is_not_behind_the_rest_of_a_read)
 {
     const uint32_t len = 12 * MIB;
@@ -208,7 +209,8 @@ START_TEST(an_ack_is_not_behind_the_rest_of_a_read)
 }
 END_TEST
 
-/* The most packets of one QP that a side sends on end while another one has something to send. */
+/* Returns the most consecutive packets of one QP that a side sends while another QP has something
+ * to send. */
 static unsigned longest_run(unsigned from)
 {
     unsigned run = 0, longest = 0;
@@ -226,8 +228,8 @@ static unsigned longest_run(unsigned from)
     return longest;
 }
 
-/* Of several with much to send each has its turn, however little room there is: no QP sends more
- * than two bursts on end, the second because what it waited for came first. */
+/* QPs with much to send take turns, however little room there is: no QP sends more than two bursts
+ * in a row, the second because what it waited for came first. */
 START_TEST(large_writes_take_turns)
 {
     uint64_t from = lab_mem(left, MIB, 1), to = lab_mem(right, MIB, 0);
@@ -280,7 +282,7 @@ static bool only_first(struct lab *l, unsigned from, const struct roce_packet *p
     return from == 1 || pkt->psn == lab_path.psn;
 }
 
-/* The first packet of a SEND is here, and another QP has taken the line since. */
+/* The first packet of a SEND has arrived, and another QP has taken the line since. */
 static void half_a_message(uint64_t addr)
 {
     struct lab_wr wr = send_wr(addr, LONG);
@@ -294,8 +296,8 @@ static void half_a_message(uint64_t addr)
     }
 }
 
-/* The receive WQE of a message that is half here is read again, after another QP took its line; it
- * has to be what it was. */
+/* The receive WQE of an incomplete message is read again after another QP took its line; it must
+ * not have changed. */
 START_TEST(a_receive_wqe_that_changed_meanwhile_ends_the_qp)
 {
     struct prm_wqe_data_seg *seg;
@@ -323,7 +325,7 @@ START_TEST(a_receive_wqe_is_read_again_from_its_slot)
 }
 END_TEST
 
-/* The newest WQEs of more queues than there are BlueFlame lines: those that lost theirs are in the
+/* There are more queues with new WQEs than BlueFlame lines: WQEs that lost their line are in the
  * ring. */
 START_TEST(a_wqe_that_lost_its_blueflame_line_is_in_the_ring)
 {
@@ -347,11 +349,11 @@ START_TEST(a_wqe_that_lost_its_blueflame_line_is_in_the_ring)
 }
 END_TEST
 
-/* -- WQEs of the device's own ------------------------------------------------------------------ */
+/* -- WQEs of the device ------------------------------------------------------------------------ */
 
 #define OWN_READS 4
 
-/* READs that a device makes to fetch data by itself, as rendezvous does. */
+/* READs that a device makes by itself to fetch data, as rendezvous does. */
 struct own_reads {
     struct wqe_source source;
     uint64_t va, raddr;
@@ -400,7 +402,7 @@ static struct own_reads own_reads(uint32_t len)
     };
 }
 
-/* They are started before the guest's, and end in no CQE. */
+/* They start before the guest's WQEs, and have no CQE. */
 START_TEST(the_device_reads_by_itself_beside_the_guests_wqes)
 {
     struct own_reads own = own_reads(3000);
@@ -408,7 +410,7 @@ START_TEST(the_device_reads_by_itself_beside_the_guests_wqes)
     struct lab_wr wr = send_wr(addr, 64);
 
     if (_i == 1) {
-        lose_psn(1, 3, 1); /* a response: the READ is repeated, from its source again */
+        lose_psn(1, 3, 1); /* a response: the READ is repeated from its source */
     }
     lab_post_recv(&b, to, 64);
     lab_write_wqe(&a, &wr);
@@ -426,7 +428,7 @@ START_TEST(the_device_reads_by_itself_beside_the_guests_wqes)
 }
 END_TEST
 
-/* A QP that goes to ERR ends them all: their owner hears of it. */
+/* A QP that enters ERR ends them all: their owner is notified. */
 START_TEST(the_devices_wqes_are_flushed_with_the_queue)
 {
     struct own_reads own = own_reads(64);
