@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory keys: translation, checks, atomics, lists; and what hostile software may try.
+ * Tests memory keys: translation, checks, atomics, lists, and what hostile software may try.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -47,7 +47,8 @@ START_TEST(neighbouring_pages_are_read_no_further_than_asked)
 }
 END_TEST
 
-/* What the first access finds serves the next ones: as far as the key goes, and for whom it is. */
+/* The result of a first access serves later ones: as far as the key reaches, and for its users
+ * only. */
 START_TEST(what_was_found_ends_where_the_key_does)
 {
     uint64_t start = VA + IN_PAGE, end = VA + 3 * PAGE - 0x200;
@@ -77,7 +78,7 @@ START_TEST(what_was_found_ends_where_the_key_does)
 }
 END_TEST
 
-/* More keys in turn than are kept. */
+/* Uses more keys in turn than the cache holds. */
 START_TEST(keys_do_not_take_each_others_place)
 {
     uint32_t key[2 * HCA_KEY_RUNS];
@@ -166,7 +167,7 @@ START_TEST(null_key_reads_zeros)
 }
 END_TEST
 
-/* A peer is let into keys that were made for it, and this one is everybody's. */
+/* A peer may only use keys that were made for it; everybody has this one. */
 START_TEST(null_key_is_for_local_access_alone)
 {
     static const unsigned remote[] = {MEM_REMOTE_READ, MEM_REMOTE_WRITE, MEM_REMOTE_ATOMIC,
@@ -188,7 +189,7 @@ START_TEST(null_key_is_for_local_access_alone)
 }
 END_TEST
 
-/* Behind a key that lets peers in. What is written there is gone: so is what an atomic adds, or
+/* Behind a key that lets peers in. What is written there is lost, including what an atomic adds or
  * swaps in. */
 START_TEST(an_atomic_on_the_null_key_finds_zero)
 {
@@ -253,7 +254,7 @@ START_TEST(klm_list_shorter_than_its_key_ends)
 }
 END_TEST
 
-/* The inner key must allow local access of that sort, and be of the same PD. */
+/* The inner key must allow local access of that kind, and be of the same PD. */
 START_TEST(inner_keys_are_checked)
 {
     struct prm_mkc mkc[1];
@@ -281,8 +282,8 @@ START_TEST(inner_keys_are_checked)
 }
 END_TEST
 
-/* The first range begins at the key's first byte, wherever in a page its address would be: what is
- * at va is (va - start) bytes on. */
+/* The first range begins at the key's first byte, whatever the offset of its address in a page: the
+ * byte at va is (va - start) bytes on. */
 START_TEST(ksm_list_has_ranges_of_one_size)
 {
     const uint64_t starts[] = {0x10000, 0x10000 + 8, 0x10000 + 4000};
@@ -305,7 +306,7 @@ START_TEST(ksm_list_has_ranges_of_one_size)
 }
 END_TEST
 
-/* Two ranges of a page each are two pages, also of a key that does not begin with a page. */
+/* Two ranges of a page each are two pages, also if the key does not begin at a page boundary. */
 START_TEST(ksm_list_shorter_than_its_key_ends)
 {
     uint8_t list[2 * 16] = {0}, byte;
@@ -320,7 +321,8 @@ START_TEST(ksm_list_shorter_than_its_key_ends)
 }
 END_TEST
 
-/* Interleaved: a round takes byte_count bytes of each source, the next begins stride further on. */
+/* Interleaved: a round takes byte_count bytes of each source; the next round begins stride further
+ * on. */
 START_TEST(interleaved_list_takes_turns)
 {
     uint8_t list_bytes[3 * 16] = {0}, buf[120];
@@ -415,7 +417,7 @@ START_TEST(bounds_are_checked)
 }
 END_TEST
 
-/* The kernel registers no bytes as a page and a length of zero. */
+/* The kernel registers a region of no bytes as a page and a length of zero. */
 START_TEST(a_region_of_no_bytes_has_nothing_but_them)
 {
     uint32_t key = create_mtt(VA + 8, 0, (unsigned[]){2}, 1);
@@ -521,7 +523,7 @@ START_TEST(bad_contexts_are_refused)
 }
 END_TEST
 
-/* A user context could reach all of memory if it might name bus addresses. */
+/* A user context could access all memory if it were allowed to name bus addresses. */
 START_TEST(user_context_names_no_bus_addresses)
 {
     struct prm_mkc mkc[1];
@@ -649,7 +651,7 @@ START_TEST(list_is_walked_in_any_steps)
         }
         ck_assert_int_eq(sge_gather(&rig.hca, list, 4, rig.pdn, &cursor, total - 1, buf, 2),
                          MEM_BAD_BOUNDS);
-        /* back to the front, as a retransmission goes */
+        /* back to the front, as in a retransmission */
         ck_assert_int_eq(sge_gather(&rig.hca, list, 4, rig.pdn, &cursor, 9, buf, 2), MEM_OK);
         ck_assert_uint_eq(buf[0], pattern(109));
         ck_assert_uint_eq(buf[1], pattern(scattered_at(0)));
@@ -681,7 +683,8 @@ END_TEST
 
 /* -- hostile ---------------------------------------------------------------------------------- */
 
-/* Arbitrary contexts, UMRs and accesses must not crash, hang or reach memory that is not there. */
+/* Arbitrary contexts, UMRs and accesses must not crash, hang or access memory that does not
+ * exist. */
 START_TEST(arbitrary_requests_do_no_harm)
 {
     g_autoptr(GRand) rand = g_rand_new_with_seed(20260);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory keys changed by WQE: UMR as the driver uses it, invalidation, and who may do it.
+ * Tests memory keys that WQEs change: UMR as the driver uses it, invalidation, and who may do it.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -56,8 +56,8 @@ START_TEST(driver_registers_changes_and_revokes)
 }
 END_TEST
 
-/* A program's QP (qpc.fre is 0), in a PD of uid 0 as the kernel's: it binds windows to keys that it
- * has, and never says where in the host's memory something is. */
+/* A program's QP (qpc.fre is 0), in a PD of uid 0 like the kernel's, binds windows to its keys, and
+ * never gives addresses in the host's memory. */
 START_TEST(a_program_names_no_bus_addresses)
 {
     uint32_t key = create_cached(3, rig.pdn), inner = create_scattered(), window;
@@ -168,7 +168,7 @@ END_TEST
     (MASK(LEN) | MASK(PAGE_SIZE) | MASK(START_ADDR) | MASK(EN_RINVAL) | MASK(KEY) | ACCESS_MASK |  \
      MASK(SMALL_FENCE) | MASK(FREE))
 
-/* The kernel's fast registration (IB_WR_REG_MR, LOCAL_INV): a new variant byte for each use. */
+/* The kernel's fast registration (IB_WR_REG_MR, LOCAL_INV) uses a new variant byte each time. */
 START_TEST(fast_registration_gives_the_key_a_new_variant)
 {
     uint32_t key = create_cached(4, rig.pdn), next = (key & ~0xffu) | 0x77;
@@ -211,7 +211,7 @@ START_TEST(remote_invalidate_needs_en_rinval)
 }
 END_TEST
 
-/* A process may bind windows (KLM), but not change what the kernel put behind its pages. */
+/* A process may bind windows (KLM), but not change the kernel's page list. */
 START_TEST(user_qp_cannot_change_a_page_key)
 {
     struct prm_mkc mkc[1];
@@ -263,8 +263,8 @@ START_TEST(user_qp_cannot_change_a_page_key)
 }
 END_TEST
 
-/* rdma-core's LOCAL_INV asks for the check (_build_umr_wqe()), of keys too that were made for every
- * QP. */
+/* rdma-core's LOCAL_INV requests the check (_build_umr_wqe()), also for keys that were made for
+ * every QP. */
 START_TEST(a_key_of_every_qp_passes_the_check_of_its_qpn)
 {
     uint32_t key = create_mtt(VA, PAGE, (unsigned[]){3}, 1);
@@ -281,12 +281,12 @@ END_TEST
 
 /* -- KLM lists -------------------------------------------------------------------------------- */
 
-/* A key's list as the test keeps it; its ranges are of the null key, or lie in our pages. */
+/* The test's copy of a key's list; its ranges are of the null key, or in the test's pages. */
 #define KLMS 203
 
 static struct prm_wqe_klm_seg klms[KLMS + 1];
 
-/* A value from 0 to n - 1, the same in each run. */
+/* Returns a value from 0 to n - 1, the same in each run. */
 static uint32_t any(uint32_t n)
 {
     static uint64_t state = 1;
@@ -295,7 +295,7 @@ static uint32_t any(uint32_t n)
     return (uint32_t)(state >> 33) % n;
 }
 
-/* What byte at of the list is, found by adding up. */
+/* Finds byte `at` of the list by adding up the lengths. */
 static enum mem_result byte_in_list(uint64_t at, uint8_t *byte)
 {
     const void *head = klms;
@@ -326,7 +326,8 @@ static enum mem_result byte_in_list(uint64_t at, uint8_t *byte)
     return MEM_BAD_BOUNDS;
 }
 
-/* A range of none, of few or of very many bytes, or, to begin with, what makes the list repeat. */
+/* Makes a range of no, few or very many bytes, or, as the first entry, one that makes the list
+ * repeat. */
 static void any_klm(void *entry, bool first)
 {
     memset(entry, 0, 16);
@@ -342,8 +343,8 @@ static void any_klm(void *entry, bool first)
     }
 }
 
-/* Entries change a few at a time, the list from plain to interleaved and back: each byte is where
- * the list now says. */
+/* Entries change a few at a time, and the list from plain to interleaved and back: each byte is
+ * where the list now says. */
 START_TEST(a_changed_list_is_followed_as_it_is_now)
 {
     uint32_t key = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, 1ull << 32, klms, KLMS + 1);
@@ -405,7 +406,7 @@ START_TEST(a_umr_costs_what_it_changes)
 }
 END_TEST
 
-/* An access is carried out as the key is then, however often it was used before. */
+/* An access uses the key as it is at that time, however often it was used before. */
 START_TEST(nothing_that_was_found_outlives_a_change)
 {
     static const unsigned pages[] = {3, 4}, others[] = {7, 9};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A wire that has no room just once, wherever that is: what waits for room goes on when there is
- * some, nothing is lost, nothing goes twice, and no counter says otherwise. Each conversation is
- * held again and again, with another packet the one for which there is no room; and once with no
- * room for any at the first try.
+ * Tests a wire that has no room just once, at any place: work that waits for room continues when
+ * there is some, nothing is lost, nothing is sent twice, and no counter says otherwise. Each
+ * conversation is repeated, each time with another packet that finds no room; and once with no room
+ * for any packet at the first try.
  */
 #include "model/port/cong.h"
 #include "tests/unit/suite.h"
@@ -12,11 +12,11 @@
 
 #define BYTES 3000u
 
-/* The port of the side that is looked at. */
+/* The port of the examined side. */
 struct narrow_port {
     struct wire_filter f;
-    unsigned asked;  /* for room */
-    unsigned refuse; /* this one; 0: every second one */
+    unsigned asked;  /* how often room was requested */
+    unsigned refuse; /* refuses this request; 0: every second one */
     bool waits;
 };
 
@@ -50,7 +50,7 @@ static void plug_narrow_port(struct lab_side *side, unsigned refuse)
     port_set_wire(&side->hca, &narrow.f.port);
 }
 
-/* Room is back as soon as everybody has come to rest. */
+/* Room returns as soon as everybody is idle. */
 static void run(void)
 {
     lab_run(lab);
@@ -70,7 +70,7 @@ static void advance(unsigned ms)
     run();
 }
 
-/* So many completions without an error. */
+/* Expects so many completions without an error. */
 static void expect_good(struct lab_side *side, unsigned n)
 {
     struct lab_cqe cqe;
@@ -127,7 +127,7 @@ static void talk_dynamically(void)
     ck_assert_uint_gt(count_cnaks(), 0);
 }
 
-/* A reliable connection, with a receive that comes late and marks on its packets. */
+/* A reliable connection with a late receive and with marks on its packets. */
 static void talk_reliably(void)
 {
     struct lab_wr send = {.opcode = PRM_WQE_OPCODE_SEND, .sge = {{src, BYTES, 0}}, .num_sge = 1};
@@ -190,7 +190,7 @@ START_TEST(a_reliable_connection)
 }
 END_TEST
 
-/* What waits for room on a cable does not wait for it on the next one, which knows nothing of that.
+/* Work that waits for room on a cable does not wait on the next cable, which does not know of it.
  * The port has been without a cable, however short the time. */
 START_TEST(a_cable_that_is_replaced_holds_nothing_back)
 {

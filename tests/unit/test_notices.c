@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Notices (model/rdma/notice.h), and a receiver that gives no credit for any: what is meant for
- * others goes to them, and the queue that made the notice goes on.
+ * Tests notices (model/rdma/notice.h) and a receiver that gives no credit for any: notices for
+ * other receivers are sent, and the queue that made the notice continues.
  */
 #include "model/port/cong.h"
 #include "model/rdma/notice.h"
@@ -14,7 +14,7 @@
 
 static const uint8_t stuck[6] = {2, 0, 0, 0, 0, 99};
 
-/* The port of the side that is looked at: that receiver gives no credit. */
+/* The port of the examined side; that receiver gives no credit. */
 static struct wire_filter narrow;
 static bool has_credit;
 static unsigned refused, sent_to_stuck;
@@ -114,7 +114,7 @@ START_TEST(a_refusal_is_not_behind_another_initiators)
     lab_advance(lab, 40 * LAB_MS);
     expect_sent(0);
     ck_assert_uint_eq(sum(), 1);
-    /* Of the others, the latest wait. */
+    /* Of the other notices, the newest ones wait. */
     give_credit();
     ck_assert_uint_le(sent_to_stuck, NOTICES);
     ck_assert_uint_ge(sent_to_stuck, NOTICES - 1);
@@ -146,7 +146,8 @@ START_TEST(a_cnp_is_not_behind_another_peers)
 }
 END_TEST
 
-/* The initiator has spoken to a target that takes nothing any more, and speaks to another one. */
+/* The initiator has a session with a target that accepts nothing any more, and begins one with
+ * another target. */
 START_TEST(a_disconnect_does_not_hold_up_the_next_session)
 {
     add_to(&dci, &dct);
@@ -164,7 +165,7 @@ START_TEST(a_disconnect_does_not_hold_up_the_next_session)
 }
 END_TEST
 
-/* Nor does what waits outlive the function's reset. */
+/* Waiting notices do not outlive the function's reset, either. */
 START_TEST(a_reset_drops_what_waits)
 {
     far->hca.limits.dc_responders = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of numbered objects: numbers in rotation, whatever was given back. */
+/* Tests the table of numbered objects: numbers are used in rotation, whichever are freed. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,8 @@ static struct ledger ledger;
 static struct obj_table table;
 static struct obj *objs; /* by number */
 
-/* ck_assert() tells the test's parent each time: too dear for a hundred thousand numbers. */
+/* ck_assert() notifies the test's parent each time, which is too slow for a hundred thousand
+ * numbers. */
 #define MUST(condition)                                                                            \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -77,7 +78,7 @@ START_TEST(a_number_given_back_comes_again_last)
 }
 END_TEST
 
-/* The one free number of a table, wherever it is and wherever the search begins. */
+/* The only free number of a table is found, wherever it is and wherever the search begins. */
 START_TEST(a_table_begins_where_it_is_told)
 {
     obj_table_start(&table, END - FIRST - 1 + 3 * (END - FIRST));
@@ -108,7 +109,7 @@ START_TEST(a_full_table_finds_its_last_free_number_at_once)
 }
 END_TEST
 
-/* Against the plainest table there is: which numbers are taken. */
+/* Compares with the plainest table: an array of the used numbers. */
 START_TEST(a_walk_meets_what_is_there)
 {
     GRand *rand = g_rand_new_with_seed(7);
@@ -148,7 +149,7 @@ START_TEST(a_walk_meets_what_is_there)
 }
 END_TEST
 
-/* What was much once and is little now takes little. */
+/* A table that was large and is nearly empty now uses little memory. */
 START_TEST(a_table_keeps_no_room_for_what_is_gone)
 {
     unsigned chunks = 0;
@@ -167,8 +168,8 @@ START_TEST(a_table_keeps_no_room_for_what_is_gone)
 }
 END_TEST
 
-/* Reserved numbers are not given out, may be asked for, and are free again once given back; objects
- * that have one keep it. A walk meets objects only. */
+/* Reserved numbers are not given out, may be requested explicitly, and are free again once
+ * released; objects that use one keep it. A walk visits objects only. */
 START_TEST(reserved_numbers_are_for_who_asks)
 {
     uint32_t first, second, least = 64;
@@ -200,7 +201,7 @@ START_TEST(reserved_numbers_are_for_who_asks)
 }
 END_TEST
 
-/* A walk costs no more for numbers that are reserved. */
+/* Reserved numbers do not make a walk more expensive. */
 START_TEST(a_walk_steps_over_reserved_numbers)
 {
     uint32_t first, n = 0;
@@ -228,7 +229,7 @@ START_TEST(a_walk_steps_over_reserved_numbers)
 }
 END_TEST
 
-/* Every number may be reserved once, and none of a table that is full. */
+/* Every number may be reserved once; a full table reserves none. */
 START_TEST(a_table_reserves_what_is_free)
 {
     uint32_t first, n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For how long a device at work has its peers wait for answers (model/port/owing.c). */
+/* Tests how long a busy device makes its peers wait for answers (model/port/owing.c). */
 #include <check.h>
 #include <string.h>
 #include "model/core/work.h"
@@ -51,8 +51,8 @@ static void teardown(void)
     lab_free(lab);
 }
 
-/* Each of so many QPs READs all that it may, so many bytes at a time; the requests lie before the
- * right side. */
+/* Each of so many QPs READs as much as it may, so many bytes at a time; then the requests wait
+ * before the right side. */
 static void ask(unsigned qps, uint32_t bytes)
 {
     uint64_t src = lab_mem(right, bytes, 1), dst = lab_mem(left, bytes, 0);
@@ -69,7 +69,7 @@ static void ask(unsigned qps, uint32_t bytes)
     wire_poll(lab->mid[0], qps * READS);
 }
 
-/* A turn of the right side, and how many responses each QP got in it. */
+/* Takes a turn of the right side; counts how many responses each QP got in it. */
 static bool answer(unsigned got[QPS])
 {
     unsigned before = lab->num_packets;
@@ -107,7 +107,7 @@ START_TEST(until_each_queue_pair_had_a_turn_answers_are_owed)
 }
 END_TEST
 
-/* Somebody who lost a packet waits for a round, not until all the others' work is done. */
+/* A peer that lost a packet waits for one round, not until all work of the others is done. */
 START_TEST(who_always_has_work_does_not_always_owe)
 {
     unsigned got[QPS] = {0}, turns = 0;
@@ -134,7 +134,8 @@ START_TEST(nothing_is_owed_by_who_has_no_work)
 }
 END_TEST
 
-/* Nobody takes what fills the cable: the wire knows that, and others are not to wait for him. */
+/* Nobody takes the frames that fill the cable: the wire knows that, so others must not wait for
+ * this device. */
 START_TEST(who_has_no_room_owes_nothing_until_there_is_some)
 {
     unsigned got[QPS] = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that is not there now, and memory that is not the host's: steps that meet a missing page
- * are parked and taken up again (model/core/fault.h); keys may lead to a memory of the device's own
- * (model/memory/place.h).
+ * Tests memory that is missing at the moment, and memory that does not belong to the host. Steps
+ * that meet a missing page are parked and resumed (model/core/fault.h); keys may lead to the
+ * device's own memory (model/memory/place.h).
  */
 #include "model/memory/mkey_priv.h"
 #include "tests/unit/requester_bench.h"
@@ -11,7 +11,7 @@
 #define LEN  10000 /* bytes of a message: three pages of memory, ten packets */
 #define PAGE 4096
 
-/* A pager that notes what it is told. */
+/* A pager that records its calls. */
 static struct {
     struct pager pager;
     unsigned told;
@@ -29,7 +29,7 @@ static void note_fault(struct pager *pager, struct qp *qp, enum fault_side side,
     os.fault = *fault;
 }
 
-/* The page that is taken out and brought in. */
+/* The page that is removed and brought in. */
 static uint64_t *page_entry, page_address;
 
 static uint32_t paged_key(struct lab_side *side, uint64_t addr, unsigned page)
@@ -57,7 +57,7 @@ static void setup_paging(void)
     setup();
 }
 
-/* The fault that the pager heard of: of the second page, once however often it is met. */
+/* Expects the pager's fault: of the second page, once, however often it is met. */
 static void expect_fault(struct lab_qp *qp, enum fault_side side, uint32_t key, uint64_t addr,
                          bool is_write)
 {
@@ -81,7 +81,7 @@ static void resume(struct lab_qp *qp, enum fault_side side, bool error)
     lab_advance(lab, 40 * LAB_ACK_TIMEOUT_NS);
 }
 
-/* An operation of a's, and the side and half of a QP that misses a page in it. */
+/* An operation of a, and the side and half of a QP that misses a page in it. */
 static const struct op {
     const char *name;
     uint8_t opcode;
@@ -111,7 +111,7 @@ static uint64_t page_aligned(uint64_t addr)
     return (addr + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
-/* Posts it, with a page missing. Returns the key. */
+/* Posts the operation with a page missing. Returns the key. */
 static uint32_t post(const struct op *op)
 {
     bool reads = op->opcode == PRM_WQE_OPCODE_RDMA_READ;
@@ -154,8 +154,8 @@ START_TEST(a_step_that_misses_a_page_goes_on_when_it_is_there)
 }
 END_TEST
 
-/* A message has begun when its first packet is where it belongs: until then that is asked for
- * again, and is no message within another (IBTA 9.7.4). */
+/* A message has begun when its first packet is stored. Until then the packet is requested again,
+ * and is not a message within another (IBTA 9.7.4). */
 START_TEST(a_first_packet_may_miss_its_page)
 {
     struct lab_wr wr;
@@ -180,7 +180,7 @@ START_TEST(a_first_packet_may_miss_its_page)
 }
 END_TEST
 
-/* The pager may resume it too early: then it is told again. */
+/* If the pager resumes it too early, the pager is called again. */
 START_TEST(a_page_that_is_still_missing_is_asked_for_again)
 {
     const struct op *op = &ops[_i];
@@ -211,7 +211,7 @@ START_TEST(a_page_that_never_comes_is_an_error)
 }
 END_TEST
 
-/* Nothing of it is left when the QP goes another way. */
+/* Nothing of the operation remains if the QP is flushed or destroyed. */
 START_TEST(a_parked_qp_can_be_flushed_and_destroyed)
 {
     const struct op *op = &ops[_i];
@@ -229,7 +229,7 @@ START_TEST(a_parked_qp_can_be_flushed_and_destroyed)
 }
 END_TEST
 
-/* Who else would bring it in? */
+/* Without a pager nobody would bring the page in. */
 START_TEST(without_a_pager_a_missing_page_does_not_answer)
 {
     post(&ops[1]);
@@ -269,7 +269,7 @@ static bool device_atomic(struct hca *hca, uint64_t addr, size_t len, struct hos
 
 static const struct mem_space device_space = {device_read, device_write, device_atomic};
 
-/* A key of the device's memory, for addresses from va on. */
+/* Makes a key of the device's memory, for addresses from va on. */
 static uint32_t device_key(uint64_t va)
 {
     uint32_t key = lab_mr(right, va, LEN, 0x1f);

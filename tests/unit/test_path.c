@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a connection's path depends on: the port's RoCE address table and its MTU. */
+/* Tests what a connection's path depends on: the port's RoCE address table and its MTU. */
 #include "model/rdma/mcg.h"
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
@@ -22,8 +22,8 @@ static const struct roce_addr *last_address(void)
     return &lab->trace[lab->num_packets - 1].pkt.addr;
 }
 
-/* The driver gives a QP the index of its source address (ads.src_addr_index), and SET_ROCE_ADDRESS
- * may change what is there. */
+/* The driver gives a QP the index of its source address (ads.src_addr_index); SET_ROCE_ADDRESS may
+ * change the entry. */
 START_TEST(packets_leave_from_the_address_that_is_there_now)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
@@ -44,7 +44,7 @@ START_TEST(packets_leave_from_the_address_that_is_there_now)
     ck_assert_mem_eq(last_address()->smac, entry(left)->mac, 6);
     ck_assert(last_address()->has_vlan);
     ck_assert_uint_eq(last_address()->vlan_tci & 0xfff, 7);
-    expect_none(left); /* that is not whom the other side is connected to */
+    expect_none(left); /* this is not the address that the other side is connected to */
 
     set_entry(left, &first);
     lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
@@ -65,7 +65,7 @@ START_TEST(another_entry_is_no_concern)
 }
 END_TEST
 
-/* As for a datagram whose address vector names an entry that is empty. */
+/* The same for a datagram whose address vector names an empty entry. */
 START_TEST(without_a_source_address_nothing_is_sent)
 {
     set_entry(left, NULL);
@@ -76,7 +76,7 @@ START_TEST(without_a_source_address_nothing_is_sent)
 }
 END_TEST
 
-/* The path MTU of a connection is its program's affair; the port drops what is too long for it, and
+/* The program chooses a connection's path MTU. The port drops packets that are too long for it, and
  * the requester gives up after its retries. */
 START_TEST(the_port_drops_what_its_mtu_does_not_allow)
 {
@@ -98,8 +98,9 @@ START_TEST(the_port_drops_what_its_mtu_does_not_allow)
 }
 END_TEST
 
-/* An address of IPv4 can be written as one of IPv6 (RFC 4291, 2.5.5.2). What is sent is the matter
- * of the source's entry (roce_l3_type): from one of IPv6 the packets are of IPv6, wherever to. */
+/* An IPv4 address can be written as an IPv6 address (RFC 4291, 2.5.5.2). The source's entry
+ * decides what is sent (roce_l3_type): from an IPv6 entry the packets are IPv6, whatever the
+ * destination. */
 START_TEST(the_entry_of_the_source_says_which_ip)
 {
     struct vport_gid from = *entry(left), to = *entry(right);
@@ -135,8 +136,8 @@ static void setup_datagrams(void)
     pair_of(PRM_QP_ST_UD);
 }
 
-/* The VLAN of a datagram is the one of its source's entry; the priority is in the upper three of
- * the four bits of the address vector's sl (driver: create_ib_ah()). */
+/* A datagram has the VLAN of its source's entry; the priority is in the upper three of the four
+ * bits of the address vector's sl (driver: create_ib_ah()). */
 START_TEST(a_datagram_has_the_vlan_of_its_source_and_the_priority_of_its_address)
 {
     struct vport_gid from = *entry(left), to = *entry(right);
@@ -162,7 +163,7 @@ START_TEST(a_datagram_has_the_vlan_of_its_source_and_the_priority_of_its_address
 }
 END_TEST
 
-/* IBTA 10.5.2: to a group, and to the number that stands for its members. */
+/* IBTA 10.5.2: a multicast goes to a group, and to the number that stands for its members. */
 START_TEST(a_multicast_to_a_number_of_its_own_is_nobodys)
 {
     static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 239, 0, 0, 1};
@@ -188,8 +189,8 @@ START_TEST(a_multicast_to_a_number_of_its_own_is_nobodys)
 }
 END_TEST
 
-/* A group's GID at the MAC address of who sends: the datagram itself comes back, and no copy of it
- * beside. (A program chooses both.) */
+/* A group's GID with the sender's own MAC address: the datagram itself comes back, and no
+ * additional copy. (A program chooses both.) */
 START_TEST(a_multicast_to_the_own_mac_comes_once)
 {
     static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 239, 0, 0, 1};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The port: which frames it takes, what it counts, link state, loopback, back-pressure. */
+/* Tests the port: which frames it accepts, what it counts, link state, loopback, back-pressure. */
 #include <check.h>
 #include <string.h>
 #include "tests/unit/eth_bench.h"
@@ -43,7 +43,7 @@ static size_t frame_to(uint8_t *frame, const uint8_t *dmac, size_t len)
     return len;
 }
 
-/* Whether a frame to dmac from the cable counts as one of the port's. */
+/* Returns whether a frame to dmac from the cable is accepted by the port. */
 static bool arrives(const uint8_t *dmac)
 {
     uint8_t frame[60];
@@ -53,7 +53,7 @@ static bool arrives(const uint8_t *dmac)
     return traffic_frames(&vport->counters.rx) > before;
 }
 
-/* Rules of flow tables do not help: there are none. */
+/* Without rules in flow tables. */
 static void without_rules(void)
 {
     ck_assert_int_eq(flow_table_set_root(&b->rig.hca, PRM_FLOW_TABLE_TYPE_NIC_RX, 1, false),
@@ -147,7 +147,7 @@ START_TEST(promiscuous_modes_take_all_of_their_kind)
 }
 END_TEST
 
-/* A raw packet QP's flow makes no entry in the lists of the NIC vport context. */
+/* A raw packet QP's flow adds nothing to the lists of the NIC vport context. */
 START_TEST(a_flow_rule_takes_what_no_list_knows)
 {
     ck_assert(arrives(group));
@@ -182,7 +182,7 @@ START_TEST(frames_longer_than_the_mtu_are_counted_and_dropped)
 }
 END_TEST
 
-/* RFC 2819 classes are of frames with FCS: 60 bytes here are 64 there. */
+/* RFC 2819 classes count frames with FCS: 60 bytes here are 64 there. */
 START_TEST(frames_are_counted_by_size_and_class)
 {
     static const struct {
@@ -268,7 +268,7 @@ START_TEST(the_multicast_bit_lets_own_groups_in)
 }
 END_TEST
 
-/* A group's frame comes back only while there is somebody who takes it. */
+/* A group's frame comes back only while somebody takes it. */
 START_TEST(who_listens_no_more_has_no_groups_brought_back)
 {
     unsigned before = vport->queued;
@@ -286,7 +286,7 @@ START_TEST(who_listens_no_more_has_no_groups_brought_back)
 }
 END_TEST
 
-/* Two users of one function talk to each other: their transport domains differ. */
+/* Two users of one function exchange frames: their transport domains differ. */
 START_TEST(frames_of_another_transport_domain_are_not_own)
 {
     struct bench_queue other;
@@ -313,7 +313,7 @@ START_TEST(a_frame_from_the_cable_is_never_own)
 }
 END_TEST
 
-/* Frames of both kinds in the loopback path at once: each keeps its sender's domain. */
+/* Frames of both domains in the loopback path at once: each keeps its sender's domain. */
 START_TEST(each_looped_frame_keeps_its_senders_domain)
 {
     struct bench_queue other;
@@ -348,7 +348,7 @@ START_TEST(loopback_works_without_a_link)
 }
 END_TEST
 
-/* What was under way to oneself belongs to what was before the reset. */
+/* Looped frames that were under way belong to the time before the reset. */
 START_TEST(a_reset_empties_the_loopback)
 {
     struct hca *hca = &b->rig.hca;
@@ -368,7 +368,7 @@ START_TEST(a_reset_empties_the_loopback)
 }
 END_TEST
 
-/* More frames to oneself than the path holds: the rest waits, none is lost. */
+/* More looped frames than the path holds: the rest waits, and none is lost. */
 START_TEST(loopback_waits_for_room)
 {
     uint8_t frame[64];
@@ -426,7 +426,7 @@ START_TEST(link_changes_are_events_once_each)
 }
 END_TEST
 
-/* As a NIC without a link: WQEs complete, frames vanish. */
+/* As on a NIC without a link: WQEs complete, and their frames are lost. */
 START_TEST(frames_sent_while_the_link_is_down_vanish)
 {
     vport->uplink->admin_up = false;
@@ -440,7 +440,8 @@ END_TEST
 
 /* -- back-pressure ----------------------------------------------------------------------------- */
 
-/* The cable holds 16 frames. A queue that finds it full goes on when the far end has taken some. */
+/* The cable holds 16 frames. A queue that finds it full continues when the far end has taken
+ * some. */
 START_TEST(a_full_wire_stops_a_queue_until_there_is_room)
 {
     struct bench_queue two[2] = {sq};
@@ -472,7 +473,7 @@ START_TEST(a_full_wire_stops_a_queue_until_there_is_room)
 }
 END_TEST
 
-/* Sends a frame of that length; returns how many reads went far for it. */
+/* Sends a frame of that length; returns how many far reads it caused. */
 static uint64_t far_reads_of(const uint8_t *dmac, size_t len)
 {
     static uint8_t frame[4000];
@@ -489,7 +490,7 @@ static uint64_t far_reads_of(const uint8_t *dmac, size_t len)
     return b->rig.host.far_reads - before;
 }
 
-/* Where another processor reads a frame, and it is long, its data passes this one's caches by. */
+/* If another processor reads a long frame, its data bypasses this processor's caches. */
 START_TEST(long_frames_go_far)
 {
     vport->uplink->mtu = PORT_MAX_MTU;

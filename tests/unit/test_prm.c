@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The accessors and the reflection of prm/, against bytes written by hand.
+ * Tests the accessors and the reflection of prm/, against bytes written by hand.
  */
 #include <check.h>
 #include <signal.h>
@@ -60,7 +60,7 @@ START_TEST(test_set_changes_only_its_bits)
 }
 END_TEST
 
-/* Every width of access: 8, 16, 32, 64 bits and a single bit. */
+/* Access of every width: 8, 16, 32, 64 bits and a single bit. */
 START_TEST(test_set_writes_big_endian_bytes)
 {
     struct prm_wqe_ctrl_seg ctrl[1] = {0};
@@ -170,7 +170,7 @@ START_TEST(test_ptr_at_aborts_past_the_array)
 }
 END_TEST
 
-/* Reflection: the tables say the same as the accessors. */
+/* Reflection: the tables agree with the accessors. */
 START_TEST(test_struct_find)
 {
     const struct prm_struct *qpc = prm_struct_find("qpc");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The generations: what each says that it is, and what it has less of than the model. What a driver
- * can do on them all: tests/sim/test_bringup.c. Capabilities as a whole: test_caps.c.
+ * Tests the generations: the identity of each, and what each has less than the model.
+ * tests/sim/test_bringup.c tests what a driver can do on all of them, test_caps.c tests all
+ * capabilities.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -43,8 +44,8 @@ static void teardown(void)
 
 /* -- identity ---------------------------------------------------------------------------------- */
 
-/* Tools and drivers tell a card by these: PCI id (mlx5_core_pci_table), the firmware's version in
- * the initialization segment, the health buffer's hardware id, the board's PSID. */
+/* Tools and drivers recognize a card by these: PCI id (mlx5_core_pci_table), the firmware's version
+ * in the initialization segment, the health buffer's hardware id, the board's PSID. */
 START_TEST(each_says_what_it_is)
 {
     struct prm_query_adapter_in in[1] = {0};
@@ -95,8 +96,8 @@ static uint32_t eth_cap(uint32_t field)
 
 #define ETH_CAP(name) eth_cap(PRM_per_protocol_networking_offload_caps_##name##_FIELD)
 
-/* DPDK's mlx5 guide, txq_inline_min: ConnectX-4 and -4 Lx want the layer 2 header in the WQE, later
- * ones nothing. What the model does of that: test_eth_tx.c. */
+/* DPDK's mlx5 guide, txq_inline_min: ConnectX-4 and -4 Lx require the layer 2 header in the WQE,
+ * later ones nothing. test_eth_tx.c tests what the model does. */
 START_TEST(headers_are_inline_before_connectx_5)
 {
     g = &generations[_i];
@@ -109,7 +110,7 @@ START_TEST(headers_are_inline_before_connectx_5)
 }
 END_TEST
 
-/* A ConnectX-5 has all of the model: nobody has more of anything. */
+/* A ConnectX-5 has everything that the model has: no generation has more. */
 START_TEST(none_has_more_than_the_model)
 {
     static const struct {
@@ -157,8 +158,8 @@ static enum syn ptys(bool write, uint32_t legacy, uint32_t ext, struct prm_ptys_
     return fwd_reg(&d, PRM_REG_ID_PTYS, write, reg, PRM_SIZE(ptys_reg));
 }
 
-/* Driver mlx5e_ptys_ext_supported(): PCAM's ptys_extended_ethernet, or else extended modes that can
- * be, say which bits count. */
+/* Driver mlx5e_ptys_ext_supported(): PCAM's ptys_extended_ethernet, or else possible extended
+ * modes, say which bits count. */
 START_TEST(link_modes_are_those_of_the_generation)
 {
     struct prm_ptys_reg reg[1];
@@ -182,7 +183,7 @@ END_TEST
 #define LEGACY(mode) (1u << PRM_ETH_LINK_MODE_##mode)
 #define EXT(mode)    (1u << PRM_EXT_ETH_LINK_MODE_##mode)
 
-/* A wish in either kind of bits is seen in both; a lane of 50 Gb/s has no legacy bit. */
+/* A setting in either kind of bits appears in both; a lane of 50 Gb/s has no legacy bit. */
 START_TEST(the_two_kinds_of_link_modes_agree)
 {
     struct prm_ptys_reg reg[1];
@@ -222,7 +223,7 @@ START_TEST(data_is_in_order_before_connectx_5)
     bool has;
 
     g = &generations[_i];
-    has = !g->inline_l2; /* which the same ones lack */
+    has = !g->inline_l2; /* the generations with inline_l2 lack it */
     be(g->name);
     ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL, true, cap), SYN_OK);
     ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, dp_ordering_ooo_rw_rc), has);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs as the commands see them: creation, transitions, query, flushing, end. */
+/* Tests queue pairs as the commands see them: creation, transitions, query, flushing,
+ * destruction. */
 #include <stdlib.h>
 #include <string.h>
 #include "model/core/pd.h"
@@ -82,7 +83,8 @@ START_TEST(a_qpc_that_cannot_work_is_refused)
 }
 END_TEST
 
-/* QUERY_HCA_CAP's log_max_qp_sz and max_wqe_sz_rq are the last that the device takes. */
+/* QUERY_HCA_CAP's log_max_qp_sz and max_wqe_sz_rq are the largest values that the device
+ * accepts. */
 START_TEST(queues_beyond_the_limits_are_refused)
 {
     struct prm_qpc largest[1];
@@ -192,7 +194,7 @@ static const uint16_t commands[] = {
     PRM_CMD_OP_SQD_RTS_QP,  PRM_CMD_OP_2ERR_QP,      PRM_CMD_OP_2RST_QP,
 };
 
-/* The state before, and the one that each of the commands leads to; 0xff: not legal. */
+/* The previous state, and the state that each command leads to; 0xff: not legal. */
 #define NO    0xff
 #define ST(s) PRM_QP_STATE_##s
 static const struct {
@@ -208,7 +210,7 @@ static const struct {
     {ST(ERR), {NO, NO, NO, NO, NO, NO, NO, ST(ERR), ST(RST)}},
 };
 
-/* A QP of that service in that state. */
+/* Makes a QP of that service in that state. */
 static void qp_in(uint8_t st, uint8_t state, struct bench_qp *made)
 {
     struct bench_qp_attr attr = {.st = st};
@@ -262,7 +264,8 @@ START_TEST(a_transition_is_legal_in_its_state_only)
 }
 END_TEST
 
-/* IBTA 10.3.1.5: the QP is draining until what was started is finished, and then says so. */
+/* IBTA 10.3.1.5: the QP is draining until the started work is finished; then an event reports
+ * it. */
 START_TEST(a_drained_send_queue_is_announced)
 {
     qp_in(PRM_QP_ST_RC, ST(RTS), &qp);
@@ -319,7 +322,7 @@ START_TEST(an_optional_field_that_the_transition_does_not_take_is_refused)
 }
 END_TEST
 
-/* A transition that is refused leaves state and context as they were. */
+/* A refused transition leaves state and context unchanged. */
 START_TEST(a_bad_value_changes_nothing)
 {
     struct vport_gid gid = b.hca.vport->gids[BENCH_IPV4];
@@ -375,8 +378,8 @@ START_TEST(in_error_posted_receives_are_flushed)
 }
 END_TEST
 
-/* The driver drains a receive queue by posting one more WQE after it went to the error state, and
- * nothing but the doorbell record tells of it. */
+/* The driver drains a receive queue by posting one more WQE after it entered the error state; only
+ * the doorbell record shows that WQE. */
 START_TEST(in_error_receives_posted_later_are_flushed_too)
 {
     qp_in(PRM_QP_ST_RC, ST(RTS), &qp);
@@ -391,16 +394,16 @@ START_TEST(in_error_receives_posted_later_are_flushed_too)
     bench_run(&b);
     ck_assert_uint_eq(flushed(), 1);
 
-    /* In RST nobody looks any more. */
+    /* In RST nobody checks the record any more. */
     ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_2RST_QP, &rc), SYN_OK);
     bench_run(&b);
     ck_assert_uint_eq(b.host.deadline, UINT64_MAX);
 }
 END_TEST
 
-/* A process that ends badly leaves its QPs in ERR, where nobody posts to them any more: looking at
- * their doorbell records must not keep a host busy. The device comes to it four times a second, for
- * 256 of them at most, and still finds what is posted. */
+/* A process that ends badly leaves its QPs in ERR, where nobody posts to them any more. Reading
+ * their doorbell records must not keep a host busy. The device does so four times a second, for 256
+ * QPs at most, and still finds later posts. */
 START_TEST(qps_left_in_error_cost_next_to_nothing)
 {
     struct bench_qp *qps = g_new0(struct bench_qp, ERROR_QPS);
@@ -412,7 +415,7 @@ START_TEST(qps_left_in_error_cost_next_to_nothing)
         ck_assert_int_eq(bench_modify(&b, &qps[i], PRM_CMD_OP_2ERR_QP, &rc), SYN_OK);
     }
     bench_run(&b);
-    /* The looks of each QP's own are over within a second. */
+    /* Each QP's own checks end within a second. */
     for (end = b.host.now + 1000000000; b.host.now < end;) {
         ck_assert_uint_ne(b.host.deadline, UINT64_MAX);
         b.host.now = MAX(b.host.now, b.host.deadline);
@@ -479,7 +482,8 @@ START_TEST(reset_forgets_posted_receives)
 }
 END_TEST
 
-/* The driver finds a user's QP by its index, a kernel's by QPN and SRQN (CQE versions 1 and 0). */
+/* The driver finds a user's QP by its index, and a kernel's QP by QPN and SRQN (CQE versions 1 and
+ * 0). */
 START_TEST(completions_name_the_qp_as_its_owner_knows_it)
 {
     const struct prm_err_cqe *cqe;
@@ -495,7 +499,7 @@ START_TEST(completions_name_the_qp_as_its_owner_knows_it)
 }
 END_TEST
 
-/* IBTA 11.6.3.1: when a QP with an SRQ goes to ERR it takes no more from it, and says so. */
+/* IBTA 11.6.3.1: a QP with an SRQ that enters ERR takes no more WQEs from it, and reports that. */
 START_TEST(the_last_wqe_of_a_qp_with_an_srq_is_announced)
 {
     struct bench_qp_attr attr = {.st = PRM_QP_ST_RC};

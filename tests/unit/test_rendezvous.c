@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rendezvous of matched requests, packet by packet (rdma-core: Documentation/tag_matching.md). */
+/* Tests the rendezvous of matched requests, packet by packet (rdma-core:
+ * Documentation/tag_matching.md). */
 #include <stdlib.h>
 #include <string.h>
 #include "model/core/pd.h"
@@ -19,7 +20,7 @@ static void put_request(uint64_t tag, uint32_t len)
     PRM_SET(rvh, rvh, len, len);
 }
 
-/* A request of one packet with some data of the application's behind the headers. */
+/* Sends a request of one packet with some data of the application behind the headers. */
 static void send_request(uint64_t tag, uint32_t len)
 {
     put_request(tag, len);
@@ -33,7 +34,7 @@ static void expect_taken(void)
     psn++;
 }
 
-/* The next packet of the device's own. */
+/* Returns the next packet that the device sends by itself. */
 static struct roce_packet expect_packet(uint8_t bth_op)
 {
     struct roce_packet pkt;
@@ -113,7 +114,7 @@ START_TEST(the_data_of_a_matched_request_is_fetched)
     bench_expect_silence(&b);
     answer_read(&read, len);
     expect_bytes(mem, 0, len);
-    expect_nothing(); /* the sender does not know yet */
+    expect_nothing(); /* the sender is not notified yet */
     fin = expect_fin(0x77, len);
     ck_assert_uint_eq(fin, read.psn + 3);
     answer(fin, ACK);
@@ -127,7 +128,8 @@ START_TEST(the_data_of_a_matched_request_is_fetched)
 }
 END_TEST
 
-/* Whatever the QP asks for: the data belongs to the receive, not to a WQE of the QP's. */
+/* Whatever the QP requests for data in CQEs: the data belongs to the receive, not to a WQE of the
+ * QP. */
 START_TEST(what_is_fetched_is_in_no_cqe)
 {
     struct bench_qp_attr attr = {.log_rra_max = 2,
@@ -187,7 +189,7 @@ START_TEST(many_rendezvous_go_on_at_a_time)
     }
     for (unsigned i = 0; i < TAGS; i++) {
         answer_read(&reads[i], 10 + i);
-        /* FIN comes behind what is posted already, in the order of the READs. */
+        /* The FIN comes behind what is posted already, in the order of the READs. */
         if (i + 4 < TAGS) {
             reads[i + 4] = expect_read(10 + i + 4);
         } else if (i + 4 == TAGS) {
@@ -207,8 +209,8 @@ START_TEST(many_rendezvous_go_on_at_a_time)
 END_TEST
 
 /* "When a posted tagged buffer is insufficient to hold the data of a rendezvous request, the TMH
- * and RVH headers are scattered into the tagged buffer, and message handling is resumed by SW."
- * Likewise when the QP, or the XRQ, does not fetch. */
+ * and RVH headers are scattered into the tagged buffer, and message handling is resumed by SW." The
+ * same happens if the QP, or the XRQ, does not fetch. */
 START_TEST(what_the_device_does_not_fetch_is_left_to_software)
 {
     struct told told;
@@ -252,7 +254,7 @@ START_TEST(a_request_of_several_packets_is_left_to_software)
 }
 END_TEST
 
-/* The buffer that the headers go to must have room for them, as for any message. */
+/* The buffer for the headers must have room for them, as for any message. */
 START_TEST(headers_that_do_not_fit_are_a_fault)
 {
     append(1, ALL, 0, 39, 0);
@@ -275,7 +277,7 @@ START_TEST(a_request_without_a_match_is_unexpected)
 }
 END_TEST
 
-/* The sender does not allow it: nobody will ever have the data. */
+/* The sender refuses the READ: nobody will ever get the data. */
 START_TEST(a_fetch_that_is_refused_is_canceled)
 {
     uint16_t handle = append(1, ALL, 0, 100, 0);
@@ -294,8 +296,8 @@ START_TEST(a_fetch_that_is_refused_is_canceled)
 }
 END_TEST
 
-/* The QP fails, is reset or destroyed: before the data is there, that will not come; after it, it
- * is there, and what the sender hears is not the receive's business. */
+/* The QP fails, is reset or destroyed. Before the data has come, it will not come; afterwards it is
+ * there, and the receive does not depend on the FIN. */
 START_TEST(a_rendezvous_ends_with_its_qp)
 {
     bool fetched = _i >= 3;
@@ -334,7 +336,7 @@ START_TEST(a_rendezvous_ends_with_its_qp)
 }
 END_TEST
 
-/* Entries are of the XRQ's protection domain, which need not be the QP's. */
+/* Entries belong to the XRQ's protection domain, which need not be the QP's. */
 START_TEST(data_is_fetched_into_the_domain_of_the_xrq)
 {
     uint32_t own = b.pdn;
@@ -400,8 +402,8 @@ static void post_own(uint16_t index, uint8_t opcode, uint8_t fence)
     bench_run(&b);
 }
 
-/* A WQE that waits for its fence, read from the ring already, is not the READ that the device makes
- * meanwhile: each is carried out once. */
+/* A WQE that waits for its fence and was already read from the ring must not be confused with the
+ * READ that the device makes meanwhile: each is executed once. */
 START_TEST(a_fetch_overtakes_a_wqe_that_waits)
 {
     struct bench_qp_attr attr = {.srqn = xrq->obj.num, .fetches = true};

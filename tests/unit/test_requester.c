@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A connected QP's send queue: what goes on the wire and what completes. */
+/* Tests a connected QP's send queue: the packets on the wire and the completions. */
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
 
 /* -- a READ and a later WRITE ------------------------------------------------------------------ */
 
-/* Both are there before the responder comes to send. */
+/* Both requests arrive before the responder answers. */
 static void read_then_write(uint32_t len, uint64_t to, uint64_t from, uint64_t at)
 {
     struct lab_wr read = rdma_wr(PRM_WQE_OPCODE_RDMA_READ, to, len, at);
@@ -18,7 +18,7 @@ static void read_then_write(uint32_t len, uint64_t to, uint64_t from, uint64_t a
     same(from, at, len);
 }
 
-/* What is small is answered at once, in one packet or several. */
+/* A small READ is answered at once, in one packet or several. */
 START_TEST(a_small_read_brings_what_was_there_before_a_later_write)
 {
     const uint32_t len = _i ? 2048 : 8;
@@ -31,7 +31,8 @@ START_TEST(a_small_read_brings_what_was_there_before_a_later_write)
 }
 END_TEST
 
-/* That is no promise: where it is told to, the device does what IBTA allows. */
+/* The early answer is not a promise: if configured to answer late, the device does what IBTA
+ * allows. */
 START_TEST(a_late_read_brings_what_a_later_write_left)
 {
     uint64_t to = lab_mem(left, 8, 0), from = lab_mem(left, 8, 1), at = lab_mem(right, 8, 2);
@@ -187,7 +188,8 @@ START_TEST(write_with_immediate_of_three_packets)
 }
 END_TEST
 
-/* IBTA 9.2.3: SE is set in last packets of messages that complete a receive, in no others. */
+/* IBTA 9.2.3: SE is set in the last packets of messages that complete a receive, and in no
+ * others. */
 START_TEST(solicited_event_where_no_receive_completes)
 {
     static const uint8_t opcodes[] = {PRM_WQE_OPCODE_RDMA_WRITE, PRM_WQE_OPCODE_RDMA_READ,
@@ -277,7 +279,7 @@ START_TEST(window_bounds_what_is_unacknowledged)
 }
 END_TEST
 
-/* qpc.log_ack_req_freq: a long message asks for an ACK on the way, so often; its last packet always
+/* qpc.log_ack_req_freq: a long message requests ACKs on the way, this often; its last packet always
  * does. */
 START_TEST(acks_are_asked_for_as_often_as_the_context_says)
 {
@@ -373,7 +375,7 @@ START_TEST(half_the_psns_at_most)
 }
 END_TEST
 
-/* A guest that posts over WQEs which have not completed harms itself only. */
+/* A guest that overwrites WQEs which have not completed harms only itself. */
 START_TEST(posted_over_what_is_in_flight)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
@@ -422,7 +424,7 @@ START_TEST(fence_waits_for_reads)
     expect_sent(PRM_WQE_OPCODE_RDMA_READ, 0);
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 1);
 
-    /* a READ fence does not wait for writes, strong ordering does */
+    /* a READ fence does not wait for WRITEs; strong ordering does */
     lab->tap = drop_all;
     lab->num_packets = 0;
     lab_post(&a, &write);
@@ -497,8 +499,8 @@ START_TEST(send_with_invalidate_carries_the_key)
 }
 END_TEST
 
-/* qpc_extension.error_syndrome: syndrome and vendor's syndrome of what ended the QP, on either
- * side; not those of what was flushed with it. Nothing of a QP that is in order. */
+/* qpc_extension.error_syndrome: syndrome and vendor syndrome of the error that ended the QP, on
+ * either side; not those of flushed requests. For a QP without error they are zero. */
 static void expect_error_of(const struct lab_qp *qp, unsigned syndrome)
 {
     struct prm_qp_context_extension ext[1] = {0};
@@ -528,8 +530,8 @@ START_TEST(what_a_qp_failed_with)
 }
 END_TEST
 
-/* A driver need not clear the doorbell record when it resets a QP. What the record says counts from
- * the next doorbell on: before, nothing is posted, neither in RTS nor to be flushed. */
+/* A driver need not clear the doorbell record when it resets a QP. The record counts from the next
+ * doorbell on; before that, nothing is posted, neither in RTS nor to be flushed. */
 START_TEST(after_a_reset_the_record_counts_from_the_next_doorbell_on)
 {
     uint64_t src = lab_mem(left, 64, 7), dst = lab_mem(right, 64, 0);
@@ -556,8 +558,8 @@ START_TEST(after_a_reset_the_record_counts_from_the_next_doorbell_on)
 }
 END_TEST
 
-/* IBTA 10.3.1, SQD state: work may be posted, and starts in RTS. libmlx5 looks at no state when it
- * posts: what was rung for before RTS is done in RTS. */
+/* IBTA 10.3.1, SQD state: work may be posted, and starts in RTS. libmlx5 does not check the state
+ * when it posts: work that was rung for before RTS is executed in RTS. */
 START_TEST(a_doorbell_before_rts_is_not_lost)
 {
     uint64_t src = lab_mem(left, 64, 7), dst = lab_mem(right, 64, 0);
@@ -597,7 +599,7 @@ static void connect_patiently(uint8_t log_rtm)
 }
 
 /* UCX (EXP_BACKOFF): "ACK timeout will be multiplied by 2^EXP_BACKOFF every consecutive retry".
- * With progress it is what it was. */
+ * Progress resets it. */
 START_TEST(a_timeout_grows_with_each_retry_in_a_row)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
@@ -623,7 +625,7 @@ START_TEST(a_timeout_grows_with_each_retry_in_a_row)
 }
 END_TEST
 
-/* To the longest one that ack_timeout can ask for. */
+/* Up to the longest timeout that ack_timeout can request. */
 START_TEST(a_timeout_grows_to_the_longest)
 {
     connect_patiently(15);

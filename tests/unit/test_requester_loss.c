@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lost packets, retries, peers that refuse or lie, and how a send queue ends. */
+/* Tests lost packets, retries, peers that refuse or lie, and how a send queue ends. */
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
 
@@ -23,7 +23,8 @@ static void fake_response(uint8_t op, uint32_t psn, uint8_t syndrome)
 
 /* -- loss -------------------------------------------------------------------------------------- */
 
-/* A gap brings a NAK with the missing PSN, and sending starts over from there (IBTA 9.7.6). */
+/* A gap causes a NAK with the missing PSN, and the requester retransmits from there (IBTA
+ * 9.7.6). */
 START_TEST(lost_request_is_repeated_after_the_nak)
 {
     uint64_t src = lab_mem(left, 10240, 3), dst = lab_mem(right, 10240, 0);
@@ -53,7 +54,7 @@ START_TEST(lost_last_packet_needs_the_timer)
 }
 END_TEST
 
-/* The timer that an earlier request started is no reason to repeat a later one. */
+/* The timer that an earlier request started must not make a later request repeat. */
 START_TEST(progress_defers_the_timeout)
 {
     uint64_t src = lab_mem(left, 64, 3), dst = lab_mem(right, 64, 0);
@@ -72,7 +73,7 @@ START_TEST(progress_defers_the_timeout)
 }
 END_TEST
 
-/* What an ACK covers is not sent again, even if a NAK before it asked for it. */
+/* Packets that an ACK covers are not sent again, even if an earlier NAK asked for them. */
 START_TEST(acknowledged_while_going_back)
 {
     uint64_t src = lab_mem(left, 10240, 3), dst = lab_mem(right, 10240, 0);
@@ -199,7 +200,7 @@ static bool drop_some(struct lab *l, unsigned from, const struct roce_packet *pk
     return g_rand_int_range(rand_, 0, 100) >= (int)loss_percent;
 }
 
-/* Whatever is lost, everything arrives once and in order, as long as retries last. */
+/* Whatever is lost, everything arrives once and in order, as long as there are retries. */
 START_TEST(random_loss)
 {
     uint64_t local = lab_mem(left, 65536, 3), remote = lab_mem(right, 65536, 0);
@@ -288,7 +289,7 @@ static struct wire_port_ops pausing_ops;
 static bool paused;
 static unsigned asked;
 
-/* A backend that knows what a pause is; it expects to be shown what it noted. */
+/* A backend that supports pauses; it expects the value that it recorded. */
 static bool say_paused(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause)
 {
     ck_assert_int_eq(memcmp(dmac, right->mac, 6), 0);
@@ -296,7 +297,7 @@ static bool say_paused(struct wire_port *port, const uint8_t dmac[6], struct wir
     pause->receiver = 1;
     pause->tx = ++asked;
     if (!paused) {
-        asked = 0; /* the next question is a first one */
+        asked = 0; /* the next question is a first one again */
     }
     return paused;
 }
@@ -312,8 +313,8 @@ static void pause_wire(void)
     asked = 0;
 }
 
-/* A receiver that lives and does not run is waited for: nothing is repeated, no retry is used up.
- * Then the timeout counts as ever. */
+/* A receiver that lives and does not run is waited for: nothing is repeated, and no retry is used
+ * up. Afterwards the timeout counts as usual. */
 START_TEST(no_time_passes_on_a_paused_wire)
 {
     struct lab_path path = lab_path;
@@ -339,7 +340,7 @@ START_TEST(no_time_passes_on_a_paused_wire)
 }
 END_TEST
 
-/* It is no longer paused, being dead: what is left of the retries decides. */
+/* The dead receiver is no longer paused: the remaining retries count. */
 START_TEST(retries_are_used_up_after_a_pause)
 {
     pause_wire();
@@ -355,7 +356,7 @@ START_TEST(retries_are_used_up_after_a_pause)
 }
 END_TEST
 
-/* What the wire was asked about is over once there was an answer. */
+/* An answer ends the question about a pause. */
 START_TEST(an_answer_ends_a_pause)
 {
     uint64_t src = lab_mem(left, 64, 3), dst = lab_mem(right, 64, 0);
@@ -371,7 +372,7 @@ START_TEST(an_answer_ends_a_pause)
     lab->tap = drop_all;
     write_from(src, 64, dst);
     lab_advance(lab, LAB_ACK_TIMEOUT_NS); /* sees the progress */
-    asked = 0;                            /* say_paused() is to be shown nothing */
+    asked = 0;                            /* say_paused() must not get a recorded value */
     lab_advance(lab, 10 * LAB_ACK_TIMEOUT_NS);
     ck_assert_uint_gt(asked, 0);
     ck_assert_uint_eq(counters()->local_ack_timeout_err, 0);
@@ -452,7 +453,7 @@ START_TEST(rnr_retries_are_used_up)
 }
 END_TEST
 
-/* Copies of one RNR NAK are one. */
+/* Copies of one RNR NAK count as one. */
 START_TEST(rnr_nak_twice)
 {
     struct lab_path path = lab_path;
@@ -473,8 +474,8 @@ START_TEST(rnr_nak_twice)
 }
 END_TEST
 
-/* The ACK for all that was under way comes late, or from a peer that lies: the wait ends with its
- * timer all the same. */
+/* The ACK for all outstanding requests comes late, or from a peer that lies: the wait ends with its
+ * timer anyway. */
 START_TEST(what_is_posted_in_an_rnr_wait_goes_out_after_it)
 {
     uint64_t src = lab_mem(left, 64, 3), dst = lab_mem(right, 64, 0);
@@ -485,7 +486,7 @@ START_TEST(what_is_posted_in_an_rnr_wait_goes_out_after_it)
     fake_response(BTH_ACK, lab_path.psn, 0x20 | 12); /* 0.64 ms */
     fake_response(BTH_ACK, lab_path.psn, 0x1f);
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
-    responder_reset(&b.qp->peer, lab_path.psn + 1); /* as if it had come there */
+    responder_reset(&b.qp->peer, lab_path.psn + 1); /* as if it had arrived there */
     lab->tap = NULL;
     write_from(src, 64, dst);
     lab_run(lab);
@@ -555,8 +556,8 @@ START_TEST(bad_local_key_fails_the_wqe)
 }
 END_TEST
 
-/* The memory that a READ or atomic brings its data to is looked at when that comes
- * (IBTA 9.7.6.2.1): the request has been carried out by then. */
+/* The key of a READ's or atomic's destination is checked when the response arrives (IBTA
+ * 9.7.6.2.1): the request has been executed by then. */
 START_TEST(read_into_a_key_without_write_access)
 {
     uint64_t mem = lab_mem(left, 64, 1);
@@ -588,7 +589,7 @@ START_TEST(atomic_with_a_bad_local_key_is_carried_out)
 }
 END_TEST
 
-/* With more than the local key wrong it is the responder who says so first. */
+/* If more than the local key is wrong, the responder reports its error first. */
 static const struct {
     uint8_t opcode;
     bool bad_rkey;
@@ -691,7 +692,7 @@ START_TEST(error_flushes_everything)
 }
 END_TEST
 
-/* Behind a WQE of no length nobody knows where the next one begins. */
+/* Behind a WQE without a length nobody knows where the next WQE begins. */
 START_TEST(flush_ends_at_nonsense)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
@@ -730,7 +731,7 @@ START_TEST(reset_forgets_everything)
 }
 END_TEST
 
-/* IBTA 10.3.1, SQD state: what was started is finished, and nothing new is started. */
+/* IBTA 10.3.1, SQD state: started work is finished, and no new work is started. */
 START_TEST(send_queue_drains)
 {
     uint64_t src = lab_mem(left, 100000, 7), dst = lab_mem(right, 100000, 0);
@@ -760,7 +761,7 @@ END_TEST
 
 /* -- ghosts ------------------------------------------------------------------------------------ */
 
-/* IBTA 9.7.6.1, ghost responses: answers to what was not asked have no effect. */
+/* IBTA 9.7.6.1, ghost responses: answers to nothing that was requested have no effect. */
 START_TEST(ghost_responses_are_ignored)
 {
     lab->tap = drop_all;
@@ -830,7 +831,7 @@ START_TEST(read_response_of_the_wrong_place)
 }
 END_TEST
 
-/* An ACK cannot stand for the READ before it: that counts as a NAK (implied NAK). */
+/* An ACK cannot replace the answer to a READ before it: that counts as a NAK (implied NAK). */
 START_TEST(ack_behind_an_unanswered_read)
 {
     struct lab_wr wr =
@@ -847,7 +848,7 @@ START_TEST(ack_behind_an_unanswered_read)
 }
 END_TEST
 
-/* One lost packet of many makes one repetition, however many NAKs follow from it. */
+/* One lost packet causes one retransmission, however many NAKs follow from it. */
 START_TEST(naks_are_answered_once)
 {
     lab->tap = drop_requests;

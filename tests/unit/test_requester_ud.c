@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Send queues without acknowledgements (UC, UD, GSI), and UMR. */
+/* Tests send queues without acknowledgements (UC, UD, GSI), and UMR. */
 #include "model/core/pd.h"
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
@@ -27,7 +27,7 @@ START_TEST(uc_completes_when_sent)
 }
 END_TEST
 
-/* A wire without room is waited for; nothing is lost before it. */
+/* The queue waits for a wire without room, so nothing is lost before the wire. */
 START_TEST(uc_waits_for_room)
 {
     const uint32_t len = 1u << 20; /* 1024 packets, and the cable holds 512 */
@@ -70,7 +70,8 @@ START_TEST(uc_error_leads_to_sqer_and_back)
 }
 END_TEST
 
-/* What was posted before the error is flushed, though the driver is back in RTS first. */
+/* Requests posted before the error are flushed, even if the driver moves the QP back to RTS
+ * first. */
 START_TEST(back_from_sqer_before_the_flush)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
@@ -132,7 +133,7 @@ START_TEST(ud_goes_where_its_vector_says)
 }
 END_TEST
 
-/* IBTA 10.2.5: a Q_Key with the high bit set in the WQE stands for the QP's own. */
+/* IBTA 10.2.5: a Q_Key with the high bit set in the WQE means the QP's own. */
 START_TEST(ud_own_qkey)
 {
     struct lab_wr wr;
@@ -213,8 +214,8 @@ START_TEST(gsi_sends_as_qp_1)
 }
 END_TEST
 
-/* A QP of service type REG_UMR in RTS, and on it, not yet posted, a UMR that moves a key elsewhere:
- * its pages to *elsewhere, its start to 0x5000. */
+/* Makes a QP of service type REG_UMR in RTS, and on it, not yet posted, a UMR that moves a key: its
+ * pages to *elsewhere, its start to 0x5000. */
 static uint32_t make_umr(struct lab_qp *umr, uint64_t *elsewhere)
 {
     struct lab_qp_attr attr = {.st = PRM_QP_ST_REG_UMR, .log_sq = 5, .no_rq = true};
@@ -278,7 +279,7 @@ START_TEST(umr_that_is_refused)
 }
 END_TEST
 
-/* What the kernel's queue may do, a user context's may not. */
+/* A user context's queue may not do what the kernel's queue may. */
 START_TEST(umr_on_a_users_queue)
 {
     struct lab_qp umr;

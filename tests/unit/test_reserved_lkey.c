@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The reserved lkey in WQEs: it reaches all of memory, so that a program's queue must not have it,
- * though its PD is of uid 0 as the kernel's is (a program need not have a user context). What tells
- * the two apart is qpc.rlky, which the driver sets as it creates the kernel's QPs, and never again
+ * Tests the reserved lkey in WQEs. It reaches all memory, so a program's queue must not use it,
+ * even if its PD is of uid 0 like the kernel's (a program need not have a user context). qpc.rlky
+ * distinguishes the two: the driver sets it when it creates the kernel's QPs, and never again
  * (create_kernel_qp(); its RST2INIT_QP has 0 there).
  */
 #include "tests/unit/requester_bench.h"
@@ -12,7 +12,7 @@
 
 static uint64_t from, to;
 
-/* QPs of the kernel's, or (loop 1) programs. */
+/* QPs of the kernel, or (loop 1) of programs. */
 static void connect_qps(bool programs)
 {
     struct lab_qp_attr attr = lab_rc;

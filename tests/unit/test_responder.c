@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The responder of reliable connections: a packet goes in, packets, completions and memory are
- * expected. Path MTU is 256 bytes throughout.
+ * Tests the responder of reliable connections: a packet goes in, packets, completions and memory
+ * are expected. The path MTU is 256 bytes throughout.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void *at(uint64_t addr, size_t len)
     return fake_host_ptr(&b.host, addr, len);
 }
 
-/* A request of the peer. */
+/* Returns a request of the peer. */
 static struct roce_packet request(uint8_t op, uint32_t psn)
 {
     return bench_packet(&qp, BTH_RC | op, psn);
@@ -305,7 +305,7 @@ START_TEST(a_read_of_no_bytes_has_one_empty_answer)
 }
 END_TEST
 
-/* Two requests arrive before the HCA comes to send: the ACK must not overtake the data. */
+/* Two requests arrive before the HCA sends: the ACK must not overtake the data. */
 START_TEST(an_ack_waits_for_the_data_of_an_earlier_read)
 {
     struct roce_packet read = request(BTH_READ_REQUEST, 0), send = request(BTH_SEND_ONLY, 2);
@@ -391,14 +391,14 @@ START_TEST(too_many_reads_at_a_time_are_a_fault)
         }
         bench_run(&b);
     }
-    /* What was asked for before is answered, then the NAK. */
+    /* Earlier requests are answered, then the NAK is sent. */
     ck_assert_uint_eq(pkt.opcode, BTH_RC | BTH_ACK);
     ck_assert_uint_eq(pkt.aeth.syndrome, NAK_INVALID);
     ck_assert_uint_eq(pkt.psn, 400);
 }
 END_TEST
 
-/* Memory that stops answering, or a key that goes away, while the answer is on its way. */
+/* Memory that stops answering, or a key that is destroyed, while the answer is on its way. */
 START_TEST(a_read_that_fails_midway_ends_in_a_nak)
 {
     uint32_t key = bench_mkey(&b, mem, 64 << 10, MEM_REMOTE_READ);
@@ -502,7 +502,7 @@ START_TEST(a_duplicate_read_may_begin_in_the_middle)
 }
 END_TEST
 
-/* A duplicate that is none: other address, other key, longer than what it repeats. */
+/* A false duplicate: it has another address or another key, or is longer than the original. */
 START_TEST(a_false_duplicate_read_is_dropped)
 {
     rx_rdma(BTH_READ_REQUEST, 0, mem, all, 3 * MTU, 0);
@@ -579,8 +579,8 @@ START_TEST(an_empty_receive_queue_is_not_ready)
 }
 END_TEST
 
-/* What comes behind a request that was not taken is no gap on the wire: it is dropped without a
- * word and without a count. So is what comes before that request is taken. */
+/* Packets behind a request that was not accepted are no gap on the wire: they are dropped without
+ * an answer and without a count, until that request is accepted. */
 START_TEST(what_comes_behind_an_rnr_nak_is_not_out_of_sequence)
 {
     const struct q_counter *c = qp_counters(qp.qp);
@@ -625,7 +625,7 @@ END_TEST
 
 /* -- faults ------------------------------------------------------------------------------------ */
 
-/* What a packet may not follow, or may not be: opcode, length, RETH length. */
+/* Sequences or packets that are not allowed: opcode, length, RETH length. */
 static const struct {
     uint8_t before; /* opcode of a first packet of MTU bytes, or 0xff */
     uint8_t op;
@@ -723,7 +723,7 @@ enum rkey_fault {
     RKEY_FAULTS,
 };
 
-/* The faults of an rkey times WRITE, READ and atomic. */
+/* All faults of an rkey, each with WRITE, READ and atomic. */
 START_TEST(an_access_that_the_rkey_does_not_allow_is_refused)
 {
     enum rkey_fault fault = _i % RKEY_FAULTS;
@@ -820,7 +820,7 @@ START_TEST(the_first_packet_in_rtr_establishes_the_connection)
 }
 END_TEST
 
-/* Each is a good WRITE but for one thing. */
+/* Each packet is a correct WRITE except for one thing. */
 START_TEST(packets_of_others_are_not_taken)
 {
     struct roce_packet pkt = request(BTH_WRITE_ONLY, 0);
@@ -869,7 +869,7 @@ START_TEST(packets_of_others_are_not_taken)
 }
 END_TEST
 
-/* IBTA 10.9.3: a limited member may talk to a full one; a tag of VLAN 0 is a priority only. */
+/* IBTA 10.9.3: a limited member may send to a full member; a tag of VLAN 0 is only a priority. */
 START_TEST(a_limited_member_and_a_priority_tag_are_fine)
 {
     struct roce_packet pkt = request(BTH_WRITE_ONLY, 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When the ACK of a request goes: at once to a peer that waits for it, later to one that does not.
+ * Tests when the ACK of a request is sent: at once to a peer that waits for it, later to a peer
+ * that does not.
  *
- * IBTA 9.7.5.1.2 lets one ACK answer several requests. Each statement takes the device's turns one
- * by one; requests are WRITEs of one packet that ask for an ACK.
+ * IBTA 9.7.5.1.2 lets one ACK answer several requests. Each test takes the device's turns one by
+ * one; requests are WRITEs of one packet that ask for an ACK.
  */
 #include <stdlib.h>
 #include "tests/unit/rdma_bench.h"
@@ -14,7 +15,7 @@
 
 #define MTU          256
 #define MOST_COVERED 16  /* packets that an ACK waits for */
-#define MOST_LOOKS   12  /* at the wire in a turn to which nothing more comes */
+#define MOST_LOOKS   12  /* looks at the wire in a turn in which nothing more arrives */
 #define TURN         512 /* pieces of a turn, each look one of them */
 
 static struct bench b;
@@ -22,12 +23,12 @@ static struct bench_qp qp, other;
 static uint64_t mem;
 static uint32_t key, psn, other_psn;
 
-/* The wire counts the device's looks at it; to one that would find nothing the next request comes.
- */
+/* The wire counts the device's looks at it; to a look that would find nothing it delivers the next
+ * request. */
 static const struct wire_port_ops *pair_ops;
 static struct wire_port_ops ops;
 static unsigned looks, more;
-static bool in_turns; /* to two QPs */
+static bool in_turns; /* to two QPs alternately */
 
 static unsigned look(struct wire_port *port, unsigned max);
 
@@ -122,7 +123,7 @@ static void expect(uint8_t opcode, uint8_t syndrome, uint32_t of)
     ck_assert_uint_eq(pkt.psn, of);
 }
 
-/* Many requests at once: this peer does not wait for ACKs. */
+/* Sends many requests at once: this peer does not wait for ACKs. */
 static void stream(void)
 {
     for (int i = 0; i < MOST_COVERED; i++) {
@@ -162,7 +163,7 @@ START_TEST(an_ack_of_a_stream_waits_for_the_next_requests)
 }
 END_TEST
 
-/* However many come: the sender's window is not to close meanwhile. */
+/* However many requests come: the sender's window must not close meanwhile. */
 START_TEST(an_ack_answers_so_many_packets_at_most)
 {
     uint32_t first;
@@ -176,8 +177,8 @@ START_TEST(an_ack_answers_so_many_packets_at_most)
 }
 END_TEST
 
-/* What the connection before has answered is nothing to the next one, whose PSNs begin where they
- * like. */
+/* What the previous connection has answered does not matter to the next one, whose PSNs begin
+ * anywhere. */
 START_TEST(a_connection_that_begins_anew_counts_anew)
 {
     struct roce_packet ack;
@@ -211,7 +212,7 @@ START_TEST(the_ack_of_a_long_message_does_not_wait)
 }
 END_TEST
 
-/* Nobody may come for another turn: a program that has what it wants, a guest that is stopped. */
+/* There may be no further turn: a program that has what it wants, a guest that is stopped. */
 START_TEST(an_ack_that_waits_in_vain_goes_with_the_turn)
 {
     stream();
@@ -226,7 +227,7 @@ END_TEST
 START_TEST(a_stream_that_has_ended_is_forgotten)
 {
     stream();
-    for (int i = 0; i < 2; i++) { /* it may be believed twice, not for ever */
+    for (int i = 0; i < 2; i++) { /* it may expect more twice, not for ever */
         put_write();
         turn();
         expect(BTH_ACK, ACK, psn - 1);
@@ -260,8 +261,7 @@ START_TEST(a_gap_is_reported_at_once)
 }
 END_TEST
 
-/* ACKs of two QPs that wait while the other one's requests come: the turn has an end all the same.
- */
+/* The ACKs of two QPs wait while the other QP's requests come: the turn ends anyway. */
 START_TEST(a_turn_does_not_look_for_ever)
 {
     struct roce_packet pkt;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests of extended atomics (docs/adr/0011): which are carried out, which refused. */
+/* Tests requests of extended atomics (docs/adr/0011): which are executed, and which are refused. */
 #include <stdlib.h>
 #include <string.h>
 #include "model/memory/masked.h"
@@ -13,7 +13,7 @@
 #define CMP_SWAP    0xc0
 #define FETCH_ADD   0xc1
 #define RESPONSE    0xc2
-#define XRC         8 /* from an opcode of RC's to XRC's */
+#define XRC         8 /* difference between an opcode of RC and the same one of XRC */
 #define LOG_RRA     2
 
 static struct bench b;
@@ -96,7 +96,7 @@ static void expect_nak(uint8_t syndrome)
     ck_assert_uint_eq(qp.qp->state, PRM_QP_STATE_ERR);
 }
 
-/* Adds one to the number of len bytes, which then is n. */
+/* Adds one to the number of len bytes, which becomes n. */
 static void add_one(uint32_t psn, uint32_t len, uint8_t n)
 {
     memset(operands, 0, sizeof(operands));
@@ -106,8 +106,8 @@ static void add_one(uint32_t psn, uint32_t len, uint8_t n)
     ck_assert_uint_eq(*at(mem), n);
 }
 
-/* qpc.atomic_mode says how long a number may be; modes of the standard's atomics alone admit none,
- * and all but none admit those. */
+/* qpc.atomic_mode limits the length of a number. Modes of the standard's atomics admit no extended
+ * ones; every mode except none admits the standard's atomics. */
 START_TEST(the_atomic_mode_is_obeyed)
 {
     static const unsigned longest[] = {
@@ -151,8 +151,8 @@ enum {
     FAULTS,
 };
 
-/* IBTA 9.7.4: a request that makes no sense is an invalid one; a key that does not allow it is an
- * access error. Memory stays as it was. */
+/* IBTA 9.7.4: a malformed request is an invalid request; a key that does not allow it causes an
+ * access error. Memory stays unchanged. */
 START_TEST(requests_that_are_refused)
 {
     static const uint32_t lengths[] = {[NO_LENGTH] = 0,
@@ -193,7 +193,7 @@ START_TEST(requests_that_are_refused)
 }
 END_TEST
 
-/* Neither mkc.rw nor mkc.rr will do: it is mkc.a that allows atomics. */
+/* Neither mkc.rw nor mkc.rr is enough: mkc.a allows atomics. */
 START_TEST(a_key_without_the_right)
 {
     key = bench_mkey(&b, mem, 4096, MEM_REMOTE_READ | MEM_REMOTE_WRITE);
@@ -202,8 +202,8 @@ START_TEST(a_key_without_the_right)
 }
 END_TEST
 
-/* IBTA 9.7.5: a duplicate is answered with what the first one found, as long as requests may be
- * outstanding (qpc.log_rra_max); one before those is a ghost. */
+/* IBTA 9.7.5: a duplicate is answered with the value that the first request found, as long as
+ * requests may be outstanding (qpc.log_rra_max); an older one is a ghost. */
 START_TEST(duplicates_are_answered_and_not_carried_out)
 {
     struct roce_packet pkt;
@@ -247,7 +247,7 @@ START_TEST(an_answer_that_nobody_can_wait_for_is_dropped)
 }
 END_TEST
 
-/* More than qpc.log_rra_max says are outstanding: an invalid request (IBTA 9.7.4). */
+/* More requests are outstanding than qpc.log_rra_max allows: an invalid request (IBTA 9.7.4). */
 START_TEST(more_than_there_are_resources)
 {
     struct roce_packet pkt;
@@ -266,7 +266,7 @@ START_TEST(more_than_there_are_resources)
 }
 END_TEST
 
-/* A QP that is asked for none keeps no numbers; what they take is paid for, and given back. */
+/* A QP without such requests keeps no numbers; their memory is accounted and freed. */
 START_TEST(numbers_are_paid_for)
 {
     uint64_t before;
@@ -286,7 +286,7 @@ START_TEST(numbers_are_paid_for)
 }
 END_TEST
 
-/* On an RC QP, XRC's opcodes are for someone else, and the other way. */
+/* On an RC QP, XRC's opcodes are dropped, and the other way round. */
 START_TEST(opcodes_of_another_service_are_dropped)
 {
     uint64_t before = b.hca.vport->counters.rx_no_qp;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Faults that meet the responder of a reliable connection in the middle of something else: who is
- * told, what, and in which order. Path MTU is 256 bytes throughout.
+ * Tests faults that meet the responder of a reliable connection in the middle of something else:
+ * who is notified, of what, and in which order. The path MTU is 256 bytes throughout.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ static void rx_send(uint8_t op, uint32_t psn, size_t len)
     bench_rx(&b, &pkt, data, len);
 }
 
-/* Arrives in the same turn as the one after it. */
+/* Sends a packet that arrives in the same turn as the next one. */
 static void rx_at_once(struct roce_packet pkt)
 {
     roce_rx(&b.hca, &pkt);
@@ -133,8 +133,8 @@ static void expect_event(int type)
 
 /* -- what waits to be sent --------------------------------------------------------------------- */
 
-/* A NAK acknowledges what comes before it (IBTA 9.7.5.1): the ACK of a duplicate adds nothing, and
- * must not take its place, since a gap is reported once. */
+/* A NAK acknowledges everything before it (IBTA 9.7.5.1): the ACK of a duplicate adds nothing, and
+ * must not replace the NAK, because a gap is reported only once. */
 START_TEST(the_ack_of_a_duplicate_leaves_a_waiting_nak_alone)
 {
     bench_post_recv(&qp, mem, 100, all);
@@ -161,7 +161,7 @@ START_TEST(the_ack_of_a_duplicate_leaves_a_waiting_rnr_nak_alone)
 }
 END_TEST
 
-/* When the missing request has come, its NAK is out of date. */
+/* When the missing request has come, its NAK is outdated. */
 START_TEST(the_ack_of_the_missing_request_replaces_its_nak)
 {
     bench_post_recv(&qp, mem, 100, all);
@@ -175,9 +175,8 @@ END_TEST
 
 /* -- an answer that cannot be made ------------------------------------------------------------- */
 
-/* The READ is refused, with the event of an access error (IBTA 11.6.3.2), and is not among the
- * messages that MSN counts (9.7.7). The receive of the SEND that is arriving meanwhile is not to
- * blame: it is flushed. */
+/* The READ is refused, with the event of an access error (IBTA 11.6.3.2), and is not counted by MSN
+ * (9.7.7). The receive of the SEND that is arriving meanwhile is not the cause: it is flushed. */
 START_TEST(a_send_that_arrives_while_a_read_fails_is_flushed)
 {
     uint32_t key = bench_mkey(&b, mem, 64 << 10, MEM_REMOTE_READ);
@@ -201,8 +200,8 @@ START_TEST(a_send_that_arrives_while_a_read_fails_is_flushed)
 }
 END_TEST
 
-/* A READ that was answered is asked for again when its key is gone: dropped, and no fault (ADR 15).
- */
+/* A READ that was answered is repeated after its key is gone: it is dropped, and is not a fault
+ * (ADR 15). */
 START_TEST(a_duplicate_read_whose_key_is_gone_is_dropped)
 {
     uint32_t key = bench_mkey(&b, mem, 64 << 10, MEM_REMOTE_READ);
@@ -220,7 +219,7 @@ START_TEST(a_duplicate_read_whose_key_is_gone_is_dropped)
 }
 END_TEST
 
-/* What the duplicate had begun to send ends there, and what is behind it is answered. */
+/* The answer of the duplicate ends where it is, and later requests are answered. */
 START_TEST(a_duplicate_read_whose_key_goes_is_not_ended)
 {
     uint32_t key = bench_mkey(&b, mem, 64 << 10, MEM_REMOTE_READ);
@@ -241,7 +240,7 @@ START_TEST(a_duplicate_read_whose_key_goes_is_not_ended)
 }
 END_TEST
 
-/* A window of type 2 that another QP has bound since, with the same key. */
+/* Another QP has bound the window of type 2 since, with the same key. */
 START_TEST(a_duplicate_read_of_another_qps_window_is_dropped)
 {
     uint32_t key = bench_mkey(&b, mem, 64 << 10, MEM_REMOTE_READ);
@@ -260,7 +259,8 @@ START_TEST(a_duplicate_read_of_another_qps_window_is_dropped)
 }
 END_TEST
 
-/* SET_ROCE_ADDRESS emptied the entry that the QP's path names: there is nobody to answer as. */
+/* SET_ROCE_ADDRESS emptied the entry that the QP's path names: there is no source address for an
+ * answer. */
 START_TEST(without_a_source_address_no_answer_is_sent)
 {
     struct roce_packet pkt = rdma(BTH_READ_REQUEST, 0, all, 100 * MTU);
@@ -275,7 +275,7 @@ START_TEST(without_a_source_address_no_answer_is_sent)
 }
 END_TEST
 
-/* A resource is found by the newest request of its PSN: those of 2^24 PSNs ago are over. */
+/* A resource is found by the newest request of its PSN: requests of 2^24 PSNs ago are over. */
 START_TEST(a_duplicate_is_of_the_newest_request_of_its_psn)
 {
     uint64_t *word = at(mem, 8);
@@ -304,7 +304,7 @@ END_TEST
 /* -- completions that nobody will see ---------------------------------------------------------- */
 
 /* IBTA 10.2.9.3 and class G of 9.9.3: the message whose completion is lost is not acknowledged, and
- * the QP says so by an event. The ACK of the one before it waits for the wire when that happens. */
+ * an event reports it. The ACK of the previous message waits for the wire at that moment. */
 START_TEST(a_message_whose_completion_is_lost_is_not_acknowledged)
 {
     struct bench_cq small;
@@ -330,8 +330,8 @@ END_TEST
 
 /* -- rights ------------------------------------------------------------------------------------ */
 
-/* IBTA 9.7.4: a WRITE with immediate takes its receive before its key is looked at, and that
- * receive reports a bad one. */
+/* IBTA 9.7.4: a WRITE with immediate takes its receive before its key is checked, and that receive
+ * reports a bad key. */
 START_TEST(a_write_with_immediate_and_a_bad_key_completes_its_receive)
 {
     struct roce_packet pkt = rdma(BTH_WRITE_ONLY_IMM, 0, 0xbad00, 4);
@@ -348,7 +348,7 @@ START_TEST(a_write_with_immediate_and_a_bad_key_completes_its_receive)
 }
 END_TEST
 
-/* One whose first packet has no receive yet says it by the event. */
+/* A WRITE whose first packet has taken no receive yet reports it by the event. */
 START_TEST(a_long_write_with_a_bad_key_has_taken_no_receive)
 {
     struct roce_packet pkt = rdma(BTH_WRITE_FIRST, 0, 0xbad00, MTU + 4);
@@ -423,7 +423,7 @@ END_TEST
 #define LOG_SIZE   3
 #define LOG_STRIDE 6
 
-/* An SRQ in a PD of its own with one receive posted, of a key in key_pdn (0: the SRQ's). */
+/* Makes an SRQ in its own PD with one receive posted, of a key in key_pdn (0: the SRQ's). */
 static void srq_qp(uint8_t st, uint32_t key_pdn, uint32_t bytes)
 {
     struct srq_attr attr = {.kind = OBJ_RMP, .log_size = LOG_SIZE, .log_stride = LOG_STRIDE};
@@ -472,7 +472,7 @@ START_TEST(receive_keys_of_the_qps_domain_are_not_the_srqs)
 }
 END_TEST
 
-/* What a request names by an rkey is the QP's all the same. */
+/* The rkeys of requests are still checked against the QP's PD. */
 START_TEST(remote_keys_are_of_the_qps_domain)
 {
     struct roce_packet pkt;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive queues: lists and rings, the limit event, lists that make no sense. */
+/* Tests shared receive queues: lists and rings, the limit event, invalid lists. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void set_posted(uint16_t counter)
     PRM_SET(srq_dbr, lab_ptr(side, dbr, 4), counter, counter);
 }
 
-/* A list 0, 1, ... 7, each slot with one element of length 100 + its index. */
+/* Makes a list 0, 1, ... 7, each slot with one element of length 100 + its index. */
 static void setup(void)
 {
     lab = lab_new();
@@ -212,7 +212,7 @@ START_TEST(list_that_bites_its_tail)
 }
 END_TEST
 
-/* The same slots as a ring, as UCX makes its RMPs: what a next segment says does not matter. */
+/* Uses the same slots as a ring, as UCX makes its RMPs: the next segments do not matter. */
 static void make_ring(enum srq_form form)
 {
     struct srq_attr ring_attr = attr;
@@ -226,7 +226,7 @@ static void make_ring(enum srq_form form)
     }
 }
 
-/* The number of a ring's WQE counts on where the ring begins again: the driver takes it modulo the
+/* The number of a ring's WQE continues where the ring wraps around: the driver takes it modulo the
  * ring's size. */
 START_TEST(a_ring_is_taken_from_slot_by_slot)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Flow tables, groups and entries: what may be made and undone, and which way a frame takes. */
+/* Tests flow tables, groups and entries: what can be made and destroyed, and where a frame goes. */
 #include "model/eth/steering.h"
 #include <check.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static enum syn to_table(uint32_t table, uint32_t group, uint32_t index, uint32_
     return entry(table, group, index, NULL, PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE, next);
 }
 
-/* A table of one entry for every frame, with the entry. */
+/* Makes a table of one entry for every frame, with the entry. */
 static uint32_t catch_all(unsigned level, unsigned queue)
 {
     uint32_t table = bench_table(b, level, 0);
@@ -98,7 +98,7 @@ static struct bench_pkt packet(void)
                               .payload = 20};
 }
 
-/* Sends the frame in; returns a bit for each queue that got it. */
+/* Sends the frame in; returns a bit for each queue that received it. */
 static unsigned taken_by(const struct bench_pkt *pkt)
 {
     uint8_t frame[256] = {0};
@@ -146,7 +146,7 @@ START_TEST(tables_that_cannot_be_are_refused)
     ck_assert_int_eq(flow_table_create(hca, 0, NIC_RX, ctx, &id), SYN_FT_NOT_FOUND);
     PRM_SET(flow_table_context, ctx, table_miss_id, low);
     ck_assert_int_eq(flow_table_create(hca, 0, NIC_RX, ctx, &id), SYN_FT_LEVEL);
-    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, low), SYN_OK); /* nothing holds it */
+    ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, low), SYN_OK); /* nothing refers to it */
     ck_assert_int_eq(flow_table_destroy(hca, 0, NIC_RX, low), SYN_FT_NOT_FOUND);
     ck_assert_int_eq(flow_table_query(hca, NIC_RX, low, ctx), SYN_FT_NOT_FOUND);
     ck_assert_int_eq(set_miss(low, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0), SYN_FT_NOT_FOUND);
@@ -154,8 +154,8 @@ START_TEST(tables_that_cannot_be_are_refused)
 }
 END_TEST
 
-/* flow_table_context: what a table may ask for stands in flow_table_prop_layout (sw_owner,
- * reformat, decap, termination_table), and none of it is reported. */
+/* flow_table_context: a table's features are listed in flow_table_prop_layout (sw_owner, reformat,
+ * decap, termination_table), and none of them is reported. */
 START_TEST(tables_that_ask_for_more_are_refused)
 {
     struct prm_flow_table_context ctx[1] = {0};
@@ -371,7 +371,7 @@ START_TEST(entries_that_cannot_be_are_refused)
 }
 END_TEST
 
-/* The lists come behind the context: what claims more than the command has is cut off. */
+/* The lists come behind the context: a list that claims more than the command has is cut off. */
 START_TEST(lists_longer_than_the_command_are_refused)
 {
     uint8_t bytes[PRM_SIZE(set_fte_in) + 8] = {0};
@@ -528,9 +528,9 @@ START_TEST(queries_tell_what_was_set)
 }
 END_TEST
 
-/* -- the way of a frame ------------------------------------------------------------------------ */
+/* -- the path of a frame ----------------------------------------------------------------------- */
 
-/* Groups are tried by their indices, whatever the order they were made in. */
+/* Groups are tried by their indices, whatever the order in which they were made. */
 START_TEST(lower_indices_come_first)
 {
     struct prm_fte_match_set_lyr_2_4 mask[1] = {0};
@@ -551,7 +551,8 @@ START_TEST(lower_indices_come_first)
 }
 END_TEST
 
-/* One field of the outer headers after the other: a frame with it is taken, one without is not. */
+/* One field of the outer headers after the other: a frame with the value is taken, a frame without
+ * is not. */
 START_TEST(every_field_is_matched)
 {
 #define FIELD(f, v)                                                                                \
@@ -711,7 +712,8 @@ START_TEST(dropped_frames_are_counted_and_go_nowhere)
 }
 END_TEST
 
-/* Levels bound how deep rules lead, not how wide: 32 ways at each of 128 levels. The walk ends. */
+/* Levels bound how deep rules lead, not how wide: 32 branches at each of 128 levels. The walk
+ * ends. */
 START_TEST(a_fan_of_rules_does_not_keep_the_device)
 {
     uint32_t counter = counter_new(), next = 0;
@@ -759,8 +761,8 @@ START_TEST(an_entry_may_ignore_levels)
 }
 END_TEST
 
-/* Ignored levels make loops possible: the walk is cut off, what it met on its way was done, and the
- * device goes on. */
+/* Ignored levels make loops possible: the walk is cut off, the actions on its way were executed,
+ * and the device continues. */
 START_TEST(a_loop_of_tables_ends)
 {
     uint32_t counter = counter_new(), a = bench_table(b, 3, 0), z = bench_table(b, 3, 0);
@@ -783,7 +785,7 @@ START_TEST(a_loop_of_tables_ends)
     ck_assert_uint_eq(flow_counter_find(hca, counter)->packets, STEERING_MAX_STEPS / 2);
     ck_assert_uint_eq(hca->vport->counters.rx_no_steering, 1);
 
-    /* a table that leads to itself is held by itself until its entry goes */
+    /* a table that leads to itself cannot be destroyed until its entry is deleted */
     ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, z, 0), SYN_OK);
     fte.dests[0].id = z;
     ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
@@ -794,8 +796,8 @@ START_TEST(a_loop_of_tables_ends)
 }
 END_TEST
 
-/* Driver: devx_is_obj_create_cmd() passes a process's flow tables, groups, entries and counters on
- * with its uid. They are its own, and lead to its own. */
+/* Driver: devx_is_obj_create_cmd() passes on a process's flow tables, groups, entries and counters
+ * with its uid. They belong to the process, and lead only to its own objects. */
 START_TEST(a_user_context_has_tables_of_its_own)
 {
     struct prm_flow_table_context ctx[1] = {0};
@@ -835,7 +837,8 @@ START_TEST(a_user_context_has_tables_of_its_own)
     ck_assert_int_eq(flow_table_destroy(hca, RIG_USER + 1, NIC_RX, table), SYN_BAD_UID);
     ck_assert_int_eq(flow_counter_dealloc(hca, RIG_USER + 1, counter), SYN_BAD_UID);
 
-    /* what the context leaves behind goes at once, but for what the kernel leads to */
+    /* what the context leaves behind is destroyed at once, except what the kernel's objects refer
+     * to */
     set_root(table);
     ck_assert_int_eq(to_table(bench_table(b, 0, 0), 1, 0, other), SYN_FTE_GROUP);
     id = bench_table(b, 0, 0);
@@ -857,7 +860,7 @@ START_TEST(frames_of_every_length_and_noise_are_looked_at_safely)
 
     set_root(catch_all(0, 0));
     for (unsigned i = 0; i < 4000; i++) {
-        uint8_t *frame = g_malloc(14 + i % 100); /* exactly as long: for ASan */
+        uint8_t *frame = g_malloc(14 + i % 100); /* exactly that length, for ASan */
 
         for (unsigned n = 0; n < 14 + i % 100; n++) {
             seed = seed * 1664525 + 1013904223;

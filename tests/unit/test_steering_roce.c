@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCE frames and flow tables: sniffers get copies, rules of the RDMA receive domain see a frame
- * before its QP does, and those of the NIC receive domain see none (driver: RoCE does not reach
- * mlx5e).
+ * Tests RoCE frames and flow tables: sniffers get copies, rules of the RDMA receive domain see a
+ * frame before its QP does, and rules of the NIC receive domain see none (driver: RoCE does not
+ * reach mlx5e).
  */
 #include <check.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void teardown(void)
     bench_free(b);
 }
 
-/* Whether a RoCE frame comes as far as to QPs: there is none of that number, which is counted. */
+/* Returns whether a RoCE frame reaches the QPs: there is no QP of that number, which is counted. */
 static bool reaches_qps(void)
 {
     uint64_t before = b->rig.hca.vport->counters.rx_no_qp;
@@ -58,7 +58,8 @@ static bool reaches_qps(void)
     return b->rig.hca.vport->counters.rx_no_qp > before;
 }
 
-/* A root table of that type with one rule for UDP to port 4791, which counts and does action. */
+/* Makes a root table of that type with one rule for UDP to port 4791, which counts and performs
+ * action. */
 static uint32_t rule(uint8_t type, uint16_t action, uint32_t *counter)
 {
     struct prm_fte_match_set_lyr_2_4 mask[1] = {0};
@@ -141,7 +142,7 @@ START_TEST(a_sniffer_sees_other_frames_too)
     expect_copy();
     /* and nobody else takes it: there are no rules */
     ck_assert_uint_eq(b->rig.hca.vport->counters.rx_no_steering, 1);
-    frame[5] ^= 0x40; /* nor does the sniffer see what is not for this vport */
+    frame[5] ^= 0x40; /* nor does the sniffer see frames for another vport */
     bench_rx(b, frame, frame_len);
     bench_expect_none(&rq);
     ck_assert_uint_eq(counted(counter), 1);
@@ -202,7 +203,7 @@ START_TEST(a_miss_of_the_rdma_domain_goes_where_the_table_says)
 }
 END_TEST
 
-/* Driver: mlx5_ib_fs_add_op_fc() counts so and lets go on. */
+/* Driver: mlx5_ib_fs_add_op_fc() makes rules that count and let frames pass. */
 START_TEST(a_rule_of_the_rdma_domain_counts)
 {
     uint32_t counter;
@@ -245,7 +246,7 @@ START_TEST(a_rule_of_the_rdma_domain_leads_elsewhere)
 }
 END_TEST
 
-/* Each domain has tables of its own type: none leads into another. */
+/* Each domain has tables of its own type: no table leads into another domain. */
 START_TEST(domains_do_not_mix)
 {
     uint32_t counter,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tag matching (rdma-core: Documentation/tag_matching.md), message by message. */
+/* Tests tag matching (rdma-core: Documentation/tag_matching.md), message by message. */
 #include <stdlib.h>
 #include <string.h>
 #include "model/core/pd.h"
@@ -69,8 +69,9 @@ START_TEST(a_message_without_a_match_is_unexpected)
 }
 END_TEST
 
-/* Only byte 0 of a message without a tag is of a header; one that breaks off in its header, or says
- * what no header says, has no tag that the device knows. None of these is counted. */
+/* Only byte 0 of a message without a tag belongs to a header. A message that ends within its
+ * header, or has an unknown operation, has no tag that the device knows. None of these is
+ * counted. */
 START_TEST(what_has_no_tag_goes_to_a_receive_wqe)
 {
     static const struct {
@@ -118,7 +119,7 @@ START_TEST(the_first_that_matches_is_taken)
 }
 END_TEST
 
-/* UCX posts tag and mask as its user gave them: what the mask leaves out of a tag is of no meaning
+/* UCX posts tag and mask as its user gave them: tag bits outside the mask have no meaning
  * (ucp_tag_is_match(): ((tag ^ expected) & mask) == 0). */
 START_TEST(bits_outside_the_mask_do_not_count)
 {
@@ -159,7 +160,7 @@ START_TEST(a_message_may_carry_an_immediate)
 }
 END_TEST
 
-/* Nor does a tag hinder a SEND with invalidate (IBTA 9.4.1.1.4). */
+/* A tag does not prevent a SEND with invalidate (IBTA 9.4.1.1.4). */
 START_TEST(a_message_may_invalidate_a_key)
 {
     struct roce_packet pkt = bench_packet(&data_qp, BTH_RC | BTH_SEND_ONLY_INV, 0);
@@ -169,7 +170,7 @@ START_TEST(a_message_may_invalidate_a_key)
     pkt.imm = bench_mkey(&b, mem, ROOM, MEM_REMOTE_WRITE) ^ (_i ? 0x80 : 0);
     pkt.ackreq = true;
     bench_rx(&b, &pkt, message, 20);
-    if (_i) { /* no such key: as without tags, and the receive that it was matched to ends */
+    if (_i) { /* no such key: as without tags, and the matched receive ends */
         bench_expect_silence(&b);
         EXPECT(MSG_COMPLETION_CANCELED, NO_PACKET);
         ck_assert_uint_eq(data_qp.qp->state, PRM_QP_STATE_ERR);
@@ -202,7 +203,7 @@ START_TEST(a_write_with_immediate_is_not_matched)
 }
 END_TEST
 
-/* Without a WQE for it an unexpected message is not taken: it is not counted, and may match when it
+/* Without a WQE an unexpected message is not accepted: it is not counted, and may match when it
  * comes again. */
 START_TEST(what_finds_no_wqe_is_matched_anew)
 {
@@ -298,7 +299,7 @@ START_TEST(a_silent_change_has_no_completion)
 }
 END_TEST
 
-/* Software says with each append which entry the next one takes. */
+/* Software names in each append the entry that the next append takes. */
 START_TEST(an_append_takes_the_entry_that_the_one_before_named)
 {
     struct change change = {.op = PRM_TM_OPCODE_APPEND, .index = 5, .mask = ALL};
@@ -359,7 +360,7 @@ START_TEST(no_entry_is_no_entry_to_remove)
 }
 END_TEST
 
-/* A list is changed by a QP of its own; others, whoever has their WQEs, leave it alone. */
+/* A list is changed by its own QP; other QPs, whoever has their WQEs, do not change it. */
 START_TEST(another_qp_does_not_change_the_list)
 {
     struct bench_qp_attr attr = {.is_to_self = true};
@@ -387,7 +388,7 @@ START_TEST(another_qp_does_not_change_the_list)
 }
 END_TEST
 
-/* -- who counts what --------------------------------------------------------------------------- */
+/* -- counts ------------------------------------------------------------------------------------ */
 
 /* "Whenever HW deems a message unexpected, tag matching must be disabled for new tags until SW and
  * HW synchronize." */
@@ -402,14 +403,14 @@ START_TEST(after_an_unexpected_message_new_entries_wait_for_software)
     newer = append(2, ALL, 1, 64, 0); /* software has not seen it */
     send_eager(2, 8);
     EXPECT(UNEXPECTED, RESP_SEND);
-    send_eager(1, 8); /* what was there before is matched */
+    send_eager(1, 8); /* older entries are matched */
     ck_assert_uint_eq(EXPECT(CONSUMED_MSG, RESP_SEND).handle, older);
 
     post_change(&(struct change){.op = PRM_TM_OPCODE_NOP, .count = 1}); /* not the second one */
     ck_assert_uint_eq(EXPECT(NOOP, NO_PACKET).phase, 2);
     send_eager(2, 8);
     EXPECT(UNEXPECTED, RESP_SEND);
-    newest = append(3, ALL, 2, 64, 3); /* says that it has seen all */
+    newest = append(3, ALL, 2, 64, 3); /* says that software has seen all */
     send_eager(2, 8);
     ck_assert_uint_eq(EXPECT(CONSUMED_MSG, RESP_SEND).handle, newer);
     send_eager(3, 8);
@@ -449,7 +450,7 @@ START_TEST(an_entry_that_waits_can_be_removed)
 }
 END_TEST
 
-/* A message that software never gets is none that it can count. */
+/* Software cannot count a message that it never gets. */
 START_TEST(an_unexpected_message_that_breaks_off_is_not_counted)
 {
     uint16_t handle;
@@ -528,7 +529,7 @@ static void expect_xrq_error(void)
     ck_assert(xrq->error);
 }
 
-/* Then nothing is taken from it, and nothing matched. */
+/* Then nothing is taken from it, and nothing is matched. */
 START_TEST(an_xrq_whose_wqes_make_no_sense_is_in_error)
 {
     append(1, ALL, 0, 64, 0);
@@ -597,8 +598,8 @@ START_TEST(what_an_xrq_is_not_for_is_refused)
 }
 END_TEST
 
-/* Of other services no QP has an XRQ whose messages it could fetch; an XRC QP names an SRQ that it
- * takes nothing from. */
+/* QPs of other services have no XRQ whose messages they could fetch; an XRC QP names an SRQ from
+ * which it takes nothing. */
 START_TEST(what_fetches_nothing_is_not_offered_to)
 {
     static const uint8_t other[] = {PRM_QP_ST_UC, PRM_QP_ST_UD, PRM_QP_ST_XRC, PRM_QP_ST_DCI};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tag matching with small data in the CQE (docs/adr/0013): "inline scatter 32 not supported for TM"
- * (rdma-core's handle_tag_matching()), which reads the tag matching header there.
+ * Tests tag matching with small data in the CQE (docs/adr/0013): "inline scatter 32 not supported
+ * for TM" (rdma-core's handle_tag_matching()), which reads the tag matching header there.
  */
 #include <string.h>
 #include "tests/unit/suite.h"
@@ -91,7 +91,7 @@ START_TEST(what_does_not_fit_the_entry_fails)
 }
 END_TEST
 
-/* As any message of an SRQ, its header in front. */
+/* As with any message of an SRQ, its header is in front. */
 START_TEST(an_unexpected_message_is_in_the_cqe_as_a_whole)
 {
     struct told told;
@@ -128,7 +128,7 @@ START_TEST(of_32_only_what_is_not_matched_is_in_the_cqe)
 }
 END_TEST
 
-/* A request that software is to serve is data too (rndv_cb() of UCX takes it from either place). */
+/* A request that software must serve is data, too (rndv_cb() of UCX takes it from either place). */
 START_TEST(a_request_that_is_not_fetched_is_in_the_cqe)
 {
     make_data_qp(false);

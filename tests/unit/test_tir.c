@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* TIS, RQT and TIR: what may be made, how frames are hashed, and which queue they find. */
+/* Tests TIS, RQT and TIR: what can be made, how frames are hashed, and which queue they reach. */
 #include <arpa/inet.h>
 #include <check.h>
 #include <string.h>
@@ -83,7 +83,7 @@ static void fill_hash(struct prm_tirc *tirc, uint8_t fn, const uint8_t *key, uin
     PRM_SET(rx_hash_field_select, select, selected_fields, fields);
 }
 
-/* A TIR over all queues that takes every frame. */
+/* Makes a TIR over all queues that receives every frame. */
 static uint32_t rss_tir(uint8_t fn, bool symmetric, uint8_t version, uint8_t proto, uint32_t fields)
 {
     struct prm_tirc tirc[1] = {0};
@@ -99,7 +99,7 @@ static uint32_t rss_tir(uint8_t fn, bool symmetric, uint8_t version, uint8_t pro
     return tirn;
 }
 
-/* The CQE of the frame and the queue that took it; exactly one does. */
+/* Returns the CQE of the frame and the queue that received it; exactly one does. */
 static const void *deliver_frame(const uint8_t *frame, size_t len, unsigned *queue)
 {
     const void *cqe = NULL;
@@ -191,8 +191,8 @@ START_TEST(toeplitz_gives_the_published_values)
 }
 END_TEST
 
-/* IPsec has no ports in the open: the SPI stands for them, first in ESP, behind a word in AH (RFC
- * 4303, 4302). Here it has the bytes of the published ports, so it has the published value. */
+/* IPsec hides the ports: the SPI replaces them, first in ESP, behind a word in AH (RFC 4303, 4302).
+ * Here it has the bytes of the published ports, so the hash has the published value. */
 START_TEST(an_spi_is_hashed_as_ports_are)
 {
     struct bench_pkt pkt =
@@ -215,7 +215,7 @@ START_TEST(an_spi_is_hashed_as_ports_are)
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, rx_hash_type_l4), PRM_RSS_HASH_L4_IPSEC);
     ck_assert_uint_eq(queue, vectors[0].with_ports % QUEUES);
 
-    /* of a fragment the addresses alone count, as of any */
+    /* in a fragment only the addresses count */
     ip[6] |= 0x20;
     cqe = deliver_frame(frame, len, &queue);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, rx_hash_result), vectors[0].ip_only);
@@ -250,7 +250,7 @@ START_TEST(frames_of_another_network_protocol_are_not_hashed)
 }
 END_TEST
 
-/* Nothing to hash: every frame finds the first queue. */
+/* Without fields to hash, every frame goes to the first queue. */
 START_TEST(without_fields_there_is_no_hash)
 {
     struct bench_pkt pkt = flow(6, vectors[0].src, 2794, vectors[0].dst, 1766);
@@ -289,7 +289,7 @@ START_TEST(symmetric_hashes_are_the_same_for_both_directions)
 END_TEST
 
 /* Linux, ethtool: "SRC_IP | DST_IP, SRC_IP ^ DST_IP, SRC_PORT | DST_PORT, SRC_PORT ^ DST_PORT": the
- * symmetric hash is the plain one of a packet that has these for addresses and ports. */
+ * symmetric hash is the plain hash of a packet with these values as addresses and ports. */
 START_TEST(a_symmetric_hash_is_over_or_and_xor)
 {
     struct bench_pkt pkt = flow(17, "10.1.2.3", 0x1234, "192.168.8.7", 0x5678), plain = pkt;
@@ -309,7 +309,7 @@ START_TEST(a_symmetric_hash_is_over_or_and_xor)
 }
 END_TEST
 
-/* One of a pair has no other to be symmetric with. */
+/* Half of a pair has no other half to be symmetric with. */
 START_TEST(half_a_pair_is_hashed_as_it_is)
 {
     struct bench_pkt pkt = flow(17, "192.168.8.7", 0x1234, "10.1.2.3", 0x5678);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a trace shows (model/core/trace.c): each work request, completion and event, by name. */
+/* Tests what a trace shows (model/core/trace.c): each work request, completion and event, by
+ * name. */
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
 
@@ -81,7 +82,7 @@ START_TEST(an_event_has_its_type_and_number)
 }
 END_TEST
 
-/* Nothing is said, and nothing formatted, if nobody asked. */
+/* Without a request for a trace nothing is printed or formatted. */
 START_TEST(no_trace_without_a_wish)
 {
     trace(left);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A turn is bounded, whatever waits, and nobody is kept from theirs (model/card/turn.c): pieces are
- * counted, frames and the rest each have a share, timers come after the frames that may stop them.
+ * Tests that a turn is bounded, whatever waits, and that everybody gets turns (model/card/turn.c):
+ * pieces are counted, frames and the rest each have a share, timers come after the frames that may
+ * stop them.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -15,11 +16,11 @@
 #include "tests/unit/suite.h"
 
 #define BUDGET 64 /* pieces of a turn that a test takes itself */
-#define BATCH  8  /* frames that are taken before a look at what they cost */
+#define BATCH  8  /* frames that are taken before their cost is checked */
 #define BYTES  4096
 
-/* What a packet of BYTES bytes costs whose memory is a key of ranges of one byte: a look at each
- * range, a call of the host for each; and what else comes with a packet. */
+/* The cost of a packet of BYTES bytes whose memory is a key of ranges of one byte: a look at each
+ * range and a call of the host for each; plus the rest of a packet's cost. */
 #define WORST_PACKET (2 * BYTES + 32)
 
 static struct lab *lab;
@@ -86,10 +87,10 @@ END_TEST
 /* -- UMR: translation entries that lie in memory in ranges of one byte ---------------------------
  */
 
-#define UMR_BYTES (8 * BYTES) /* of entries */
+#define UMR_BYTES (8 * BYTES) /* bytes of entries */
 #define UMR_PAGES (UMR_BYTES / 8)
 
-/* Of a part, and of the key's change with the last one. */
+/* The cost of a part, and of the key's change with the last part. */
 #define WORST_UMR (WORST_PACKET + UMR_PAGES / HCA_PIECE_ENTRIES)
 
 /* A QP of service type REG_UMR in RTS. */
@@ -103,7 +104,7 @@ static void umr_qp(struct lab_qp *umr)
     ck_assert_int_eq(lab_modify(umr, PRM_CMD_OP_RTR2RTS_QP, NULL, 0, NULL), SYN_OK);
 }
 
-/* Posts a UMR that leads all pages of a key to the one at page, and returns the key. */
+/* Posts a UMR that leads all pages of a key to the one at page; returns the key. */
 static uint32_t post_umr(struct lab_qp *umr, uint64_t page)
 {
     uint64_t entries = lab_mem(left, UMR_BYTES, 0);
@@ -146,7 +147,7 @@ START_TEST(umr_from_crumbs_is_read_over_several_turns)
     lab_run(lab);
     ck_assert_uint_gt(left->hca.most_pieces, BYTES);
     ck_assert_uint_le(left->hca.most_pieces, LAB_BUDGET + WORST_UMR);
-    for (unsigned i = 0; i < 3; i++) { /* who was posted later did not wait for it */
+    for (unsigned i = 0; i < 3; i++) { /* a request that was posted later did not wait for it */
         ck_assert(lab_poll(left, &cqe));
         ck_assert_uint_eq(cqe.send_opcode, PRM_WQE_OPCODE_RDMA_WRITE);
     }
@@ -187,7 +188,7 @@ static void unreadable(struct lab_qp *qp)
 {
     struct lab_cqe cqe;
 
-    OBJ_TABLE_FOREACH (obj, &left->hca.mkeys) { /* what was not read yet is gone */
+    OBJ_TABLE_FOREACH (obj, &left->hca.mkeys) { /* the unread rest is gone */
         mkey_invalidate(&left->hca, obj->num << 8 | 0x42, left->pdn, false);
     }
     lab_run(lab);
@@ -198,7 +199,7 @@ static void unreadable(struct lab_qp *qp)
 
 static void (*const umr_ends[])(struct lab_qp *qp) = {to_err, to_rst, destroy, unreadable};
 
-/* What was read of a UMR goes with the queue that it was posted to, and the key stays as it was. */
+/* What was read of a UMR is freed with its queue, and the key stays unchanged. */
 START_TEST(half_a_umr_leaves_nothing_behind)
 {
     uint64_t used, qp_bytes;
@@ -262,7 +263,7 @@ END_TEST
 
 static uint64_t *contended;
 
-/* A CPU that changes the word each time that the device has looked at it. */
+/* A CPU that changes the word each time the device has read it. */
 static void change_word(void *opaque, enum fake_call call)
 {
     (void)opaque;
@@ -287,7 +288,7 @@ static uint64_t fetch_and_add_from_left(uint64_t add)
     return src;
 }
 
-/* An addition is one call of the host, so that no CPU comes between two. */
+/* An addition is one call of the host, so no CPU comes in between. */
 START_TEST(fetch_and_add_never_waits_for_a_cpu_that_changes_the_word)
 {
     struct lab_cqe cqe;
@@ -303,8 +304,8 @@ START_TEST(fetch_and_add_never_waits_for_a_cpu_that_changes_the_word)
 }
 END_TEST
 
-/* What the host could not do for its CPUs is given up as if its request had been lost, and done
- * when it is asked for again. */
+/* If the host could not perform an atomic because of its CPUs, the request is treated as lost, and
+ * executed when it is repeated. */
 START_TEST(atomic_that_lost_to_cpus_is_done_when_it_is_asked_for_again)
 {
     struct lab_cqe cqe;
@@ -329,7 +330,7 @@ static uint64_t changed_meanwhile(const void *with, uint64_t held)
     return held + 1000;
 }
 
-/* What a CPU can come between is tried for so long, and no longer. */
+/* An operation that a CPU can interrupt is tried for a limited time. */
 START_TEST(computed_atomic_that_never_wins_ends_and_leaves_the_word_to_the_cpu)
 {
     struct host_atomic op = {.kind = HOST_ATOMIC_COMPUTE, .compute = changed_meanwhile};
@@ -381,7 +382,7 @@ END_TEST
 
 /* -- shares ------------------------------------------------------------------------------------ */
 
-/* A cable on which frames never end. */
+/* A cable whose frames never end. */
 static uint8_t *flood_reserve(struct wire_port *port, size_t len)
 {
     static uint8_t room[WIRE_FRAME_MAX];

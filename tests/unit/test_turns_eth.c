@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Long Ethernet queues and wide rules do not make long turns: a flush is done over several, in its
- * order, and a frame goes to a bounded number of queues. (What a turn counts: unit-turns.)
+ * Tests that long Ethernet queues and wide rules do not make long turns: a flush is done over
+ * several turns, in order, and a frame goes to a bounded number of queues. (unit-turns tests what a
+ * turn counts.)
  */
 #include <check.h>
 #include <stdlib.h>
@@ -12,13 +13,13 @@
 #include "tests/unit/suite.h"
 
 #define BUDGET   64 /* pieces of a turn that a test takes itself */
-#define STEP     16 /* what the last step may take more */
+#define STEP     16 /* additional cost of the last step */
 #define LOG_SIZE 9
 #define POSTED   400
 
 static struct bench *b;
 static struct hca *hca;
-static struct bench_queue sq, rq, other; /* other: an SQ that all this must not concern */
+static struct bench_queue sq, rq, other; /* other: an SQ that must not be affected */
 static const struct bench_wr nop = {.opcode = PRM_WQE_OPCODE_NOP};
 
 static void setup(void)
@@ -72,8 +73,8 @@ static uint16_t take(struct bench_queue *queue, uint16_t from)
     return from;
 }
 
-/* Turns until all is flushed up to the number end: each does some of it, none all, and a queue that
- * is all right gets its turn between. */
+/* Takes turns until everything is flushed up to the number end: each turn does a part, none does
+ * everything, and a queue without an error gets its turn in between. */
 static void expect_flush(struct bench_queue *queue, uint16_t from, uint16_t end)
 {
     unsigned turns = 0;
@@ -143,7 +144,7 @@ START_TEST(to_rst_drops_what_is_left_of_a_send_queues_flush)
 }
 END_TEST
 
-/* A CQ that overruns in the midst of a flush has the rest go unseen; the queue is as one that was
+/* A CQ that overruns during a flush makes the rest go unseen; the queue is as one that was
  * flushed. */
 START_TEST(a_cq_that_overruns_during_a_flush_does_not_keep_it)
 {
@@ -196,7 +197,7 @@ START_TEST(a_long_receive_queue_is_flushed_over_several_turns)
 }
 END_TEST
 
-/* The frame that does not fit fails its WQE at once; the others follow over several turns. */
+/* The frame that does not fit fails its WQE at once; the other WQEs follow over several turns. */
 START_TEST(what_is_behind_a_short_buffer_is_flushed_over_several_turns)
 {
     struct bench_pkt pkt = {.ip_version = 4, .proto = 17, .payload = 100};
@@ -228,8 +229,8 @@ END_TEST
 
 /* -- steering ---------------------------------------------------------------------------------- */
 
-/* Five times 32 destinations: STEERING_MAX_DELIVERIES of them get the frame, the rest of the copies
- * is dropped and counted. The next frame is treated alike. */
+/* Five times 32 destinations: STEERING_MAX_DELIVERIES of them get the frame; the other copies are
+ * dropped and counted. The next frame is treated the same. */
 START_TEST(a_frame_goes_to_a_bounded_number_of_queues)
 {
     enum {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Long queues do not make long turns: what one answer, one error, one doorbell or one frame sets
- * off is done over several turns or is bounded, in its order, and others go on meanwhile. (What a
- * turn counts: unit-turns.)
+ * Tests that long queues do not make long turns: the effects of one answer, one error, one doorbell
+ * or one frame are spread over several turns or bounded, in order, and others continue meanwhile.
+ * (unit-turns tests what a turn counts.)
  */
 #include <check.h>
 #include <stdlib.h>
@@ -20,12 +20,12 @@
 #include "tests/unit/suite.h"
 
 #define BUDGET 64 /* pieces of a turn that a test takes itself */
-#define STEP   16 /* what the last step of a share may take more: an entry, a CQE, an event each */
+#define STEP   16 /* additional cost of the last step of a share: an entry, a CQE, an event each */
 
 static struct lab *lab;
 static struct lab_side *left, *right;
 static struct lab_qp a, b;           /* with long send queues */
-static struct lab_qp other, other_b; /* whom all this must not concern */
+static struct lab_qp other, other_b; /* QPs that must not be affected */
 
 static void setup(void)
 {
@@ -73,7 +73,7 @@ static void post_nops(struct lab_qp *qp, unsigned n)
     }
 }
 
-/* One turn of each side and what is on the cable. */
+/* Takes one turn of each side, and delivers what is on the cable. */
 static bool turn(unsigned budget)
 {
     bool more = false;
@@ -103,8 +103,8 @@ static void expect_none(void)
     ck_assert(!lab_poll(left, &cqe));
 }
 
-/* Takes completions of a's WQEs from, from + 1... before end; returns the number behind the last.
- */
+/* Takes completions of a's WQEs from, from + 1... before end; returns the number behind the
+ * last. */
 static uint16_t take(uint16_t from, uint16_t end, uint8_t opcode, uint8_t syndrome)
 {
     struct lab_cqe cqe;
@@ -121,8 +121,8 @@ static uint16_t take(uint16_t from, uint16_t end, uint8_t opcode, uint8_t syndro
 
 /* -- send queues ------------------------------------------------------------------------------- */
 
-/* What needs no packet is carried out at once, but completes behind what does: so many as may be
- * started are all that one ACK can complete. */
+/* A WQE that needs no packet is executed at once, but completes behind earlier WQEs that do. One
+ * ACK can complete at most as many WQEs as may be started. */
 START_TEST(one_answer_completes_no_more_than_may_be_started)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
@@ -157,7 +157,7 @@ START_TEST(one_answer_completes_no_more_than_may_be_started)
 }
 END_TEST
 
-/* A queue that may start no more knows what its doorbell said when an answer makes room. */
+/* A queue that may start no more remembers its doorbell when an answer makes room. */
 START_TEST(what_is_posted_to_a_full_requester_is_sent_later)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
@@ -177,7 +177,7 @@ START_TEST(what_is_posted_to_a_full_requester_is_sent_later)
 }
 END_TEST
 
-/* A send queue of a UC QP in error with 900 WQEs behind the one that failed. */
+/* Puts a UC QP's send queue in error with 900 WQEs behind the failed one. */
 static void fail_in_front_of_many_on(uint32_t cqn)
 {
     struct lab_wr bad = write_wr(0, 0);
@@ -196,8 +196,8 @@ static void fail_in_front_of_many(void)
     expect(a.qp->obj.num, PRM_CQE_OPCODE_REQ_ERR, 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
 }
 
-/* IBTA 10.3.1: what was posted in SQER is flushed, what is posted in RTS is not. SQERR2RTS_QP in
- * between changes nothing of that, nor does it flush all the rest at once. */
+/* IBTA 10.3.1: WQEs posted in SQER are flushed, those posted in RTS are not. SQERR2RTS_QP in
+ * between does not change that, and does not flush all the rest at once. */
 START_TEST(back_from_sqer_a_long_queue_is_flushed_over_several_turns)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0), pieces;
@@ -236,7 +236,7 @@ START_TEST(back_from_sqer_a_long_queue_is_flushed_over_several_turns)
 }
 END_TEST
 
-/* RST takes what is left of a flush away, in SQER and when it goes on in RTS. */
+/* RST drops the rest of a flush, in SQER and when the flush continues in RTS. */
 START_TEST(to_rst_drops_what_is_left_of_a_flush)
 {
     bool resumed = _i;
@@ -264,8 +264,8 @@ START_TEST(to_rst_drops_what_is_left_of_a_flush)
 }
 END_TEST
 
-/* A CQ that overruns in the midst of a flush takes the QP to ERR, in RTS too: what was posted there
- * is not sent. There is one event for the CQ, and one for the QP. */
+/* A CQ that overruns during a flush takes the QP to ERR, also in RTS: requests posted there are not
+ * sent. There is one event for the CQ, and one for the QP. */
 START_TEST(a_cq_that_overruns_during_a_flush_ends_the_qp)
 {
     bool resumed = _i;
@@ -386,7 +386,7 @@ static void arm_and_post(unsigned i)
     cq_post(&left->hca, cq_find(&left->hca, cqns[i]), image, false);
 }
 
-/* Events of CQs in the order in which they came. */
+/* Takes events of CQs in the order in which they came. */
 static void take_events(void)
 {
     const struct prm_eqe *ring = lab_ptr(left, left->eq_ring, 64 * EQ_SIZE);
@@ -411,8 +411,8 @@ static void eq_told(bool arm)
     eq_doorbell(&left->hca, left->uarn, left->eqn << 24 | (left->eq_ci & 0xffffff), arm);
 }
 
-/* Events that wait for a full EQ follow over several turns once it has room, in their order, and no
- * later one comes before them. */
+/* Events that wait for a full EQ follow over several turns once it has room, in order, and no later
+ * event comes before them. */
 START_TEST(room_in_an_eq_lets_many_events_follow_over_several_turns)
 {
     unsigned turns = 0, irqs;
@@ -452,7 +452,7 @@ START_TEST(room_in_an_eq_lets_many_events_follow_over_several_turns)
 }
 END_TEST
 
-/* Those who wait go with their CQ, or with their EQ's function. */
+/* Waiting CQs may be destroyed, and so may their EQ's function. */
 START_TEST(who_waits_for_an_eq_may_go)
 {
     uint64_t ring, dbr;
@@ -480,7 +480,7 @@ END_TEST
 
 /* -- the wire ---------------------------------------------------------------------------------- */
 
-/* Room on the wire is told to all who wait for it at once, whatever their number. */
+/* Room on the wire is announced to all waiting queues at once, whatever their number. */
 START_TEST(room_on_the_wire_is_told_to_many_in_one_step)
 {
     enum {
@@ -519,7 +519,7 @@ static void fill_the_wire(struct hca *hca, struct work *work)
     hca_wait_tx(hca, work);
 }
 
-/* Who is first takes all the room: next time it stands behind those who got none. */
+/* The first queue takes all the room: next time it is behind the queues that got none. */
 START_TEST(room_on_the_wire_is_for_those_first_who_had_none)
 {
     struct work greedy = {.run = fill_the_wire};
@@ -542,8 +542,8 @@ START_TEST(room_on_the_wire_is_for_those_first_who_had_none)
 }
 END_TEST
 
-/* Credit of one receiver is told to those who wait for it, and not to others (wire_tx_credits()).
- */
+/* Credit of one receiver is announced to the queues that wait for it, and not to others
+ * (wire_tx_credits()). */
 START_TEST(room_is_told_to_those_who_wait_for_it)
 {
     struct work works[HCA_CREDIT_CLASSES] = {0};
@@ -574,7 +574,7 @@ END_TEST
 static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 224, 1, 2, 3};
 static struct lab_qp members[MCG_MAX_QPS];
 
-/* Right's QPs are members, with receives whose memory has the key. */
+/* Makes right's QPs members, with receives whose memory has the key. */
 static void make_members(uint64_t mem, uint32_t key, unsigned receives)
 {
     struct lab_qp_attr attr = {.st = PRM_QP_ST_UD, .log_sq = 0, .log_rq = 5};
@@ -654,15 +654,15 @@ START_TEST(a_multicast_reaches_as_many_members_as_there_may_be)
 }
 END_TEST
 
-/* Where memory in single bytes makes a copy cost thousands of pieces, a turn's frames reach so many
- * members as fit a turn's share for copies; the rest is dropped, and counted: as by a card whose
- * buffer runs over behind a slow bus. The first member has all. */
+/* If memory in single bytes makes a copy cost thousands of pieces, a turn's frames reach only as
+ * many members as fit a turn's share for copies. The rest is dropped and counted, as by a card
+ * whose buffer overflows behind a slow bus. The first member has all frames. */
 START_TEST(a_multicast_to_memory_in_crumbs_ends)
 {
     enum {
         FRAMES = 16,
         COPY = 2 * (GRH_BYTES + 1024) + 32,
-        BATCH = 8 /* frames that are taken before a look at what they cost */
+        BATCH = 8 /* frames that are taken before their cost is checked */
     };
     uint64_t mem = lab_mem(right, MEMBER_BYTES, 0);
     unsigned seen;

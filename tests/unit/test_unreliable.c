@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiving on unreliable connections and datagram QPs, the GSI QP and multicast groups included.
- * Path MTU of the connections is 256 bytes.
+ * Tests receiving on unreliable connections and datagram QPs, including the GSI QP and multicast
+ * groups. The path MTU of the connections is 256 bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +104,7 @@ START_TEST(uc_messages_arrive_and_are_not_acknowledged)
 }
 END_TEST
 
-/* IBTA 9.8.2: a message of which a packet is missing is dropped; its WQE serves the next one. */
+/* IBTA 9.8.2: a message with a missing packet is dropped; its WQE serves the next message. */
 START_TEST(a_uc_message_with_a_hole_is_dropped)
 {
     bench_post_recv(&qp, mem, 1000, all);
@@ -112,7 +112,7 @@ START_TEST(a_uc_message_with_a_hole_is_dropped)
     uc(BTH_SEND_LAST, 2, 4);
     uc(BTH_SEND_MIDDLE, 3, MTU);
     uc(BTH_SEND_LAST, 4, 4);
-    uc(BTH_SEND_LAST, 1, 4); /* late, and of a message that is gone */
+    uc(BTH_SEND_LAST, 1, 4); /* late, and of a message that was dropped */
     expect_no_cqe();
     uc(BTH_SEND_ONLY, 9, 7);
     expect_cqe(PRM_CQE_OPCODE_RESP_SEND, 7);
@@ -133,7 +133,7 @@ START_TEST(a_new_uc_message_ends_the_one_before)
 }
 END_TEST
 
-/* What a reliable QP would end for is dropped here: the sender hears of nothing anyway. */
+/* A packet that would end a reliable QP is dropped here; the sender gets no answer anyway. */
 START_TEST(a_bad_uc_request_is_dropped_silently)
 {
     struct roce_packet pkt = bench_packet(&qp, BTH_UC | BTH_WRITE_ONLY, 0);
@@ -327,7 +327,7 @@ START_TEST(a_datagram_longer_than_the_mtu_is_dropped)
 }
 END_TEST
 
-/* IBTA 3.5.10: management packets go to QP 1, whatever number its QP has. */
+/* IBTA 3.5.10: management packets go to QP 1, whatever its QP's number. */
 START_TEST(what_is_sent_to_qp_1_goes_to_the_gsi_qp)
 {
     struct roce_packet pkt;
@@ -351,7 +351,7 @@ START_TEST(what_is_sent_to_qp_1_goes_to_the_gsi_qp)
 }
 END_TEST
 
-/* As many groups, and members of one, as QUERY_HCA_CAP reports. */
+/* QUERY_HCA_CAP reports the limits of groups and of a group's members. */
 START_TEST(groups_and_members_have_a_limit)
 {
     uint8_t mgid[16] = {[10] = 0xff, 0xff, 224, 0, 0, 0};
@@ -381,7 +381,7 @@ static bool is_group_mac(unsigned x, unsigned y, unsigned z)
     return mcg_has_mac(&b.hca, mac);
 }
 
-/* RFC 1112 6.4: 32 groups have one MAC; it is wanted until the last of them is gone. */
+/* RFC 1112 6.4: 32 groups share one MAC; it is accepted until the last of them is gone. */
 START_TEST(every_group_is_found_and_so_is_its_mac)
 {
     uint8_t mgid[16] = {[10] = 0xff, 0xff, 224, 0, 7, 0};
@@ -392,7 +392,7 @@ START_TEST(every_group_is_found_and_so_is_its_mac)
         mgid[15] = (uint8_t)(i / 2);
         ck_assert_int_eq(mcg_attach(&b.hca, 0, qp.qpn, mgid), SYN_OK);
     }
-    /* Addresses that differ in their last byte only, as they do, are spread over the table. */
+    /* Addresses that differ only in their last byte, as they do, are spread over the table. */
     for (unsigned i = 0; i < MCG_SLOTS; i++) {
         by_gid += b.hca.rdma->mcgs.by_gid[i] != NULL;
         by_mac += b.hca.rdma->mcgs.by_mac[i] != NULL;
@@ -454,7 +454,7 @@ START_TEST(a_multicast_goes_to_every_member)
     ck_assert_uint_eq(b.hca.vport->counters.rx_roce.frames[FRAME_MULTICAST], 2);
     ck_assert_uint_eq(b.hca.vport->counters.rx_roce.frames[FRAME_UNICAST], 0);
 
-    /* A member that is destroyed is a member no more. */
+    /* A destroyed member is no longer a member. */
     ck_assert_int_eq(qp_destroy(&b.hca, 0, other.qpn), SYN_OK);
     bench_rx(&b, &pkt, data, 10);
     expect_no_cqe();
@@ -469,7 +469,7 @@ static void send_datagram(const struct roce_packet *pkt)
     port_tx_commit_roce(&b.hca, pkt, 12);
 }
 
-/* What a member sends to its group comes back to all members of this HCA (IBTA 10.5.2). */
+/* A member's message to its group comes back to all members of this HCA (IBTA 10.5.2). */
 START_TEST(own_multicasts_come_back_but_to_who_does_not_want_them)
 {
     static const uint8_t mgid[16] = {0xff, 0x0e, [12] = 9, 8, 7, 6};

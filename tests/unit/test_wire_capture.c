@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A capture file that several ports write: of one process, of many, of some that are killed.
+ * Tests a capture file that several ports write: of one process, of many, of some that are killed.
  */
 #include "wire/capture_file.h"
 #include "wire/port.h"
@@ -18,7 +18,7 @@
 
 enum {
     WRITERS = 4,
-    FRAMES = 300, /* of each writer */
+    FRAMES = 300, /* frames of each writer */
     SECTION = 0x0a0d0d0a,
     INTERFACE = 1,
     PACKET = 6,
@@ -65,7 +65,7 @@ static struct capture_file *open_one(const char *name, const char *run)
     return file;
 }
 
-/* A frame whose bytes all say which writer wrote it. */
+/* Writes a frame whose bytes all identify its writer. */
 static void write_frame(struct capture_file *file, uint8_t fill, size_t len)
 {
     uint8_t frame[WIRE_FRAME_MAX];
@@ -109,7 +109,7 @@ static void read_packet(struct contents *c, const uint8_t *block, uint32_t len)
     c->of_interface[interface]++;
 }
 
-/* The file is whole: one section, whose blocks reach to the end of the file. */
+/* Checks that the file is whole: one section, whose blocks reach to the end of the file. */
 static struct contents read_file(void)
 {
     struct contents c = {0};
@@ -205,7 +205,7 @@ START_TEST(killed_writers_leave_a_whole_file)
         ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
         write_frame(first, 0xff, 100);
         if (i % 4 == 3) {
-            /* Few interfaces at a time are enough for the reader above. */
+            /* The reader above can only handle a few interfaces at a time. */
             capture_file_close(first);
             first = open_one("first", NULL);
         }
@@ -256,7 +256,7 @@ START_TEST(the_frames_of_a_run_stay)
     c = read_file();
     ck_assert_uint_eq(c.interfaces, 3);
     ck_assert_uint_eq(c.packets, 3);
-    /* Those of another run go, and so do all for a writer that is of none. */
+    /* Frames of another run are dropped, and a writer without a run drops all. */
     file = open_one("two", _i ? "4711.2" : NULL);
     capture_file_close(file);
     c = read_file();
@@ -341,7 +341,7 @@ START_TEST(an_emptied_file_ends_the_capture)
 }
 END_TEST
 
-/* What no capture wrote is replaced, as a file is that a program writes. */
+/* A file that no capture wrote is replaced, as any program replaces its output file. */
 START_TEST(a_foreign_file_is_replaced)
 {
     struct capture_file *file;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a NIC finds in a frame, its checksums, and the receive-side scaling hash.
+ * Tests what a NIC finds in a frame, its checksums, and the receive-side scaling hash.
  */
 #include "wire/encap/eth.h"
 #include "tests/unit/suite.h"
@@ -201,8 +201,8 @@ START_TEST(ipv6_extension_headers_are_skipped)
 }
 END_TEST
 
-/* A NIC looks at so many bytes of a frame: what is behind them is IP's payload, of no known kind.
- */
+/* A NIC reads only so many bytes of a frame: everything behind them is IP's payload, of no known
+ * kind. */
 START_TEST(headers_are_looked_for_at_the_beginning)
 {
     struct eth_info info;
@@ -309,8 +309,8 @@ START_TEST(contradicting_lengths_are_malformed)
 }
 END_TEST
 
-/* Every prefix of every kind of frame, in memory of exactly its size: the offsets stay inside and
- * the checksum functions do, too. */
+/* Every prefix of every kind of frame, in memory of exactly its size: the offsets stay inside, and
+ * so do the checksum functions. */
 START_TEST(truncations_stay_inside)
 {
     struct frame f;
@@ -351,7 +351,7 @@ START_TEST(truncations_stay_inside)
 }
 END_TEST
 
-/* A segmentation request's headers come without the payload that their lengths may speak of. */
+/* A segmentation request's headers come without the payload that their lengths may mention. */
 START_TEST(headers_alone)
 {
     struct eth_info info;
@@ -416,7 +416,7 @@ START_TEST(ipv4_header_checksum)
     ck_assert(!eth_csum_ipv4_ok(f.bytes, &info));
     eth_csum_fill_ipv4(f.bytes, &info);
     ck_assert_mem_eq(f.bytes + 14, header, sizeof(header));
-    /* Without IPv4 there is nothing to be right. */
+    /* Without IPv4 there is no checksum to be right. */
     start(&f, 0, 0x86dd);
     add_ipv6(&f, 59, 0);
     ck_assert(eth_parse(f.bytes, f.len, &info));
@@ -503,7 +503,7 @@ START_TEST(udp_checksum_is_never_sent_as_zero)
     add_udp(&f, 2);
     ck_assert(eth_parse(f.bytes, f.len, &info));
     eth_csum_fill_l4(f.bytes, &info);
-    /* Data that takes the checksum to the data's place makes the rest sum up to 0. */
+    /* Data that replaces the checksum makes the rest sum up to 0. */
     sum = (uint16_t)(f.bytes[40] << 8 | f.bytes[41]);
     sum = csum_add(sum, (uint16_t)(f.bytes[42] << 8 | f.bytes[43]));
     f.bytes[42] = (uint8_t)(sum >> 8);

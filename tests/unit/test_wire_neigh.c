@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ARP (RFC 826) and neighbour discovery (RFC 4861) byte by byte: what is built, what is understood,
- * what is dropped.
+ * Tests ARP (RFC 826) and neighbour discovery (RFC 4861) byte by byte: what is built, what is
+ * understood, and what is dropped.
  */
 #include "wire/encap/neigh.h"
 #include "tests/unit/suite.h"
@@ -82,7 +82,7 @@ START_TEST(a_question_is_understood_and_answered)
 }
 END_TEST
 
-/* Who had the address is asked alone (RFC 1122 2.3.2.1, RFC 4861 7.3.3). */
+/* Only the last known owner of the address is asked (RFC 1122 2.3.2.1, RFC 4861 7.3.3). */
 START_TEST(who_is_known_is_asked_alone)
 {
     uint8_t frame[NEIGH_FRAME_MAX];
@@ -100,7 +100,8 @@ START_TEST(who_is_known_is_asked_alone)
 }
 END_TEST
 
-/* The checksum of a message of neighbour discovery, over the pseudo-header, too (RFC 8200 8.1). */
+/* Writes the checksum of a message of neighbour discovery, including the pseudo-header (RFC 8200
+ * 8.1). */
 static void put_csum(uint8_t *frame)
 {
     size_t len = (size_t)(frame[18] << 8 | frame[19]);
@@ -116,8 +117,8 @@ static void put_csum(uint8_t *frame)
     frame[57] = (uint8_t)sum;
 }
 
-/* A frame with a byte changed; of neighbour discovery its checksum is right again, unless that is
- * what was changed. */
+/* Makes a frame with one byte changed. For neighbour discovery its checksum is corrected, unless
+ * the checksum is what was changed. */
 static size_t changed(uint8_t *frame, unsigned family, bool answer, size_t at, uint8_t value)
 {
     size_t len = answer ? families[family].answer_len : families[family].question_len;
@@ -173,7 +174,7 @@ START_TEST(what_makes_no_sense_is_dropped)
     }
     for (unsigned family = 0; family < SIZE(families); family++) {
         for (size_t len = 0; len < families[family].question_len; len++) {
-            uint8_t *frame = malloc(len ? len : 1); /* so that a look beyond it is found out */
+            uint8_t *frame = malloc(len ? len : 1); /* so that an access beyond it is found */
 
             memcpy(frame, families[family].question, len);
             ck_assert(!neigh_parse(frame, len, &msg));
@@ -183,7 +184,8 @@ START_TEST(what_makes_no_sense_is_dropped)
 }
 END_TEST
 
-/* What differs without a difference, to the place where one is changed that is not looked at. */
+/* Checks that the changes above caused the refusal: a change of a byte that does not matter is
+ * accepted. */
 START_TEST(the_changes_above_are_what_was_refused)
 {
     uint8_t frame[NEIGH_FRAME_MAX];
@@ -198,8 +200,8 @@ START_TEST(the_changes_above_are_what_was_refused)
 }
 END_TEST
 
-/* RFC 5227 2.1.1, RFC 4862 5.4: who is about to take an address asks for it from no address. The
- * answer to that goes to all, or to its MAC address, and nothing is learned. */
+/* RFC 5227 2.1.1, RFC 4862 5.4: a host that is about to take an address asks for it from no
+ * address. The answer goes to all, or to its MAC address, and nothing is learned. */
 START_TEST(a_probe_is_answered)
 {
     uint8_t frame[NEIGH_FRAME_MAX], answer[NEIGH_FRAME_MAX];

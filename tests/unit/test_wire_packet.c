@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCEv2 packets: what is built is what the specification says, what is parsed is what was
- * built, and nothing damaged or cut short gets through. The rules are restated here on their own
- * (a bitwise CRC, a table of header sizes), so that a mistake in wire/ is not made twice.
+ * Tests RoCEv2 packets: the built packet is what the specification says, the parsed packet is the
+ * built one, and a damaged or truncated packet is rejected. The rules are restated here
+ * independently (a bitwise CRC, a table of header sizes), so that a mistake in wire/ is not
+ * repeated.
  */
 #include "wire/encap/roce.h"
 #include "tests/unit/suite.h"
@@ -130,7 +131,7 @@ static const struct {
 
 #define EXPECTED ((int)(sizeof(expected) / sizeof(expected[0])))
 
-/* The four ways in which a packet can be carried. */
+/* The four ways to carry a packet. */
 enum {
     CARRY_IPV6 = 1,
     CARRY_VLAN = 2,
@@ -251,7 +252,7 @@ static uint32_t sent_icrc(const uint8_t *frame, size_t len)
     return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
 }
 
-/* Gives a frame that a test has changed its right ICRC back. */
+/* Corrects the ICRC of a frame that a test has changed. */
 static void repair(uint8_t *frame, size_t len, int carry)
 {
     uint32_t crc = naive_icrc(frame, len, carry);
@@ -302,17 +303,17 @@ START_TEST(roles_in_a_message)
         if (!info->name) {
             continue;
         }
-        /* Every opcode but the CNP is a request or a response, never both. */
+        /* Every opcode except the CNP is a request or a response, never both. */
         ck_assert_int_eq(!!(info->flags & PKT_REQUEST) + !!(info->flags & PKT_RESPONSE),
                          op == 0x81 ? 0 : 1);
-        /* An AETH says that it is a response, an XRCETH that it is a request. */
+        /* A packet with an AETH is a response, a packet with an XRCETH is a request. */
         ck_assert(!(info->flags & HDR_AETH) || info->flags & PKT_RESPONSE);
         ck_assert(!(info->flags & HDR_XRC_ETH) || info->flags & PKT_REQUEST);
-        /* Only a first packet has a RETH, only a last one immediate data or an IETH. */
+        /* Only a first packet has a RETH, only a last packet has immediate data or an IETH. */
         ck_assert(!(info->flags & HDR_RETH) || info->flags & PKT_FIRST);
         ck_assert(!(info->flags & (HDR_IMM_DT | HDR_IETH)) || info->flags & PKT_LAST);
         ck_assert_int_le(__builtin_popcount(info->flags & kinds), 1);
-        /* Bits 7:5 name the transport (table 38), but for a manufacturer's opcodes. */
+        /* Bits 7:5 name the transport (table 38), except for a manufacturer's opcodes. */
         ck_assert(op >= 0xc0 || info->transport == (op & 0xe0));
     }
     ck_assert_uint_eq(bth_opcodes[BTH_RC | BTH_WRITE_MIDDLE].flags & (PKT_FIRST | PKT_LAST), 0);
@@ -338,8 +339,8 @@ START_TEST(a_connectx_cnp_is_understood)
 }
 END_TEST
 
-/* What roce_parse() takes from a frame is enough for roce_build() to make the same frame, but for
- * IPv4's identification, which the device chooses and whose change the header checksum shows. */
+/* roce_parse() extracts enough from a frame for roce_build() to make the same frame, except IPv4's
+ * identification, which the device chooses and which the header checksum covers. */
 START_TEST(a_connectx_cnp_is_built_alike)
 {
     uint8_t frame[sizeof(connectx_cnp)], want[sizeof(connectx_cnp)];
@@ -484,7 +485,7 @@ START_TEST(every_truncation_has_a_verdict)
         sample(&in, expected[_i].opcode, carry);
         frame = make(&in, expected[_i].payload ? 9 : 0, &len);
         for (size_t cut = 0; cut < len; cut++) {
-            /* Memory of exactly this size, so that reading on is seen. */
+            /* Memory of exactly this size, so that a read beyond it is found. */
             uint8_t *piece = malloc(cut ? cut : 1);
 
             memcpy(piece, frame, cut);
@@ -496,8 +497,8 @@ START_TEST(every_truncation_has_a_verdict)
 }
 END_TEST
 
-/* Not covered by anything: MACs, tag, IPv6 class, flow label and hop limit, UDP checksum, and BTH
- * byte 4. IPv4's changeable fields are covered by the header checksum. */
+/* Bits that nothing covers: MACs, tag, IPv6 class, flow label and hop limit, UDP checksum, and BTH
+ * byte 4. The header checksum covers IPv4's changeable fields. */
 static bool may_change(size_t at, int bit, int carry)
 {
     size_t ip = ip_off(carry), udp = udp_off(carry);
@@ -557,7 +558,7 @@ START_TEST(a_wrong_icrc_is_named)
 }
 END_TEST
 
-/* Sender and receiver who share memory leave it out (WIRE_NO_ICRC); a capture puts it in. */
+/* A sender and a receiver that share memory leave it out (WIRE_NO_ICRC); a capture inserts it. */
 START_TEST(an_icrc_can_be_left_out_and_put_in_later)
 {
     struct roce_packet in, out;
@@ -601,8 +602,8 @@ static void expect_same(const uint8_t *frame, size_t len, struct roce_last *last
     }
 }
 
-/* Whatever came before it, a frame is what it is alone: another one, a part of it, or one of which
- * a byte of the headers is another. */
+/* A frame is parsed as if it were alone, whatever came before it: another frame, a part of it, or a
+ * frame with another byte in its headers. */
 START_TEST(a_frame_is_parsed_alike_after_any_other)
 {
     struct roce_last last = {0};
@@ -663,7 +664,7 @@ START_TEST(padding_of_the_ethernet_frame_is_ignored)
 }
 END_TEST
 
-/* A frame for somebody else is not an error. */
+/* A frame of another protocol is not an error. */
 START_TEST(other_frames_are_not_roce)
 {
     struct roce_packet in, out;
@@ -756,7 +757,7 @@ START_TEST(ipv4_options_are_refused)
     with[17] = (uint8_t)(with[17] + 4);
     repair_ipv4(with, 24);
     ck_assert_int_eq(roce_parse(with, len + 4, &out), ROCE_BAD_HEADER);
-    with[41] ^= 1; /* not to port 4791: then it is none of RoCE's business */
+    with[41] ^= 1; /* not to port 4791: then it is not RoCE */
     ck_assert_int_eq(roce_parse(with, len + 4, &out), ROCE_NOT_ROCE);
     /* An IHL below 5 is no IPv4 header. */
     f[14] = 0x44;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports: the in-process pair, and the capture filter around one of its ends.
+ * Tests ports: the in-process pair, and the capture filter around one of its ends.
  */
 #include "wire/capture.h"
 #include "wire/open.h"
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A client that remembers what it was told. */
+/* A client that records its callbacks. */
 struct listener {
     struct wire_port *port;
     unsigned frames, tx_readies, link_changes, rx_readies;
@@ -136,7 +136,7 @@ START_TEST(a_full_pair_makes_the_sender_wait)
     ck_assert(send_bytes(ends[0], 3, 100));
     ck_assert_uint_eq(wire_poll(ends[1], 10), 3);
     ck_assert_uint_eq(at[1].frame[0], 3);
-    ck_assert_uint_eq(at[0].tx_readies, 1); /* nobody waited any more */
+    ck_assert_uint_eq(at[0].tx_readies, 1); /* nobody was waiting any more */
     /* The other direction has its own room. */
     ck_assert(send_bytes(ends[1], 9, 100));
     wire_close(ends[0]);
@@ -173,7 +173,7 @@ START_TEST(a_callback_may_send)
 }
 END_TEST
 
-/* Frames onto a cable that is pulled out vanish; what was on its way still arrives. */
+/* Frames onto an unplugged cable are lost; frames that were on their way still arrive. */
 START_TEST(closing_one_end_takes_the_link_down)
 {
     struct wire_stats stats;
@@ -211,7 +211,7 @@ static char *capture_path(void)
     return g_strdup_printf("%s/hcasim-capture-%d.pcapng", g_get_tmp_dir(), (int)getpid());
 }
 
-/* A file read the way a reader would: block by block. */
+/* Reads a file the way a reader would: block by block. */
 struct reader {
     uint8_t *bytes;
     size_t len, at;
@@ -225,7 +225,8 @@ static uint32_t word(const uint8_t *p)
     return v;
 }
 
-/* The next block of the type, whose length at its end must agree with that at its start. */
+/* Returns the next block of the type, whose length at its end must agree with the length at its
+ * start. */
 static const uint8_t *next_block(struct reader *r, uint32_t type)
 {
     const uint8_t *block = r->bytes + r->at;
@@ -315,8 +316,8 @@ START_TEST(capture_holds_both_directions)
 }
 END_TEST
 
-/* What readers of the file expect, although sender and receiver have no need of it; the frame
- * itself goes on as it came. */
+/* Readers of the file expect an ICRC, although sender and receiver do not need it; the frame itself
+ * is passed on unchanged. */
 START_TEST(a_captured_frame_has_its_icrc)
 {
     struct roce_packet pkt = {.opcode = BTH_RC | BTH_ACK, .addr.is_ipv4 = true}, seen;
@@ -394,7 +395,7 @@ START_TEST(capture_that_cannot_be_made_says_why)
 }
 END_TEST
 
-/* A limit on the size of files stands in for a full disk. (It holds for Check's own file, too, so
+/* A limit on the size of files simulates a full disk. (It applies to Check's own file, too, so
  * nothing is asserted under it.) */
 START_TEST(a_full_disk_ends_the_capture_and_not_the_traffic)
 {
@@ -420,7 +421,7 @@ START_TEST(a_full_disk_ends_the_capture_and_not_the_traffic)
     setrlimit(RLIMIT_FSIZE, &before);
     ck_assert_uint_eq(arrived, 5);
     ck_assert_int_eq(warnings, 1);
-    /* What fitted is there and whole. */
+    /* Everything that fitted is there and whole. */
     r = open_capture(path);
     ck_assert_uint_eq(next_block(&r, 6)[28], 0);
     ck_assert_uint_eq(next_block(&r, 6)[28], 1);

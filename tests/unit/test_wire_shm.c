@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared-memory segments: who may join, where frames go, what waits for what. All members are in
- * this process; other processes, and their deaths, are in test_wire_shm_procs.c.
+ * Tests shared-memory segments: who may join, where frames go, and what waits for what. All members
+ * are in this process; test_wire_shm_procs.c tests other processes and their deaths.
  */
 #include "tests/unit/wire_nodes.h"
 #include "wire/capture.h"
@@ -123,7 +123,7 @@ START_TEST(the_last_one_removes_the_files)
 }
 END_TEST
 
-/* A switch: to all until it knows where, then to that one only. */
+/* A switch sends to all until it knows where an address is, then only there. */
 START_TEST(frames_go_where_the_address_is)
 {
     struct node *a = join(1), *b = join(2), *c = join(3);
@@ -193,7 +193,7 @@ START_TEST(a_port_may_have_many_addresses)
         ck_assert(send_frame(a, (uint8_t)id, 0, 64));
     }
     ck_assert_uint_eq(drain(b), 60);
-    /* More than are remembered: they are reached all the same. */
+    /* More addresses than are remembered: they are reached anyway. */
     for (int id = 70; id < 250; id++) {
         b->id = (uint8_t)id;
         ck_assert(send_frame(b, 1, 0, 64));
@@ -207,7 +207,7 @@ START_TEST(a_port_may_have_many_addresses)
 }
 END_TEST
 
-/* A frame to one's own address has nowhere to go: a switch does not turn frames back. */
+/* A frame to the sender's own address has no destination: a switch does not return frames. */
 START_TEST(own_address)
 {
     struct node *a, *b;
@@ -234,8 +234,8 @@ START_TEST(alone_on_the_segment)
 }
 END_TEST
 
-/* "Lossless back-pressure for unicast": all that was accepted arrives, in order; what was not is
- * announced when there is room. */
+/* "Lossless back-pressure for unicast": all accepted frames arrive, in order; for a refused frame,
+ * the sender is notified when there is room. */
 START_TEST(a_full_receiver_makes_the_sender_wait)
 {
     struct node *a, *b;
@@ -251,7 +251,7 @@ START_TEST(a_full_receiver_makes_the_sender_wait)
             ck_assert_uint_lt(sent, 1000000);
         }
         ck_assert_ptr_null(wire_tx_reserve_to(a->port, (const uint8_t[6]){2, 0, 0, 0, 0, 2}, 64));
-        /* It would try again of itself, after some time. */
+        /* It would otherwise try again by itself, after some time. */
         shm_port_of(a->port)->recheck_at_ms[SHM_RECHECK_BLOCKED] = UINT64_MAX;
         wire_poll(a->port, 64);
         ck_assert_uint_eq(a->tx_readies, before);
@@ -268,7 +268,7 @@ START_TEST(a_full_receiver_makes_the_sender_wait)
 }
 END_TEST
 
-/* As if so many frames had gone from a to b, all of them consumed. */
+/* Sets the state as if so many frames had gone from a to b, all of them consumed. */
 static void preset(struct node *a, struct node *b, uint32_t positions)
 {
     struct shm_port *from = shm_port_of(a->port), *to = shm_port_of(b->port);
@@ -285,8 +285,8 @@ static void preset(struct node *a, struct node *b, uint32_t positions)
     b->expect[a->id] = 0;
 }
 
-/* Positions in a ring wrap at 2^32, those in a stamp at 2^24: frames go on, in order and with
- * back-pressure. */
+/* Positions in a ring wrap around at 2^32, positions in a stamp at 2^24: frames continue, in order
+ * and with back-pressure. */
 START_TEST(positions_wrap)
 {
     static const uint32_t starts[] = {(1u << 24) - 700, UINT32_MAX - 700, UINT32_MAX - 511};
@@ -334,8 +334,8 @@ START_TEST(waiting_for_one_is_not_waiting_for_all)
 }
 END_TEST
 
-/* Who waits for one of two full receivers is told which one gives credit; the other one is told of
- * in its turn. A filter around the port tells the same. */
+/* A sender that waits for one of two full receivers learns which one gives credit, and then the
+ * other one. A filter around the port does the same. */
 START_TEST(the_receiver_that_has_room_is_told)
 {
     char *path = g_build_filename(nodes_dir, "capture.pcapng", NULL);
@@ -366,7 +366,7 @@ START_TEST(the_receiver_that_has_room_is_told)
     ck_assert_uint_eq(a->tx_readies, 1);
     ck_assert_uint_eq(a->tx_credits, 1ull << class_c);
     ck_assert(send_frame(a, 3, 0, 64));
-    /* What nobody has asked for again is told once. */
+    /* If nobody has asked again, the notification comes once. */
     wire_poll(a->port, 64);
     ck_assert_uint_eq(a->tx_readies, 1);
     drain(b);
@@ -382,8 +382,7 @@ START_TEST(the_receiver_that_has_room_is_told)
 }
 END_TEST
 
-/* A frame for all takes no room in a receiver: nobody waits, and who is full has it all the same.
- */
+/* A frame for all uses no room in a receiver: nobody waits, and a full receiver gets it anyway. */
 START_TEST(a_flooded_frame_reaches_a_full_receiver)
 {
     struct node *a, *b, *c;
@@ -403,8 +402,8 @@ START_TEST(a_flooded_frame_reaches_a_full_receiver)
 }
 END_TEST
 
-/* "who comes late misses such a frame (counted, rx_missed)": and has all that came after, in order.
- */
+/* "who comes late misses such a frame (counted, rx_missed)": and gets all later frames, in
+ * order. */
 START_TEST(who_comes_late_misses_flooded_frames)
 {
     enum {
@@ -441,7 +440,7 @@ START_TEST(who_comes_late_misses_flooded_frames)
 }
 END_TEST
 
-/* A frame in a log that its sender has begun to overwrite while it was copied is no frame. */
+/* A frame in a log that its sender has begun to overwrite during the copy is discarded. */
 START_TEST(a_flooded_frame_that_is_overwritten_is_thrown_away)
 {
     struct node *a, *b;
@@ -462,8 +461,8 @@ START_TEST(a_flooded_frame_that_is_overwritten_is_thrown_away)
 }
 END_TEST
 
-/* A frame for a full receiver that was built without its destination's being known waits; the
- * sender waits with it. */
+/* A frame for a full receiver that was built before its destination was known waits, and the sender
+ * waits with it. */
 START_TEST(a_frame_without_a_known_destination_is_not_lost)
 {
     struct node *a, *b;
@@ -494,7 +493,8 @@ START_TEST(a_frame_without_a_known_destination_is_not_lost)
 }
 END_TEST
 
-/* Built in the receiver's region, copied for all, or kept until there is room. */
+/* A frame without ICRC is built in the receiver's region, copied for all, or kept until there is
+ * room. */
 START_TEST(a_frame_without_icrc_arrives_as_such)
 {
     struct node *a, *b;
@@ -551,7 +551,7 @@ START_TEST(a_frame_goes_where_it_says_and_not_where_it_was_reserved)
 }
 END_TEST
 
-/* However often reservations are given back, or left and made again, none is used up. */
+/* However often reservations are returned, or abandoned and made again, none is lost. */
 START_TEST(reservations_do_not_leak)
 {
     const uint8_t dmac[6] = {2, 0, 0, 0, 0, 2};
@@ -573,7 +573,7 @@ START_TEST(reservations_do_not_leak)
 END_TEST
 
 /* After a poll that emptied the port, a frame makes the descriptor readable; while the receiver
- * is at work no system call is spent on it. */
+ * works, no system call is made for it. */
 START_TEST(a_sleeper_is_woken_and_a_worker_is_not)
 {
     struct node *a, *b;
@@ -590,7 +590,7 @@ START_TEST(a_sleeper_is_woken_and_a_worker_is_not)
     ck_assert_uint_eq(b->rx_readies, 1);
     ck_assert_uint_eq(stats_of(a).wakeups, wakeups + 1);
     for (int i = 0; i < 20; i++) {
-        ck_assert(send_frame(a, 2, 0, 64)); /* it has been woken and has not yet slept again */
+        ck_assert(send_frame(a, 2, 0, 64)); /* it has been woken and has not slept again yet */
     }
     ck_assert_uint_eq(stats_of(a).wakeups, wakeups + 1);
     /* As many as allowed: not asleep. */
@@ -618,7 +618,7 @@ START_TEST(a_sleeper_is_woken_and_a_worker_is_not)
 }
 END_TEST
 
-/* It is seen to sleep, or found to do so when the last of several frames has been sent. */
+/* The sender sees that it sleeps, or finds out after the last of several frames. */
 START_TEST(a_sleeper_is_woken_by_several_frames)
 {
     struct node *a, *b, *c = join(3);
@@ -636,7 +636,7 @@ START_TEST(a_sleeper_is_woken_by_several_frames)
     ck_assert(send_frame_as(a, 2, 0, 64, WIRE_MORE));
     ck_assert_uint_eq(stats_of(a).wakeups, wakeups + 1);
     ck_assert(sleep_on(b, PATIENCE_MS));
-    /* Awake when the frame is sent, asleep when the sender has no more. */
+    /* Awake when the frame is sent, asleep when the sender has no more frames. */
     shm_port_of(b->port)->self->sleep = 0;
     ck_assert(send_frame_as(a, 2, 0, 64, WIRE_MORE));
     shm_port_of(b->port)->self->sleep = 1;
@@ -645,7 +645,7 @@ START_TEST(a_sleeper_is_woken_by_several_frames)
     ck_assert_uint_eq(stats_of(a).wakeups, wakeups + 2);
     wire_tx_flush(a->port);
     ck_assert_uint_eq(stats_of(a).wakeups, wakeups + 2);
-    /* The same when it has more for another one, and when it leaves. */
+    /* The same if the sender has more frames for another receiver, and if it leaves. */
     shm_port_of(b->port)->self->sleep = 0;
     ck_assert(send_frame_as(a, 2, 0, 64, WIRE_MORE));
     shm_port_of(b->port)->self->sleep = 1;
@@ -664,8 +664,8 @@ START_TEST(a_sleeper_is_woken_by_several_frames)
 }
 END_TEST
 
-/* The sender has written to the FIFO and is held up; the receiver wakes, finds nothing and sleeps
- * again; then the sender says that it woke it. The next frame must wake it all the same. */
+/* The sender has written to the FIFO and is delayed; the receiver wakes, finds nothing and sleeps
+ * again; then the sender records that it woke it. The next frame must wake it anyway. */
 START_TEST(a_sender_that_comes_back_late_takes_no_wake_up_away)
 {
     struct node *a, *b;

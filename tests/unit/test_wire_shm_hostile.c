@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a member of a shared-memory segment with bad intentions may cost the others: it writes what
- * it likes where it likes, holds locks and fills FIFOs. How much is done is counted, or shows in
- * memory that must not be touched; a wait without an end shows in the time limit.
+ * Tests how much a malicious member of a shared-memory segment may cost the others: it writes
+ * arbitrary values anywhere, holds locks and fills FIFOs. The amount of work is counted, or is
+ * visible in memory that must not be touched; a wait without an end exceeds the time limit.
  */
 #include "tests/unit/wire_nodes.h"
 #include "wire/shm/file.h"
@@ -27,7 +27,7 @@ static char *seg_path(void)
     return g_build_filename(nodes_dir, "seg", NULL);
 }
 
-/* A descriptor of the segment as somebody else opens it. */
+/* Returns a descriptor of the segment, as another process opens it. */
 static int open_segment(void)
 {
     char *path = seg_path();
@@ -38,7 +38,7 @@ static int open_segment(void)
     return fd;
 }
 
-/* The slots of a port's own region can no longer be touched by it. */
+/* The port can no longer access the slots of its own region. */
 static void forbid_slots(struct shm_port *sp, int prot)
 {
     uint8_t *first = (uint8_t *)sp->seg.region[sp->seg.id]->slot;
@@ -47,8 +47,8 @@ static void forbid_slots(struct shm_port *sp, int prot)
     ck_assert_int_eq(mprotect((void *)begin, (SHM_SLOTS - 1) * sizeof(struct shm_slot), prot), 0);
 }
 
-/* A generation that changes at each look costs a look at that one sender: the slots that its
- * predecessors may have left are looked for now and then, whatever happens. */
+/* A generation that changes at each look costs a look at that one sender. The slots that its
+ * predecessors may have left are searched for only now and then. */
 START_TEST(a_changing_generation_costs_no_search)
 {
     struct node *a, *b;
@@ -67,7 +67,7 @@ START_TEST(a_changing_generation_costs_no_search)
         ck_assert_uint_eq(wire_poll(b->port, 64), 0);
     }
     forbid_slots(sp, PROT_READ | PROT_WRITE);
-    /* What is reserved under a generation that is no more comes back when that look is due. */
+    /* A reservation under an old generation is returned when that search is due. */
     atomic_store(&sp->seg.region[sp->seg.id]->slot[2].owner, shm_tag(5, 1));
     sp->recheck_at_ms[SHM_RECHECK_OWNERS] = 0;
     wire_poll(b->port, 64);
@@ -85,7 +85,7 @@ static void meet(struct node *from, struct node *to)
     to->frames = 0;
 }
 
-/* Entries that are made up count as frames that were taken: a poll does not do more than asked. */
+/* Invented entries count as frames that were taken: a poll does not do more than asked. */
 START_TEST(made_up_entries_are_taken_as_many_as_asked_for)
 {
     struct node *a, *b;
@@ -120,7 +120,7 @@ START_TEST(made_up_entries_are_taken_as_many_as_asked_for)
 }
 END_TEST
 
-/* How much memory for slots a member has, as the segment says. */
+/* Returns how much memory for slots a member has, as the segment says. */
 static unsigned chunks_of(struct shm_port *sp, unsigned id)
 {
     unsigned n = 0;
@@ -131,8 +131,8 @@ static unsigned chunks_of(struct shm_port *sp, unsigned id)
     return n;
 }
 
-/* A receiver whose slots all have an owner and who takes chunks out of the list as they come into
- * it has no room: a sender sees that after a few looks, and waits as it does for any other one. */
+/* A receiver whose slots all have an owner, and which removes chunks from the list as they come,
+ * has no room. A sender sees that after a few looks, and waits as for any other receiver. */
 START_TEST(a_region_that_is_never_free_is_not_searched_for_ever)
 {
     struct node *a, *b;
@@ -158,8 +158,8 @@ START_TEST(a_region_that_is_never_free_is_not_searched_for_ever)
 }
 END_TEST
 
-/* All places claim to wait for room and to sleep: few of them are told at a time, each in its turn,
- * and none is left out. */
+/* All members claim to wait for room and to sleep: a few of them are notified at a time, each in
+ * its turn, and none is left out. */
 START_TEST(waking_many_is_spread)
 {
     struct node *a, *b;
@@ -201,7 +201,7 @@ START_TEST(waking_many_is_spread)
 }
 END_TEST
 
-/* However fast somebody writes to a FIFO, its reader takes so much and goes on. */
+/* However fast somebody writes to a FIFO, its reader takes a limited amount and continues. */
 START_TEST(a_fifo_that_never_empties_is_left)
 {
     struct node *a, *b;
@@ -223,7 +223,7 @@ START_TEST(a_fifo_that_never_empties_is_left)
 }
 END_TEST
 
-/* The join lock in somebody's hand for ever: who is there goes on, and leaves, without it. */
+/* Somebody holds the join lock for ever: members continue, and leave, without it. */
 START_TEST(nobody_who_lives_or_leaves_waits_for_the_join_lock)
 {
     struct node *a, *b;
@@ -236,7 +236,7 @@ START_TEST(nobody_who_lives_or_leaves_waits_for_the_join_lock)
     ck_assert_uint_eq(drain(b), 1);
     leave(a);
     leave(b);
-    /* It was for the lock's holder to look whether anybody is left. */
+    /* The lock's holder had to check whether anybody is left. */
     ck_assert_uint_eq(nodes_files_left(), 1);
     shm_unlock(fd, SHM_LOCK_JOIN);
     shm_file_sweep(nodes_dir, "se");
@@ -265,8 +265,8 @@ START_TEST(who_joins_waits_for_the_join_lock_so_long_and_no_longer)
 }
 END_TEST
 
-/* Puts a file of its own under the name, again and again, and gives the lock of each back when the
- * next one is there. */
+/* Puts its own file under the name, again and again, and releases the lock of each when the next
+ * one is there. */
 static void replace_for_ever(const char *path)
 {
     char *aside = g_strconcat(path, "-next", NULL);
@@ -317,7 +317,7 @@ START_TEST(a_file_that_is_always_another_one_is_not_joined)
 }
 END_TEST
 
-/* In a process of its own: joins, tells its address, and says so. */
+/* In its own process: joins, announces its address, and reports that. */
 static pid_t member_process(int *ready)
 {
     int pipes[2];
@@ -337,7 +337,7 @@ static pid_t member_process(int *ready)
     return pid;
 }
 
-/* Nor does finding out that a receiver has died need it. */
+/* Finding out that a receiver has died does not need the lock, either. */
 START_TEST(the_dead_are_detached_without_the_join_lock)
 {
     struct node *a = join(1);
@@ -367,7 +367,7 @@ START_TEST(the_dead_are_detached_without_the_join_lock)
 }
 END_TEST
 
-/* A child of fork() shares what its parent has open. It does not keep the parent's place. */
+/* A child of fork() shares its parent's open files. It does not keep the parent's place. */
 START_TEST(a_fork_does_not_keep_the_dead_alive)
 {
     struct node *a = join(1);
@@ -405,7 +405,7 @@ START_TEST(a_fork_does_not_keep_the_dead_alive)
 }
 END_TEST
 
-/* Whoever has the lock while the last member leaves looks again, so no file is left. */
+/* Whoever has the lock while the last member leaves checks again, so no file is left. */
 START_TEST(many_come_and_go_at_once_and_nothing_is_left)
 {
     pid_t pids[4];
@@ -430,8 +430,8 @@ START_TEST(many_come_and_go_at_once_and_nothing_is_left)
 }
 END_TEST
 
-/* The file under the name is no longer the one that was opened: it is not removed, nor what wakes
- * those who live in it. */
+/* The file under the name is no longer the one that was opened: it is not removed, nor are the
+ * FIFOs of its members. */
 START_TEST(another_file_of_the_name_stays)
 {
     struct node *a = join(1), *b;
@@ -453,7 +453,7 @@ START_TEST(another_file_of_the_name_stays)
 }
 END_TEST
 
-/* Somebody lives in it, but it is cut off: a newcomer would only die of it. */
+/* A member lives in it, but it is truncated: a newcomer would only crash. */
 START_TEST(a_truncated_segment_is_not_joined)
 {
     int fd = -1, ready;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A segment with a thousand members, all in this process: they find each other, come and go, a look
- * costs what is on its way, and memory is what segment.h promises.
+ * Tests a segment with a thousand members, all in this process: they find each other, come and go,
+ * a look costs only what is on its way, and memory is what segment.h promises.
  */
 #include "tests/unit/wire_nodes.h"
 #include "wire/shm/file.h"
@@ -103,7 +103,7 @@ static unsigned poll_all(struct one *n)
     return total;
 }
 
-/* What the segment takes in tmpfs, in KiB. */
+/* Returns the memory of the segment in tmpfs, in KiB. */
 static unsigned segment_kib(void)
 {
     char *path = g_build_filename(nodes_dir, "seg", NULL);
@@ -168,7 +168,7 @@ START_TEST(a_thousand_members_find_each_other)
 
         talk(from, other_than(from, MANY));
     }
-    /* Some leave, others come in their places and with addresses of their own or theirs. */
+    /* Some members leave, and others take their places with new addresses or with the old ones. */
     for (unsigned round = 0; round < 3; round++) {
         for (unsigned i = round; i < MANY; i += 7) {
             close_one(&many[i]);
@@ -199,7 +199,8 @@ START_TEST(a_thousand_members_find_each_other)
 }
 END_TEST
 
-/* "Memory is taken for what is used": {members, KiB}; who only listens, and talks to one other. */
+/* "Memory is taken for what is used": {members, KiB}. Each member listens, and exchanges frames
+ * with one other. */
 static const unsigned promised[][2] = {{2, 700}, {128, 8200}, {1000, 60000}};
 
 START_TEST(memory_is_what_is_used)
@@ -220,7 +221,7 @@ START_TEST(memory_is_what_is_used)
 }
 END_TEST
 
-/* A receiver that is flooded has 1,024 slots of 10 KiB, and no more. */
+/* A flooded receiver has 1,024 slots of 10 KiB, and no more. */
 START_TEST(memory_of_a_full_receiver)
 {
     unsigned sent = 0;
@@ -237,7 +238,7 @@ START_TEST(memory_of_a_full_receiver)
     ck_assert_uint_eq(sent, SHM_SLOTS);
     ck_assert_uint_le(segment_kib(), 1200 + 10 * SHM_SLOTS + SHM_SLOTS / 8);
     ck_assert_uint_eq(poll_all(&many[0]), 3 + SHM_SLOTS);
-    /* What is there is used again. */
+    /* Existing slots are used again. */
     for (unsigned i = 0; i < 10 * SHM_SLOTS; i++) {
         unsigned before = segment_kib();
 
@@ -266,8 +267,8 @@ START_TEST(there_is_one_more_than_fits)
 }
 END_TEST
 
-/* Rings that have been idle are not looked at: what they are in can then not be read, and a poll
- * does not mind. Who sends again is heard. */
+/* Idle rings are not examined: their memory can then not be read, and a poll does not notice. A
+ * member that sends again is heard. */
 START_TEST(a_poll_looks_at_those_who_send)
 {
     struct shm_port *sp;
@@ -306,8 +307,8 @@ START_TEST(a_poll_looks_at_those_who_send)
 }
 END_TEST
 
-/* All members with as many addresses as one may have, and a foreign one that somebody takes over:
- * each address has one owner, who was the last to use it. */
+/* All members have as many addresses as a member may have, and somebody takes over an address of
+ * another: each address has one owner, its last user. */
 START_TEST(the_table_of_addresses_is_exact)
 {
     enum {
@@ -350,8 +351,8 @@ START_TEST(the_table_of_addresses_is_exact)
 }
 END_TEST
 
-/* Who leaves leaves no address behind: what is sent there goes to all, and not to who has the
- * place. */
+/* A member that leaves leaves no address behind: frames to its addresses go to all, and not to its
+ * successor in the place. */
 START_TEST(a_place_has_no_addresses_of_who_was_there)
 {
     open_many(3);
@@ -368,7 +369,7 @@ START_TEST(a_place_has_no_addresses_of_who_was_there)
 }
 END_TEST
 
-/* An older process, or a newer one, has another layout. */
+/* An older or newer process has another layout. */
 START_TEST(another_version_is_refused_in_one_line)
 {
     char *path = g_build_filename(nodes_dir, "seg", NULL), *uri = seg_uri();

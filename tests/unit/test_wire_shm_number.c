@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers on a wire (wire/open.h): whose they are, and for how long.
+ * Tests numbers on a wire (wire/open.h): who owns them, and for how long.
  */
 #include "tests/unit/wire_nodes.h"
 #include "wire/open.h"
@@ -31,7 +31,7 @@ static struct wire_number *take(const char *name, unsigned wanted)
     return number;
 }
 
-/* A process that takes a number of "seg" and forks a child of its own, then waits to be killed. */
+/* A process that takes a number of "seg" and forks a child, then waits to be killed. */
 static pid_t taker(unsigned wanted, unsigned expected)
 {
     int pipes[2];
@@ -46,7 +46,7 @@ static pid_t taker(unsigned wanted, unsigned expected)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         byte = number && wire_number_get(number) == expected;
         if (fork() == 0) {
-            /* It is the child that tells, for then it has let go of what it inherited. */
+            /* The child reports, because it has then released what it inherited. */
             (void)!write(pipes[1], &byte, 1);
             alarm(5); /* outlives its parent by a little */
         }
@@ -100,7 +100,7 @@ START_TEST(a_number_is_taken_once)
 }
 END_TEST
 
-/* What tells processes apart is the wire's file, whatever namespaces they are in. A number ends
+/* Processes are distinguished by the wire's file, whatever namespaces they are in. A number ends
  * with its process, even if that leaves children. */
 START_TEST(a_number_is_its_process_s)
 {
@@ -119,7 +119,7 @@ START_TEST(a_number_is_its_process_s)
 }
 END_TEST
 
-/* Who looks which number would be his takes none, and makes no wire. */
+/* A look at the number that would be free takes none, and makes no wire. */
 START_TEST(a_look_takes_nothing)
 {
     g_autofree char *uri = g_strdup_printf("shm:%s/seg", nodes_dir);
@@ -162,7 +162,7 @@ START_TEST(a_number_does_not_need_a_member)
 }
 END_TEST
 
-/* A descriptor of the program's is at the place of the number's, which it closed. */
+/* A descriptor of the program replaces the number's descriptor, which the program closed. */
 static struct wire_number *take_and_close(const char *name, int pipes[2])
 {
     int place = dup(STDIN_FILENO);
@@ -178,8 +178,8 @@ static struct wire_number *take_and_close(const char *name, int pipes[2])
     return number;
 }
 
-/* Who becomes a daemon closes what it does not know. What it opens afterwards is its own, in a
- * child as well. */
+/* A program that becomes a daemon closes descriptors that it does not know. Descriptors that it
+ * opens later are its own, in a child as well. */
 START_TEST(a_number_whose_descriptor_is_closed_takes_no_other)
 {
     int pipes[2], status;

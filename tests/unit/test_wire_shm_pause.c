@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A receiver on a shared-memory segment that lives but does not run: its senders learn that no
- * answer can be expected yet, until it has come to what they sent, or is dead.
+ * Tests a receiver on a shared-memory segment that lives but does not run: its senders learn that
+ * no answer can be expected yet, until it has processed what they sent, or is dead.
  */
 #include "tests/unit/wire_nodes.h"
 #include "wire/capture.h"
@@ -18,7 +18,7 @@
 
 static struct wire_pause mark;
 
-/* Asked for the first time. */
+/* Asks for the first time. */
 static bool is_paused(struct node *n, uint8_t to)
 {
     uint8_t mac[6];
@@ -28,7 +28,7 @@ static bool is_paused(struct node *n, uint8_t to)
     return wire_is_paused(n->port, mac, &mark);
 }
 
-/* Asked again about what was under way then. */
+/* Asks again about the frames that were under way then. */
 static bool is_still_paused(struct node *n, uint8_t to)
 {
     uint8_t mac[6];
@@ -62,7 +62,8 @@ START_TEST(frames_that_are_not_taken_pause)
 }
 END_TEST
 
-/* Taken, but not yet answered: the turn has to end, which is when what it sent is flushed. */
+/* The frame was taken, but not answered yet: the turn must end, which is when its packets are
+ * flushed. */
 START_TEST(the_turn_that_took_a_frame_has_to_end)
 {
     struct node *a, *b;
@@ -73,7 +74,7 @@ START_TEST(the_turn_that_took_a_frame_has_to_end)
     ck_assert(is_paused(a, 2));
     wire_tx_flush(b->port);
     ck_assert(!is_still_paused(a, 2));
-    /* An owner that does not flush begins another one. */
+    /* An owner that does not flush begins another turn. */
     ck_assert(send_frame(a, 2, 0, 64));
     ck_assert_uint_eq(wire_poll(b->port, 64), 1);
     ck_assert(is_paused(a, 2));
@@ -84,7 +85,7 @@ START_TEST(the_turn_that_took_a_frame_has_to_end)
 }
 END_TEST
 
-/* Taken, and the turn is over, but the owner has work of it left. */
+/* The frame was taken and the turn is over, but the owner still has work from it. */
 START_TEST(what_an_owner_owes_has_to_be_done)
 {
     struct node *a, *b;
@@ -108,7 +109,7 @@ START_TEST(what_an_owner_owes_has_to_be_done)
 }
 END_TEST
 
-/* The answer waits for room here, and this member does not take what fills it. */
+/* The answer waits for room here, because this member does not take the frames that fill it. */
 START_TEST(an_answer_that_waits_for_room_is_owed)
 {
     struct node *a, *b;
@@ -130,7 +131,7 @@ START_TEST(an_answer_that_waits_for_room_is_owed)
 }
 END_TEST
 
-/* Nothing is owed for a frame that was lost: that others' never end prolongs it so far only. */
+/* For a lost frame nothing is owed: other frames that never end prolong the wait only so far. */
 START_TEST(what_waits_for_room_is_not_owed_for_ever)
 {
     struct node *a, *b;
@@ -158,7 +159,7 @@ START_TEST(what_waits_for_room_is_not_owed_for_ever)
 }
 END_TEST
 
-/* Others' frames that go on coming do not prolong it: what counts is what was there when asked. */
+/* Later frames of others do not prolong it: only the frames at the time of the question count. */
 START_TEST(later_frames_do_not_prolong_it)
 {
     struct node *a, *b;
@@ -180,7 +181,7 @@ START_TEST(later_frames_do_not_prolong_it)
 }
 END_TEST
 
-/* The answer may lie here: it was this member that did not run. */
+/* The answer may be waiting here: it was this member that did not run. */
 START_TEST(an_answer_that_was_not_looked_at_may_be_the_one)
 {
     struct node *a, *b;
@@ -247,8 +248,7 @@ START_TEST(nobody_and_oneself_do_not_pause)
 }
 END_TEST
 
-/* Another one in the same place, with the same address: what was sent to its predecessor is gone.
- */
+/* Another member in the same place, with the same address: frames to its predecessor are lost. */
 START_TEST(a_successor_does_not_pause)
 {
     struct node *a, *b;
@@ -261,7 +261,7 @@ START_TEST(a_successor_does_not_pause)
     announce(b);
     drain(a);
     ck_assert(!is_still_paused(a, 2));
-    /* What is asked of it from now on is its own: it takes what lay there, and goes on. */
+    /* From now on it owes its own answers: it takes the old frames, and continues. */
     drain(b);
     ck_assert(!is_paused(a, 2));
     ck_assert(send_frame(a, 2, 0, 64));
@@ -291,7 +291,7 @@ START_TEST(a_filter_passes_it_on)
 }
 END_TEST
 
-/* "A stopped peer lives": one that is stopped pauses for as long as that lasts; one that is killed,
+/* "A stopped peer lives": a stopped process pauses as long as it is stopped; a killed process,
  * stopped or not, does not. */
 START_TEST(stopped_is_paused_and_killed_is_not)
 {
