@@ -1,21 +1,48 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a shared library exports: its symbols and their versions, as readelf tells them.
+"""What libibverbs.so.1 and libmlx5.so.1 export: symbols and their versions.
 
-    symbols.py map LIBRARY                a version script that gives another library the same symbols
-    symbols.py stubs LIBRARY ARCHIVE...   C code of functions that fail, for symbols that no archive defines
-    symbols.py front LIBRARY              a line of C for each symbol (guest-lib/verbs/preload/front.c)
-    symbols.py list LIBRARY               NAME@VERSION (an old one) and NAME@@VERSION, sorted
-    symbols.py compare THEIRS OURS        symbols that only one of them has; status 1 if there are any
+A table beside this script (libibverbs.symbols, libmlx5.symbols) has the symbols of each library of
+rdma-core. So hcasim exports the same symbols wherever it is built, and a program that is linked with
+a newer rdma-core than that of the building machine still loads.
 
-The scripts make no symbol local, because the code is compiled with hidden visibility.
+    symbols.py map TABLE                a version script for the linker
+    symbols.py stubs TABLE ARCHIVE...   C code of functions that fail, for symbols that no archive defines
+    symbols.py front TABLE              a line of C for each symbol (guest-lib/verbs/preload/front.c)
+    symbols.py list FILE                NAME@VERSION (an old one) and NAME@@VERSION, sorted
+    symbols.py compare TABLE LIBRARY    symbols that only one of them has; status 1 if there are any
+    symbols.py covers TABLE LIBRARY     symbols of an rdma-core library that the table lacks; status 1 if
+                                        there are any, except those of another private interface
 
-The version scripts of libibverbs.so.1 and libmlx5.so.1 are made from the rdma-core that is installed
-where hcasim is built, so that programs linked with that one find every symbol at its version.
+FILE is a table or a library; readelf tells what a library exports. The version scripts make no symbol
+local, because the code is compiled with hidden visibility.
 """
 import re
 import subprocess
 import sys
+
+PRIVATE = re.compile("@@IBVERBS_PRIVATE_\\d+$")
+
+
+class Table:
+    """The file of a library: versions as (name, parent or None), symbols as in symbols()."""
+
+    def __init__(self, path):
+        self.versions, self.symbols, self.returns = [], set(), {}
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                words = line.partition("#")[0].split()
+                if words and not line[0].isspace():
+                    self.versions.append((words[0], words[1] if len(words) > 1 else None))
+                elif words:
+                    self.add(words[0], words[1:])
+
+    def add(self, name, words):
+        version = self.versions[-1][0]
+        self.symbols.add(f"{name}{'@' if 'old' in words else '@@'}{version}")
+        for kind in ("pointer", "void", "fd"):
+            if kind in words:
+                self.returns[name] = kind
 
 
 def readelf(option, library):
@@ -38,34 +65,15 @@ def symbols(library):
     return found
 
 
-def versions(library):
-    """The versions it defines, in order: (name, name of the one it builds on or None)."""
-    found = []
-    lines = iter(readelf("--version-info", library).splitlines())
-    for line in lines:
-        if line.startswith("Version definition section"):
-            break
-    for line in lines:
-        if line.startswith("Version needs section"):
-            break
-        name = re.search(r"Flags: (\S+) .*Name: (\S+)", line)
-        parent = re.search(r"Parent \d+: (\S+)", line)
-        if name and name[1] != "BASE":
-            found.append([name[2], None])
-        elif parent and found:
-            found[-1][1] = parent[1]
-    return found
-
-
-def version_script(library):
+def version_script(table):
     members = {}
-    for symbol in symbols(library):
+    for symbol in table.symbols:
         # the code that defines an old version of a symbol has a .symver directive
         name, default, version = symbol.partition("@@")
         if default:
             members.setdefault(version, []).append(name)
     text = "/* made by guest-lib/export/symbols.py */\n"
-    for version, parent in versions(library):
+    for version, parent in table.versions:
         text += version + " {\n"
         if members.get(version):
             text += "    global:\n"
@@ -74,29 +82,29 @@ def version_script(library):
     return text
 
 
-# Functions of the private part that return a pointer, or nothing; the others return an errno.
-POINTERS = ("_verbs_init_and_alloc_context", "verbs_open_device")
-VOIDS = ("__verbs_log", "verbs_register_driver_", "verbs_set_ops", "verbs_uninit_context",
-         "ibv_copy_", "verbs_init_cq", "verbs_allow_disassociate_destroy")
+# What a stub is for each kind of function: its type, and what it does.
+STUBS = {
+    "errno": ("int ", "return errno = EOPNOTSUPP;"),
+    "fd": ("int ", "errno = EOPNOTSUPP; return -1;"),
+    "pointer": ("void *", "errno = EOPNOTSUPP; return NULL;"),
+    "void": ("void ", ""),
+}
 
 
-def stubs(library, archives):
-    """C code for what the library exports and no archive defines."""
+def stubs(table, archives):
+    """C code for the symbols of the table that no archive defines."""
     defined = set()
     for archive in archives:
         listing = subprocess.run(["nm", "--defined-only", archive], check=True, text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
-        defined |= {line.split()[2] for line in listing.splitlines() if len(line.split()) == 3}
-    names = {symbol.partition("@@")[0] for symbol in symbols(library) if "@@" in symbol}
-    old = [symbol.split("@") for symbol in symbols(library) if "@@" not in symbol]
+        found = {line.split()[2] for line in listing.splitlines() if len(line.split()) == 3}
+        # of NAME@@VERSION the linker needs no stub NAME
+        defined |= found | {symbol.partition("@@")[0] for symbol in found}
+    names = {symbol.partition("@@")[0] for symbol in table.symbols if "@@" in symbol}
+    old = [symbol.split("@") for symbol in table.symbols - defined if "@@" not in symbol]
     text = "/* made by guest-lib/export/symbols.py */\n#include <errno.h>\n#include <stddef.h>\n"
     for name in sorted(names - defined):
-        if name.startswith(POINTERS):
-            kind, body = "void *", "errno = EOPNOTSUPP; return NULL;"
-        elif name.startswith(VOIDS):
-            kind, body = "void ", ""
-        else:
-            kind, body = "int ", "return errno = EOPNOTSUPP;"
+        kind, body = STUBS[table.returns.get(name, "errno")]
         text += (f"{kind}{name}(void);\n__attribute__((visibility(\"default\"))) "
                  f"{kind}{name}(void) {{ {body} }}\n")
     # versions with other structures, from before contexts could grow; no program uses them any more
@@ -107,37 +115,49 @@ def stubs(library, archives):
     return text
 
 
-def front(library):
+def front(table):
     """FRONT_NAME(number, "symbol", "@" or "@@", "version") of each symbol."""
     text = "/* made by guest-lib/export/symbols.py */\n"
-    for number, symbol in enumerate(sorted(symbols(library))):
+    for number, symbol in enumerate(sorted(table.symbols)):
         name, at, version = re.fullmatch("([^@]+)(@+)(.+)", symbol).groups()
         text += f'FRONT_NAME({number}, "{name}", "{at}", "{version}")\n'
     return text
 
 
-def compare(theirs, ours):
-    missing, extra = symbols(theirs) - symbols(ours), symbols(ours) - symbols(theirs)
+def compare(table, library):
+    missing, extra = table.symbols - symbols(library), symbols(library) - table.symbols
     for name in sorted(missing):
         print(f"missing: {name}")
     for name in sorted(extra):
         print(f"extra: {name}")
-    print(f"{len(symbols(theirs))} symbols of {theirs}: {len(missing)} missing, "
-          f"{len(extra)} extra")
-    return 1 if missing or extra or not symbols(theirs) else 0
+    print(f"{len(table.symbols)} symbols: {len(missing)} missing, {len(extra)} extra")
+    return 1 if missing or extra or not table.symbols else 0
+
+
+def covers(table, library):
+    theirs = symbols(library)
+    private = {symbol for symbol in theirs if PRIVATE.search(symbol)}
+    if private <= table.symbols:
+        private = set()
+    missing = theirs - private - table.symbols
+    for name in sorted(missing):
+        print(f"the table lacks {name}")
+    print(f"{len(theirs)} symbols of {library}: {len(missing)} are not in the table")
+    return 1 if missing or not theirs else 0
 
 
 def main(argv):
-    if len(argv) == 3 and argv[1] == "map":
-        sys.stdout.write(version_script(argv[2]))
-    elif len(argv) >= 4 and argv[1] == "stubs":
-        sys.stdout.write(stubs(argv[2], argv[3:]))
-    elif len(argv) == 3 and argv[1] == "front":
-        sys.stdout.write(front(argv[2]))
-    elif len(argv) == 3 and argv[1] == "list":
-        print("\n".join(sorted(symbols(argv[2]))))
-    elif len(argv) == 4 and argv[1] == "compare":
-        return compare(argv[2], argv[3])
+    command, files = (argv[1], argv[2:]) if len(argv) > 2 else (None, [])
+    of_one = {"map": version_script, "front": front}
+    if command in of_one and len(files) == 1:
+        sys.stdout.write(of_one[command](Table(files[0])))
+    elif command == "stubs" and len(files) >= 2:
+        sys.stdout.write(stubs(Table(files[0]), files[1:]))
+    elif command == "list" and len(files) == 1:
+        found = Table(files[0]).symbols if files[0].endswith(".symbols") else symbols(files[0])
+        print("\n".join(sorted(found)))
+    elif command in ("compare", "covers") and len(files) == 2:
+        return {"compare": compare, "covers": covers}[command](Table(files[0]), files[1])
     else:
         sys.exit(__doc__)
     return 0

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 /* FRONT_NAME(number, "symbol", "@" or "@@", "version") for each symbol, generated from the
- * installed library (guest-lib/export/symbols.py). */
+ * tables of guest-lib/export. */
 #define FRONT_NAME(number, symbol, at, version)                                                    \
     __asm__(".pushsection .text\n"                                                                 \
             ".type front_" #number ", @function\n"                                                 \
