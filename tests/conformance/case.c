@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A case from its first step to its last. */
+/* Implements case.h: plays a case from its first step to its last. */
 #include "tests/conformance/case.h"
 #include <errno.h>
 #include <stdio.h>
@@ -34,8 +34,8 @@ static void case_ends(struct play *p, enum play_end how, const char *why)
     _exit(how == PLAY_CANNOT ? CASE_SKIPPED : CASE_FAILS);
 }
 
-/* device [profile=P] [responders=N]: if it is there, the first step. What a device is like is the
- * player's to say only of his own. Returns how many steps that were. */
+/* device [profile=P] [responders=N]: takes this step if it is the first one. The player can
+ * configure only its own device. Returns the number of steps taken. */
 static unsigned case_take_device(struct case_run *run, struct sim_wishes *wishes)
 {
     struct words *w = &run->play.words;
@@ -79,7 +79,7 @@ static void case_steps(struct case_run *run, unsigned first, struct foreign *for
     }
 }
 
-/* Whether a case is about the ack timeout: it says how long that is. */
+/* Returns whether a case is about the ack timeout: then it sets the timeout. */
 static bool case_has_timeout(const struct script_case *script)
 {
     for (unsigned i = 0; i < script->steps->len; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Real time. */
+/* Implements clock.h for real time. */
 #include "tests/conformance/clock.h"
 #include <time.h>
 
@@ -24,7 +24,7 @@ static bool real_step(struct play_clock *clock, uint64_t limit_ns)
     return true;
 }
 
-/* Nobody says when a device has done what it was asked for; after this time it should have. */
+/* A device does not report when it has done what was requested; after this time it should have. */
 static void real_settle(struct play_clock *clock)
 {
     uint64_t limit_ns = real_now(clock) + ((struct real_clock *)clock)->settle_ns;

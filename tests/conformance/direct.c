@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Direct verbs, for what ordinary ones have no way to: dynamic connections, keys of several pieces,
+/* Direct verbs, for what ordinary verbs do not offer: dynamic connections, keys of several pieces,
  * and SQD. */
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/qp.h"
 #include "tests/conformance/host.h"
 
-#define UMR_INLINE 256 /* bytes of a UMR's pieces: 16 of them */
+#define UMR_INLINE 256 /* bytes of a UMR's pieces: room for 16 */
 
 static struct ibv_qp_init_attr_ex direct_init(const struct host *host,
                                               const struct ibv_qp_init_attr *init)
@@ -119,7 +119,7 @@ static struct ibv_qp *direct_make_configurer(const struct host *host,
                                              const struct ibv_qp_init_attr *init)
 {
     struct ibv_qp_init_attr_ex attr = direct_init(host, init);
-    /* what came in a CQE would be put where a key's addresses are not the process's own */
+    /* data in a CQE would be copied to a key's addresses, which may not be those of the process */
     struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS |
                                                   MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
                                      .create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE,
@@ -134,7 +134,7 @@ static struct ibv_qp *direct_make_configurer(const struct host *host,
     return hv_dv_create_qp(host->ctx, &attr, &dv);
 }
 
-/* mlx5dv_create_mkey() makes none of these: a key that no UMR may change. */
+/* Makes a key that no UMR may change; mlx5dv_create_mkey() does not offer it. */
 static struct mlx5dv_mkey *direct_make_fixed_key(struct ibv_pd *pd, uint16_t pieces)
 {
     struct prm_create_mkey_in in[1] = {0};
@@ -198,7 +198,7 @@ static int direct_configure(struct ibv_qp *qp, const struct ibv_send_wr *wr, voi
 
 /* -- states ------------------------------------------------------------------------------------ */
 
-/* Neither verbs nor DevX let a program do this: here it is the driver's command. */
+/* Neither verbs nor DevX let a program do this: here it is a command of the driver. */
 static int direct_drain(struct ibv_qp *qp)
 {
     struct prm_sqd2rts_qp_in in[1] = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The way to a foreign device, and to its host. */
+/* Implements foreign.h: the connections to a foreign device and to its host. */
 #include "tests/conformance/foreign.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -160,10 +160,10 @@ void foreign_clear(struct foreign *foreign)
     g_string_free(foreign->answer, true);
 }
 
-/* The next line of its, without the end; the wire is served meanwhile. */
+/* Returns the helper's next line, without its end; serves the wire meanwhile. */
 static char *foreign_hear(struct foreign *foreign, struct play *p)
 {
-    /* it has patience itself, and says so when that ends */
+    /* the helper has its own patience, and reports when that ends */
     uint64_t limit = play_now(p) + 2 * p->clock->patience_ns;
     GString *answer = foreign->answer;
     char *end, *line;
@@ -185,7 +185,7 @@ static char *foreign_hear(struct foreign *foreign, struct play *p)
     return line;
 }
 
-/* "mr NAME LEN SEED ADDR LKEY RKEY", again when a window has another key */
+/* "mr NAME LEN SEED ADDR LKEY RKEY", again when a window gets another key */
 static void foreign_note_mr(struct play *p, char **word)
 {
     struct play_mr *mr = NULL;
@@ -217,7 +217,7 @@ static void foreign_note_srq(struct play *p, char **word)
     g_ptr_array_add(p->srqs, srq);
 }
 
-/* "qp NAME TYPE QPN PEER_QPN QKEY", again when it is another one */
+/* "qp NAME TYPE QPN PEER_QPN QKEY", again when these change */
 static void foreign_note_qp(struct play *p, char **word)
 {
     struct play_qp *qp = NULL;
@@ -238,7 +238,7 @@ static void foreign_note_qp(struct play *p, char **word)
     qp->attr.qkey = (uint32_t)g_ascii_strtoull(word[5], NULL, 0);
 }
 
-/* What it answers to a line; the words behind "ok". */
+/* Sends a line and returns the words behind the answer's "ok". */
 static char **foreign_ask(struct foreign *foreign, struct play *p, const char *line)
 {
     g_autofree char *sent = g_strconcat(line, "\n", NULL), *heard = NULL;
@@ -284,7 +284,7 @@ void foreign_begin(struct foreign *foreign, struct play *p)
             words_fail(&p->words, "nobody on the wire has the address %s", words[0]);
         }
     }
-    /* what another case has left on the way */
+    /* packets of another case that were still on the way */
     while ((old = stand_take(&foreign->stand, 0))) {
         g_free(old);
     }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The helper on the host of a foreign device: does with ordinary verbs what the player (foreign.h)
- * asks for, a step of a script in each line. Each caller, who plays one case, is served by a
- * process of its own; what that leaves is the kernel's to clear. The next caller has to wait for
- * that: the device of a case before, where it is a process's own, answers for the same address.
+ * The helper on the host of a foreign device: performs with ordinary verbs the steps that the
+ * player (foreign.h) sends, a step of a script in each line. Each caller plays one case and is
+ * served by its own process; the kernel cleans up after that process. The next caller has to wait
+ * for the end of the previous process: if its device belongs to the process, it would still answer
+ * for the same address.
  *
- * Whoever can call it can have this device read and write what it offers: it is for a lab.
+ * Anybody who can call the helper can make this device read and write the memory that it offers: it
+ * is for a lab.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,7 +23,7 @@
 #include "tests/conformance/play.h"
 
 #define PORT         7471
-#define TIMEOUT      20 /* 4.3 s: where a script has none, no packet is to come again */
+#define TIMEOUT      20 /* 4.3 s: if a script sets none, no packet may be retransmitted */
 #define NAP_US       200
 #define CASE_SECONDS 120
 #define LINE_MAX_LEN 4096
@@ -57,7 +59,7 @@ static void helper_ends(struct play *p, enum play_end how, const char *why)
     _exit(EXIT_FAILURE);
 }
 
-/* The index of the RoCEv2 GID of an IPv4 address, which is the device's on its wire. */
+/* Finds the index of the RoCEv2 GID of an IPv4 address, which is the device's on its wire. */
 static bool helper_find_gid(struct host *host, struct in_addr *address)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -87,7 +89,7 @@ static struct ibv_context *helper_open(void)
             ctx = ibv_open_device(list[i]);
         }
     }
-    if (list) { /* NULL: no RDMA on this host at all */
+    if (list) { /* NULL: this host has no RDMA at all */
         ibv_free_device_list(list);
     }
     return ctx;
@@ -128,7 +130,8 @@ static void helper_begin(struct helper *helper)
     fprintf(helper->out, "ok %s\n", inet_ntop(AF_INET, &address, text, sizeof(text)));
 }
 
-/* What of the newest object, or of one that a step has changed, packets may name. */
+/* Answers with the numbers of the newest object, or of an object that a step has changed, that
+ * packets may name. */
 static void helper_answer(struct helper *helper, const char *line)
 {
     g_auto(GStrv) words = g_strsplit(line, " ", 3);
@@ -234,7 +237,7 @@ int main(int argc, char **argv)
         }
         close(caller);
         if (pid > 0) {
-            waitpid(pid, NULL, 0); /* its caller was told how the case ended */
+            waitpid(pid, NULL, 0); /* its caller already knows how the case ended */
         }
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Plays conformance scripts: each case in a process of its own, with several first PSNs, the last
- * ones before they wrap among them. The device is the verbs library's, or a foreign one.
+ * Plays conformance scripts: each case in its own process, with several first PSNs, including the
+ * last ones before PSNs wrap. The device is the verbs library's, or a foreign one.
  */
 #include <errno.h>
 #include <glib.h>
@@ -14,7 +14,7 @@
 #include "tests/conformance/case.h"
 #include "tests/conformance/foreign.h"
 
-#define SECONDS 120 /* of a case at most */
+#define SECONDS 120 /* the most seconds of a case */
 
 static const struct {
     uint32_t rq_psn, sq_psn;
@@ -40,8 +40,8 @@ static struct {
     GString *deviations, *skips; /* rows of the report */
 } run;
 
-/* In a process of its own, so that what one breaks is its own. Returns its exit status, and what it
- * said. */
+/* Runs a case in its own process, so that a crash affects only that case. Returns the exit status,
+ * and the output. */
 static int run_case(const struct script_case *c, unsigned start, GString *said)
 {
     char bytes[4096];
@@ -97,7 +97,7 @@ static void print_case(const struct script_case *c)
     }
 }
 
-/* A row: rules, case, and the first line of what was said, without its place. */
+/* Adds a row: rules, case, and the first line of the output, without its place. */
 static void report_row(GString *rows, const struct script_case *c, const char *said)
 {
     g_autofree char *name = g_path_get_basename(c->file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of fields. */
+/* Implements packet.h: the table of fields. */
 #include "tests/conformance/packet.h"
 #include <stddef.h>
 #include <stdio.h>

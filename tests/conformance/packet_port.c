@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames through a file descriptor. What it does not take is lost, as on any Ethernet. */
+/* Implements packet_port.h: frames through a file descriptor. Frames that it does not accept are
+ * lost, as on any Ethernet. */
 #include "tests/conformance/packet_port.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 struct packet_port {
     struct wire_port port;
     int fd;
-    struct sockaddr_un to; /* unix: whom frames go to; its file need not be there yet */
+    struct sockaddr_un to; /* unix: the destination of frames; its file need not exist yet */
     uint8_t tx[WIRE_FRAME_MAX], rx[WIRE_FRAME_MAX];
 };
 
@@ -44,7 +45,7 @@ static void packet_tx_commit(struct wire_port *port, size_t len, unsigned flags)
     }
 }
 
-/* A packet socket gets what its own host sends, too. */
+/* A packet socket also receives what its own host sends. */
 static bool packet_is_mine(struct packet_port *p, ssize_t *len)
 {
     struct sockaddr_ll from = {0};
@@ -139,7 +140,7 @@ static int packet_open_tap(struct packet_port *p, const char *name)
     return fd;
 }
 
-/* Whose frames come in it does not know: a card is to take those for other addresses, too. */
+/* The port does not know the addresses of expected frames, so a card must accept all addresses. */
 static bool packet_take_all(int fd, int ifindex)
 {
     struct packet_mreq all = {.mr_ifindex = ifindex, .mr_type = PACKET_MR_PROMISC};
@@ -150,7 +151,8 @@ static bool packet_take_all(int fd, int ifindex)
 static int packet_open_interface(struct packet_port *p, const char *name)
 {
     struct sockaddr_ll own = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
-    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); /* none before bind() */
+    /* no frames before bind() */
+    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     own.sll_ifindex = (int)if_nametoindex(name);
     if (fd >= 0 && (!own.sll_ifindex || bind(fd, (struct sockaddr *)&own, sizeof(own)) ||

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A step, and what the words of all have in common. */
+/* Implements play.h: a step, and what the words of all steps have in common. */
 #include "tests/conformance/play.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define REAL_SLACK_NS 500000000ull  /* that a busy machine is late, guest's and player's */
-#define REAL_MOST_NS  2000000000ull /* of a time in which nothing is to happen */
+/* the allowed delay by a busy machine, of the guest and of the player */
+#define REAL_SLACK_NS 500000000ull
+#define REAL_MOST_NS  2000000000ull /* the longest time in which nothing may happen */
 
 static void play_fail(void *opaque, const char *why) G_GNUC_NORETURN;
 static void play_fail(void *opaque, const char *why)
@@ -14,7 +15,7 @@ static void play_fail(void *opaque, const char *why)
     struct play *p = opaque;
 
     p->ends(p, PLAY_FAILS, why);
-    abort(); /* that did not return */
+    abort(); /* ends() returned */
 }
 
 void play_cannot(struct play *p, const char *what, int err)
@@ -22,7 +23,7 @@ void play_cannot(struct play *p, const char *what, int err)
     g_autofree char *why = err ? g_strdup_printf("%s: %s", what, g_strerror(err)) : g_strdup(what);
 
     p->ends(p, PLAY_CANNOT, why);
-    abort(); /* that did not return */
+    abort(); /* ends() returned */
 }
 
 void play_init(struct play *p, struct play_clock *clock)
@@ -75,7 +76,7 @@ void play_settle(struct play *p)
 
 /* -- names ------------------------------------------------------------------------------------- */
 
-/* Objects begin with their name. */
+/* Finds an object by name; every object begins with its name. */
 static void *play_find(const GPtrArray *objects, const char *name, size_t len)
 {
     for (unsigned i = 0; i < objects->len; i++) {
@@ -128,7 +129,7 @@ struct play_qp *play_qp_meant(struct play *p)
     return name ? play_qp(p, name) : g_ptr_array_index(p->qps, 0);
 }
 
-/* NAME or NAME+N: the region, and N; NULL: it is neither. */
+/* NAME or NAME+N: returns the region, and N; NULL: the word is neither. */
 static struct play_mr *play_in_mr(struct play *p, const char *word, uint64_t *more)
 {
     const char *plus = strchr(word, '+');
@@ -214,7 +215,7 @@ void play_result_is(struct play *p, const char *error, int err)
     };
     int wanted = error ? (int)words_to_choice(&p->words, error, errors) : 0;
 
-    /* which one it is, is the library's own */
+    /* the errno depends on the library */
     if (p->clock->is_real ? !err != !wanted : err != wanted) {
         words_fail(&p->words, "it ends with %s", err ? g_strerror(err) : "success");
     }
@@ -228,7 +229,8 @@ void play_happened(struct play *p, uint64_t ns)
         g_auto(GStrv) bounds = g_strsplit(word, "..", 2);
         uint64_t least = words_to_ns(&p->words, bounds[0]);
         uint64_t most = bounds[1] ? words_to_ns(&p->words, bounds[1]) : least;
-        uint64_t passed = ns > p->mark_ns ? ns - p->mark_ns : 0; /* real: said after it was so */
+        /* real time: the event is noticed after it happened */
+        uint64_t passed = ns > p->mark_ns ? ns - p->mark_ns : 0;
 
         if (p->clock->is_real) {
             least = (least << p->scale_bits) / 10 * 9;

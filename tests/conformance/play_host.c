@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The steps of the host, and its end of a case. */
+/* Plays the steps of the host, and ends a case there. */
 #include "tests/conformance/play.h"
 
 const struct play_step play_host_steps[] = {
@@ -15,7 +15,7 @@ void play_end_host(struct play *p)
 {
     play_settle(p);
     play_end_work(p);
-    play_free_windows(p); /* a device may not let go of a QP that one is bound to */
+    play_free_windows(p); /* a device may refuse to destroy a QP that a window is bound to */
     play_free_qps(p);
     play_free_objects(p);
 }

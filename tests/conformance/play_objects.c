@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Regions and shared receive queues. */
+/* Plays the steps about regions and shared receive queues. */
 #include "tests/conformance/play.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #define MR_MAX   (64u << 20)
 #define XRC_CQES 64
 
-/* mr NAME LEN [rights=lw,rw,...] [other_pd]: its bytes are a pattern of its own */
+/* mr NAME LEN [rights=lw,rw,...] [other_pd]: its bytes are its own pattern */
 void play_new_mr(struct play *p)
 {
     struct play_mr *mr = g_new0(struct play_mr, 1);
@@ -39,7 +39,7 @@ void play_new_mr(struct play *p)
     g_ptr_array_add(p->mrs, mr);
 }
 
-/* mw NAME [type=2]: a window that is bound to nothing yet */
+/* mw NAME [type=2]: a window that is not bound yet */
 void play_new_mw(struct play *p)
 {
     struct play_mr *mr = g_new0(struct play_mr, 1);
@@ -54,8 +54,8 @@ void play_new_mw(struct play *p)
     g_ptr_array_add(p->mrs, mr);
 }
 
-/* key NAME PIECES [rinval] [fixed] [other_pd]: a key that is free, until a UMR says what it is of;
- * fixed: none may */
+/* key NAME PIECES [rinval] [fixed] [other_pd]: a key that is free until a UMR gives it pieces;
+ * fixed: no UMR may */
 void play_new_key(struct play *p)
 {
     const struct host_direct *direct = p->host->direct;
@@ -147,7 +147,7 @@ void play_new_srq(struct play *p)
     g_ptr_array_add(p->srqs, srq);
 }
 
-/* What is wanted of memory, as words say it: "is DATA", "unchanged", "number=N". */
+/* Reads the expected content of memory: "is DATA", "unchanged", "number=N". */
 static void play_wanted(struct play *p, const struct play_range *range, uint8_t *bytes)
 {
     const char *number = words_value(&p->words, "number");
@@ -166,8 +166,8 @@ static void play_wanted(struct play *p, const struct play_range *range, uint8_t 
     }
 }
 
-/* A device in real time may be slow, and nobody says when it has written what is not acknowledged.
- */
+/* A device in real time may be slow, and does not report when it has written data that is not
+ * acknowledged. */
 static void play_wait_for(struct play *p, const uint8_t *bytes, const uint8_t *wanted, size_t len)
 {
     uint64_t limit = play_now(p) + p->clock->patience_ns;
@@ -177,7 +177,7 @@ static void play_wait_for(struct play *p, const uint8_t *bytes, const uint8_t *w
     }
 }
 
-/* memory RANGE is DATA | unchanged | number=N; "set" in front: writes it instead */
+/* memory RANGE is DATA | unchanged | number=N: checks it; with "set" in front: writes it */
 void play_memory(struct play *p)
 {
     bool set = words_flag(&p->words, "set");

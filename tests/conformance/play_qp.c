@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs and their states. */
+/* Plays the steps about queue pairs and their states. */
 #include "tests/conformance/play.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ static const struct words_name mtus[] = {{"256", IBV_MTU_256},   {"512", IBV_MTU
                                          {"1024", IBV_MTU_1024}, {"2048", IBV_MTU_2048},
                                          {"4096", IBV_MTU_4096}, {NULL, 0}};
 
-/* The same of DC, which the kernel's driver says. */
+/* The same for DC, whose rules are those of the kernel's driver. */
 static int qp_required_dc(unsigned type, enum ibv_qp_state to)
 {
     bool target = type == PLAY_DCT;
@@ -44,7 +44,8 @@ static int qp_required_dc(unsigned type, enum ibv_qp_state to)
     }
 }
 
-/* What a transition must say (IBTA table 91, "Modify QP": required attributes). */
+/* Returns the attributes that a transition requires (IBTA table 91, "Modify QP": required
+ * attributes). */
 static int qp_required(unsigned type, enum ibv_qp_state to)
 {
     bool rc = type == IBV_QPT_RC, ud = type == IBV_QPT_UD, target = type == IBV_QPT_XRC_RECV;
@@ -71,7 +72,7 @@ static int qp_required(unsigned type, enum ibv_qp_state to)
     }
 }
 
-/* 0 is for ever, in real time, too. */
+/* 0 means no timeout, also in real time. */
 static uint8_t qp_timeout(struct play *p, uint8_t usual)
 {
     const char *word = words_value(&p->words, "timeout");
@@ -80,7 +81,8 @@ static uint8_t qp_timeout(struct play *p, uint8_t usual)
     return word ? (uint8_t)(value ? value + p->scale_bits : 0) : usual;
 }
 
-/* Words that set an attribute, and the bits that modifying by them alone needs. */
+/* Takes the words that set an attribute; returns the attribute mask that modifying by them alone
+ * needs. */
 static int qp_take_attr(struct play *p, struct ibv_qp_attr *attr)
 {
     struct words *w = &p->words;
@@ -146,7 +148,7 @@ static void qp_go(struct play *p, struct play_qp *qp, enum ibv_qp_state to)
     qp->qpn = qp->qp->qp_num; /* a DCT has none before RTR */
 }
 
-/* It has no queues of its own: it is in the domain of the shared one of xrc=NAME. */
+/* A target has no queues of its own: it is in the domain of the shared queue xrc=NAME. */
 static struct ibv_qp *qp_make_target(struct play *p)
 {
     const char *domain = words_value(&p->words, "xrc");
@@ -189,7 +191,7 @@ static struct ibv_qp *qp_make(struct play *p, const struct play_qp *qp,
     }
 }
 
-/* cq=NAME: it is that of another queue pair */
+/* cq=NAME: uses the CQ of another queue pair */
 static void qp_make_cq(struct play *p, struct play_qp *qp)
 {
     struct words *w = &p->words;
@@ -250,7 +252,7 @@ void play_new_qp(struct play *p)
     g_ptr_array_add(p->qps, qp);
 }
 
-/* To SQD. Not every driver has a way there. */
+/* Moves a QP to SQD. Not every driver can do this. */
 static int qp_drain(struct play *p, struct play_qp *qp, struct ibv_qp_attr *attr, int mask,
                     const char *error)
 {
@@ -314,7 +316,7 @@ static void qp_modify(struct play *p, struct play_qp *qp)
     }
 }
 
-/* modify NAME limit=N [errno=E]: of a shared receive queue */
+/* modify NAME limit=N [errno=E]: the limit of a shared receive queue */
 static void play_modify_srq(struct play *p, struct play_srq *srq)
 {
     struct ibv_srq_attr attr = {.srq_limit = (uint32_t)words_number(&p->words, "limit", 0)};
@@ -334,7 +336,7 @@ void play_modify(struct play *p)
     }
 }
 
-/* query NAME [state=S] [draining=N] [rq_psn=N] [sq_psn=N] ...: PSNs as seen from the first one */
+/* query NAME [state=S] [draining=N] [rq_psn=N] [sq_psn=N] ...: PSNs count from the first one */
 void play_query(struct play *p)
 {
     struct words *w = &p->words;

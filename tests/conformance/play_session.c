@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sessions of dynamic connections; see play_session.h. */
+/* Implements play_session.h: sessions of dynamic connections. */
 #include "tests/conformance/play_session.h"
 #include "tests/conformance/packet.h"
 
 #define SESSION_MASK 0xffffff
 #define VERSION      1 /* of DC; the other one has to be named */
 
-/* What a step says of it, or else what is usual. */
+/* Returns the session that a step names, or the default. */
 static uint32_t play_session_meant(struct play *p, const struct play_qp *qp,
                                    const struct roce_packet *pkt)
 {
@@ -42,7 +42,7 @@ void play_session_arrives(struct play *p, struct play_qp *qp, struct roce_packet
     }
 }
 
-/* What a CONNECT says of its target's key, and where the requests begin. */
+/* Takes the words of a CONNECT about its target's key and the first PSN of the requests. */
 static void play_session_connects(struct play *p, const struct roce_packet *pkt)
 {
     struct words *w = &p->words;

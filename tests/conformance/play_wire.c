@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets: what arrives at the device and what it sends.
+ * Plays the steps about packets: those that arrive at the device and those that it sends.
  *
- * PSNs are counted from the connection's first one, in the direction of the request; so an ACK has
- * its request's number. Numbers and keys of a packet may be those of a region by its name.
+ * PSNs count from the connection's first one, in the direction of the request; so an ACK has its
+ * request's number. The numbers and keys of a packet may be those of a region, by its name.
  */
 #include "tests/conformance/play.h"
 #include <string.h>
@@ -32,7 +32,7 @@ static enum bth_transport play_transport(const struct play_qp *qp)
     }
 }
 
-/* CNPs are of no transport. */
+/* A CNP belongs to no transport. */
 static uint8_t play_opcode(struct play *p, const struct play_qp *qp, const char *name)
 {
     uint8_t opcode;
@@ -44,7 +44,7 @@ static uint8_t play_opcode(struct play *p, const struct play_qp *qp, const char 
     return opcode;
 }
 
-/* The first PSN of what a packet belongs to; from_device: it sends it. */
+/* Returns the first PSN of the packet's direction; from_device: the device sends it. */
 static uint32_t play_first_psn(const struct play *p, const struct roce_packet *pkt,
                                bool from_device)
 {
@@ -60,7 +60,7 @@ static void play_note(struct play *p, const char *way, uint64_t ns, const struct
     g_string_append_c(p->trace, '\n');
 }
 
-/* A field's value in a step, or false. */
+/* Takes a field's value in a step, or returns false. */
 static bool play_field(struct play *p, const struct packet_field *field, uint64_t *value)
 {
     const char *word = words_value(&p->words, field->name);
@@ -78,7 +78,7 @@ static bool play_field(struct play *p, const struct packet_field *field, uint64_
 
 /* -- arriving ---------------------------------------------------------------------------------- */
 
-/* What is usual of a packet with that opcode. */
+/* Fills in the default fields of a packet with that opcode. */
 static void play_usual(const struct play *p, const struct play_qp *qp, struct roce_packet *pkt)
 {
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
@@ -95,7 +95,7 @@ static void play_usual(const struct play *p, const struct play_qp *qp, struct ro
     pkt->deth.src_qp = qp->peer_qpn;
 }
 
-/* Lets the packet come from, or go to, another address. */
+/* Makes the packet come from, or go to, another address. */
 static void play_readdress(struct play *p, struct roce_addr *addr)
 {
     addr->sgid[15] = (uint8_t)words_number(&p->words, "sip", addr->sgid[15]);
@@ -104,7 +104,7 @@ static void play_readdress(struct play *p, struct roce_addr *addr)
     addr->smac[5] = (uint8_t)words_number(&p->words, "smac", addr->smac[5]);
 }
 
-/* All packets of DC do, and a CNP to a target. */
+/* Returns whether a packet names a session: all packets of DC do, and a CNP to a target. */
 static bool play_names_session(const struct roce_packet *pkt, bool is_to_target)
 {
     return bth_opcodes[pkt->opcode].flags & HDR_DC_ETH ||
@@ -215,7 +215,7 @@ static void play_check_packet(struct play *p, struct play_qp *qp, const struct r
         uint8_t is = pkt->aeth.syndrome;
         uint8_t wanted = packet_syndrome(w, AETH_ACK);
 
-        /* how many credits an ACK gives is the responder's to say */
+        /* the responder decides how many credits an ACK gives */
         if (aeth_class(wanted) != aeth_class(is) || (aeth_class(is) && wanted != is)) {
             words_fail(w, "its syndrome is 0x%02x", is);
         }
@@ -261,7 +261,7 @@ static void play_leaves(struct play *p)
     g_free(packet);
 }
 
-/* + TIME: so much passes */
+/* + TIME: lets that time pass */
 static void play_pass_time(struct play *p)
 {
     uint64_t until = play_now(p) + play_span(p, words_need(&p->words, "a time"));

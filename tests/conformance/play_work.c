@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Work requests, completions, events. */
+/* Plays the steps about work requests, completions and events. */
 #include "tests/conformance/play.h"
 #include <errno.h>
 #include <string.h>
 #include <endian.h>
 
 #define SGES 8
-#define UMR  0x1000 /* a work request beside those of enum ibv_wr_opcode */
+#define UMR  0x1000 /* a work request in addition to those of enum ibv_wr_opcode */
 
 static const struct words_name send_opcodes[] = {
     {"SEND", IBV_WR_SEND},
@@ -23,7 +23,7 @@ static const struct words_name send_opcodes[] = {
     {NULL, 0},
 };
 
-/* The words that are left are ranges of regions; lkey=K says another key for all of them. */
+/* The remaining words are ranges of regions; lkey=K gives another key for all of them. */
 static int play_sges(struct play *p, struct ibv_sge sge[SGES])
 {
     const char *lkey = words_value(&p->words, "lkey"), *word;
@@ -69,8 +69,8 @@ void play_recv(struct play *p)
     play_result_is(p, error, err);
 }
 
-/* BIND [RANGE] mw=W [rights=R] [again]: of a window, which gets another key by it, or again the one
- * that it had */
+/* BIND [RANGE] mw=W [rights=R] [again]: binds a window, which gets another key, or with "again"
+ * keeps its key */
 static void play_bind(struct play *p, struct ibv_send_wr *wr)
 {
     const char *name = words_value(&p->words, "mw");
@@ -95,8 +95,8 @@ static void play_bind(struct play *p, struct ibv_send_wr *wr)
     }
 }
 
-/* UMR RANGE ... key=K [rights=R]: from now on the key is of these pieces, its addresses begin with
- * 0 */
+/* UMR RANGE ... key=K [rights=R]: from now on the key consists of these pieces; its addresses begin
+ * with 0 */
 static void play_umr(struct play *p, struct play_qp *qp, const char *error)
 {
     struct words *w = &p->words;
@@ -123,7 +123,7 @@ static void play_umr(struct play *p, struct play_qp *qp, const char *error)
     play_result_is(p, error, p->host->direct->configure(qp->qp, &wr, mr->key, rights));
 }
 
-/* Of a DCI: to the peer, at a target's number. */
+/* The target of a DCI's request: the peer, with a target's number. */
 static struct host_target play_target(struct play *p, const struct play_qp *qp)
 {
     const char *stream = words_value(&p->words, "stream");
@@ -190,7 +190,7 @@ void play_send(struct play *p)
     err = qp->type == PLAY_DCI ? p->host->direct->post(qp->qp, &wr, &target)
                                : ibv_post_send(qp->qp, &wr, &bad);
     if (!err && wr.opcode == IBV_WR_BIND_MW) {
-        wr.bind_mw.mw->rkey = wr.bind_mw.rkey; /* the next bind names it by its last key */
+        wr.bind_mw.mw->rkey = wr.bind_mw.rkey; /* the next bind names the window by its last key */
     }
     play_result_is(p, error, err);
 }
@@ -266,7 +266,7 @@ static void wc_check(struct play *p, const struct play_qp *qp, const struct ibv_
         }
     }
     wc_check_number(p, "src", wc->src_qp);
-    /* of a connection, the flag says nothing */
+    /* the flag has no meaning for a connection */
     if (qp && qp->type == IBV_QPT_UD &&
         words_flag(&p->words, "grh") != !!(wc->wc_flags & IBV_WC_GRH)) {
         words_fail(&p->words, "say grh if there is a network header, and only then");
@@ -318,7 +318,7 @@ void play_wc(struct play *p)
 /* -- notices of completions -----------------------------------------------------------------------
  */
 
-/* arm NAME [solicited]: asks for a notice of the next completion */
+/* arm NAME [solicited]: requests a notice of the next completion */
 void play_arm(struct play *p)
 {
     struct play_qp *qp = play_qp(p, words_need(&p->words, "the queue pair's name"));
@@ -370,7 +370,7 @@ static const struct words_name events[] = {
 void play_event(struct play *p)
 {
     const char *word = words_need(&p->words, "the event's name");
-    /* some devices have none of them: then all that is waited here is for nothing */
+    /* some devices have no such event: then this whole wait is in vain */
     uint64_t limit = play_now(p) + p->clock->patience_ns / 5;
     struct ibv_async_event event;
 
@@ -382,7 +382,7 @@ void play_event(struct play *p)
         return;
     }
     while (ibv_get_async_event(p->host->ctx, &event)) {
-        /* the world of virtual time has settled; another one may need more time */
+        /* virtual time has settled; real time may need longer */
         if (!p->clock->is_real || !p->clock->step(p->clock, limit)) {
             words_fail(&p->words, "there is none");
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * relay WIRE WIRE: two wires become one, until it is killed. Each is what a player's key file may
- * name (docs/howto/conformance.md). A process under hcasim run, whose wires are its own, can so be
- * met on an interface of the kernel's. What a wire has no room for is lost.
+ * relay WIRE WIRE: joins two wires until it is killed. Each wire is one that a player's key file
+ * may name (docs/howto/conformance.md). So a process under hcasim run, whose wires are private, can
+ * be reached through an interface of the kernel. Frames without room on the other wire are lost.
  */
 #include <glib.h>
 #include <poll.h>

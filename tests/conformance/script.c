@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lines into cases. */
+/* Implements script.h: turns lines into cases. */
 #include "tests/conformance/script.h"
 #include <stdbool.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static struct script_case *script_case_new(const char *file, unsigned line, cons
     return c;
 }
 
-/* What follows a word of its own in a line; NULL: the line begins with another one. */
+/* Returns what follows a word in a line; NULL: the line begins with another word. */
 static const char *script_after(const char *text, const char *word)
 {
     size_t len = strlen(word);
@@ -52,7 +52,7 @@ static const char *script_after(const char *text, const char *word)
     return text;
 }
 
-/* False: the line may not stand there; *why says so. */
+/* Returns false if the line may not be there; *why is the reason. */
 static bool script_take_line(GPtrArray *cases, const char *file, unsigned number, const char *text,
                              const char **why)
 {

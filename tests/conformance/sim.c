@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The verbs library's device, and its time. */
+/* Implements sim.h: the verbs library's device, and its time. */
 #include "tests/conformance/sim.h"
 #include <fcntl.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #define SLOTS       256
 #define GID         1  /* the IPv4 one */
 #define TIMEOUT     10 /* 4.2 ms */
-#define RESPONDERS  2  /* few enough to be used up */
+#define RESPONDERS  2  /* few enough that a script can use all of them */
 #define PATIENCE_NS 100000000000ull
 
 static struct sim *sim_of_clock(struct play_clock *clock)
@@ -48,7 +48,7 @@ static void sim_party(struct stand_party *party, const struct hv_port_config *co
     memcpy(party->gid, &config->gid[GID], sizeof(party->gid));
 }
 
-/* What of it no user says is that of hcasim run. */
+/* Applies the script's options. Everything that no user configures is as in hcasim run. */
 static void sim_take_wishes(struct sim *sim, const struct sim_wishes *wishes)
 {
     sim->device.profile = wishes->profile;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames, there and back. */
+/* Implements stand.h: sends and receives frames. */
 #include "tests/conformance/stand.h"
 #include <string.h>
 #include "wire/encap/neigh.h"
@@ -8,7 +8,8 @@
 #define HOP_LIMIT 64
 #define UDP_SPORT 0xc000
 
-/* The peer is where it says, as any host; and the device is where it says. */
+/* Handles questions and answers about addresses: the peer answers for its address, like any host,
+ * and learns the device's. */
 static void stand_hear(struct stand *stand, const uint8_t *frame, size_t len)
 {
     struct neigh_msg msg;
@@ -23,7 +24,7 @@ static void stand_hear(struct stand *stand, const uint8_t *frame, size_t len)
     }
     if (msg.is_question && !memcmp(msg.asked, stand->peer.gid, sizeof(msg.asked))) {
         answer = wire_tx_reserve(stand->end, NEIGH_FRAME_MAX);
-        g_assert_nonnull(answer); /* the wire holds more than a step sends */
+        g_assert_nonnull(answer); /* the wire has more room than a step sends */
         wire_tx_commit(stand->end, neigh_build_answer(answer, stand->peer.mac, &msg));
     }
 }
@@ -37,7 +38,7 @@ void stand_ask(struct stand *stand)
                                                     stand->device.gid, NULL));
 }
 
-/* On a real wire there are others, too. */
+/* On a real wire there are other hosts, too. */
 static bool stand_is_from_device(const struct stand *stand, const struct roce_packet *pkt)
 {
     return !memcmp(pkt->addr.sgid, stand->device.gid, sizeof(pkt->addr.sgid)) &&
@@ -66,7 +67,7 @@ static void stand_rx(void *opaque, const uint8_t *frame, size_t len, unsigned fl
             return;
         }
         break;
-    case ROCE_NOT_ROCE: /* groups: another subject */
+    case ROCE_NOT_ROCE: /* groups are not tested here */
         stand_hear(stand, frame, len);
         break;
     default:
@@ -127,7 +128,7 @@ void stand_send(struct stand *stand, const struct roce_packet *pkt, const struct
     uint8_t *frame = wire_tx_reserve(stand->end, WIRE_FRAME_MAX), *payload, *bth;
     size_t len;
 
-    g_assert_nonnull(frame); /* the wire holds more than a step sends */
+    g_assert_nonnull(frame); /* the wire has more room than a step sends */
     payload = roce_build(frame, pkt, pkt->payload_len);
     if (pkt->payload_len) {
         memcpy(payload, pkt->payload, pkt->payload_len);

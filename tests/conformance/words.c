@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A step's words. */
+/* Implements words.h: a step's words. */
 #include "tests/conformance/words.h"
 #include <string.h>
 
@@ -34,7 +34,7 @@ void words_fail(const struct words *w, const char *why, ...)
     w->fail(w->opaque, g_strdup_vprintf(why, args));
 }
 
-/* A taken word begins with this; scripts are text. */
+/* A taken word begins with this byte; scripts are text. */
 #define TAKEN '\x01'
 
 static bool words_is_taken(const char *word)
@@ -42,7 +42,7 @@ static bool words_is_taken(const char *word)
     return *word == TAKEN;
 }
 
-/* What a word says stays readable behind the mark. */
+/* The word stays readable behind the mark. */
 static const char *words_take(char **word, size_t from)
 {
     const char *text = g_intern_string(*word + from);

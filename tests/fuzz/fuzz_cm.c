@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer: datagrams of communication management as a peer may send them, to two identifiers that
- * want something of it and one that listens. Nothing may be kept that the bounds do not allow.
+ * libFuzzer: datagrams of communication management as a peer may send them, to two identifiers with
+ * requests of their own and one listener. The manager must keep nothing beyond its bounds.
  *
- * An input is a list of: a byte that says which message, a byte of flags, and six pairs of a place
- * in it and what is written there. Flags: 1, 2: the names are those of the first or second
- * identifier; 4: those of the one that was asked for last; 8: time goes on; 32: the peer's host
- * ends.
+ * An input is a list of: a byte that selects the message, a byte of flags, and six pairs of an
+ * offset in it and the byte that is written there. Flags: 1, 2: the names are those of the first or
+ * second identifier; 4: those of the last requested identifier; 8: time advances; 32: the peer's
+ * host ends.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,17 +18,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct cm_id *asked; /* the last one that is there */
+static struct cm_id *asked; /* the last requested identifier that still exists */
 static uint64_t last_sent;
 
 static void fuzz_send(void *opaque, const struct cm_av *av, const uint8_t mad[CM_MAD_LEN])
 {
-    last_sent += mad[17]; /* all of it is read */
+    last_sent += mad[17]; /* reads all of it */
 }
 
 static const struct cm_ops ops = CM_HOST(fuzz_send);
 
-/* Reads all that it is told, and does what a consumer may. */
+/* Reads everything of an event, and does what a consumer may do. */
 static int fuzz_event(struct cm_id *id, const struct cm_event *event)
 {
     static const struct cm_params params = {.qpn = 0x222};
@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (unsigned i = 2; i < STEP; i += 2) {
             mad[data[i]] ^= data[i + 1];
         }
-        asked = data[1] & 8 ? NULL : asked; /* what time does to it is not looked at */
+        asked = data[1] & 8 ? NULL : asked; /* time may end it, so it is not used any more */
         now_ns += data[1] & 8 ? 5 * SECOND : 0;
         cm_run(cm);
         cm_recv(cm, &from, mad, data[1] & 16 ? data[2] : sizeof(mad));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer: a stream of commands into a ready function. Each is the example of a command, or
- * nothing but zeros, with words overwritten and its length changed. The device must answer each.
+ * libFuzzer: a stream of commands to a ready function. Each is the example of a command, or only
+ * zeros, with overwritten words and a changed length. The device must answer each command.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         input_patch(in, cmd + 2, len - 2);
         if (drv_cmd(drv, cmd, len, out, out_len) == DRV_TIMEOUT) {
-            /* the function is torn down and takes no commands, or this one is lost */
+            /* the function is torn down and accepts no commands, or this command is lost */
             if (drv->dev.ops->mmio_read(drv->dev.pci, 0x14, 4) >> 8 & 7) {
                 break;
             }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libFuzzer: the configuration of a process (guest-lib/verbs/kernel/config.h), as text: lines
- * "HCASIM_NAME=value" are variables of the environment, the rest is the key file. Demanded: it is
- * refused with a reason, or all that it says is what a port can be.
+ * "HCASIM_NAME=value" are environment variables, the rest is the key file. The configuration must
+ * be refused with a reason, or all its values must be possible for a port.
  */
 #include <glib/gstdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void require(bool what)
     }
 }
 
-/* A wire elsewhere is whoever's it is: here they are all in the run's folder. */
+/* A wire elsewhere could be anybody's: here all wires are in the run's folder. */
 static char *config_wire(const char *value, const char *dir)
 {
     return g_str_has_prefix(value, "shm:/") ? g_strdup_printf("shm:%s/x%.200s", dir, value + 5)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer: a peer that puts what it likes on the wire of a whole HCA, which has a QP of every
- * service, Ethernet queues behind flow tables, receive WQEs, and sends of its own under way.
+ * libFuzzer: a peer that sends arbitrary frames on the wire of a whole HCA. The HCA has a QP of
+ * every service, Ethernet queues behind flow tables, receive WQEs, and sends of its own under way.
  *
- * A frame begins as a packet with nothing wrong in it for one of the QPs, or as an Ethernet frame;
- * the input says what is different. Nearly every changed frame would die at a checksum, so those
- * are made right again, unless the input says not to. Demanded: the device goes on and takes
- * commands, never calls itself at fault, and memory beside the one key that is open to the wire
- * stays as it was.
+ * A frame begins as a correct packet for one of the QPs, or as an Ethernet frame; the input says
+ * what is changed. Nearly every changed frame would fail a checksum, so checksums are corrected
+ * unless the input says otherwise. The device must continue and accept commands, must never report
+ * a fault of its own, and must not change memory beyond the one key that is open to the wire.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +16,10 @@
 #include "wire/encap/eth.h"
 
 #define MAX_STEPS  100
-#define PEER_QPN   0x777777 /* which the other HCA does not have */
+#define PEER_QPN   0x777777 /* a number that the other HCA does not have */
 #define QKEY       0x1234
 #define GSI_QKEY   0x80010000
-#define OPEN       4096           /* bytes that the key opens, and that lie closed on each side */
+#define OPEN       4096           /* bytes that the key opens, and closed bytes on each side */
 #define RECV_AT    (2u << 20)     /* of the guest's memory: receive buffers, sources of sends */
 #define XRC_AT     (0x380u << 12) /* ring and doorbell record of the XRC SRQ */
 #define XRC_LOG    5
@@ -36,7 +35,7 @@ enum {
     UD,
     GSI,
     XRC,
-    QPS,        /* of which a step's first byte names one; and besides */
+    QPS,        /* a step's first byte names one of the QPs, or one of these */
     TAGS = QPS, /* on an XRQ */
     ALL_QPS,
 };
@@ -166,7 +165,7 @@ static uint32_t flow_command(struct guest_input *in, const void *cmd, size_t len
     return (uint32_t)prm_load32(out + 8) & 0xffffff;
 }
 
-/* In front of the guest's table, which takes all: two groups that look at every header. */
+/* Puts in front of the guest's table, which takes all, two groups that match every header. */
 static void steer(struct guest_input *in)
 {
     struct prm_create_flow_table_in table[1] = {0};
@@ -214,7 +213,7 @@ static void steer(struct guest_input *in)
     flow_command(in, root, sizeof(root));
 }
 
-/* A target on the XRQ, and the initiator by which that fetches for it. */
+/* Makes a target on the XRQ, and the initiator by which the XRQ fetches for it. */
 static void new_tags_target(struct guest_input *in)
 {
     uint8_t cmd_bytes[EXAMPLE_MAX];
@@ -280,7 +279,7 @@ static struct qp *model_of(const struct guest_input *in, unsigned i)
     return qp_find(&in->t->a.hca->fw->hca, peer.qps[i]->qpn);
 }
 
-/* Back to where packets can do something. */
+/* Takes a QP back to a state in which packets have an effect. */
 static void revive(struct guest_input *in, unsigned i)
 {
     if (model_of(in, i)->state != PRM_QP_STATE_RTS) {
@@ -306,7 +305,7 @@ static void post_eth_recv(const struct guest_input *in, uint32_t len)
     prm_store32(g->mem->ptr + g->rq_dbr, ++peer.eth_pi);
 }
 
-/* Receive WQEs of len bytes wherever there is room. */
+/* Posts receive WQEs of len bytes wherever there is room. */
 static void post_receives(struct guest_input *in, uint32_t len)
 {
     struct drv_sge sge = recv_sge(in, len);
@@ -334,7 +333,7 @@ static void post_receives(struct guest_input *in, uint32_t len)
     post_eth_recv(in, len);
 }
 
-/* An entry for one message's tag, or for any. */
+/* Appends an entry for one message's tag, or for any tag. */
 static void append_tag(struct guest_input *in, uint8_t tag)
 {
     struct drv_qp *qp = in->guest.tags;
@@ -368,7 +367,7 @@ static void append_tag(struct guest_input *in, uint8_t tag)
     drv_ring_doorbell(qp, (uint32_t)prm_load32(wqe), (uint32_t)prm_load32(wqe + 4));
 }
 
-/* A send of the device's own, so that there is something to respond to. */
+/* Posts a send of the device's own, so that there is something to respond to. */
 static void post_send(struct guest_input *in, unsigned i)
 {
     static const uint8_t opcodes[] = {
@@ -411,7 +410,7 @@ static void put_on_the_wire(struct guest_input *in, const uint8_t *frame, size_t
     }
 }
 
-/* Checksums of IP, and the ICRC over whatever the headers are now. */
+/* Corrects IP's checksums, and the ICRC over the present headers. */
 static void make_right(uint8_t *frame, size_t len)
 {
     struct eth_info info;
@@ -443,7 +442,7 @@ static uint8_t opcode_for(unsigned i, uint8_t choice)
     return bth_opcodes[opcode].name ? opcode : transports[i] | BTH_SEND_ONLY;
 }
 
-/* A packet for a QP, right in everything but what the input says. */
+/* Sends a packet for a QP that is correct except for what the input changes. */
 static void send_packet(struct guest_input *in, unsigned i)
 {
     uint8_t frame[WIRE_FRAME_MAX], how;
@@ -477,7 +476,7 @@ static void send_packet(struct guest_input *in, unsigned i)
     pkt.reth.len = (uint32_t)(flags & PKT_LAST ? len : len + input_u8(in));
     if (flags & PKT_READ) {
         pkt.reth.len = input_u16(in) % 8192;
-    } else if (flags & PKT_ATOMIC) { /* operands of an extended one */
+    } else if (flags & PKT_ATOMIC) { /* operands of an extended atomic */
         pkt.reth.len = (uint32_t)len / (pkt.opcode & 1 ? 2 : 4);
     }
     if (flags & HDR_AETH) {
@@ -510,8 +509,8 @@ static void send_packet(struct guest_input *in, unsigned i)
     put_on_the_wire(in, frame, total);
 }
 
-/* A packet for a target of dynamic connections, whose sender has one of a few numbers. The one that
- * takes extended atomics is the XRQ's. */
+/* Sends a packet for a target of dynamic connections, whose sender has one of a few numbers. The
+ * target that accepts extended atomics is the XRQ's. */
 static void send_dc_packet(struct guest_input *in)
 {
     uint8_t frame[WIRE_FRAME_MAX], how = input_u8(in), choice = input_u8(in);
@@ -586,7 +585,7 @@ static void send_dc(struct guest_input *in, struct roce_packet *pkt, const void 
     put_on_the_wire(in, frame, total);
 }
 
-/* A rendezvous is asked for, over DC. */
+/* Sends a request for a rendezvous over DC. */
 static void send_dc_request(struct guest_input *in, uint8_t how)
 {
     struct {
@@ -613,7 +612,7 @@ static void send_dc_request(struct guest_input *in, uint8_t how)
     send_dc(in, &pkt, &request, sizeof(request), how & 8);
 }
 
-/* The guest's initiator asks something of a target that the other HCA does not have. */
+/* The guest's initiator sends a request to a target that the other HCA does not have. */
 static void post_dc_send(struct guest_input *in)
 {
     static const uint8_t opcodes[] = {
@@ -651,7 +650,7 @@ static void post_dc_send(struct guest_input *in)
     }
 }
 
-/* An answer to what an initiator has asked: the XRQ's, or the guest's. */
+/* Sends an answer to an initiator's request: the XRQ's, or the guest's. */
 static void send_dc_answer(struct guest_input *in, uint8_t how)
 {
     static const uint8_t ops[] = {BTH_DC | BTH_READ_RESP_ONLY,
@@ -678,7 +677,7 @@ static void send_dc_answer(struct guest_input *in, uint8_t how)
     send_dc(in, &pkt, data, flags & HDR_PAYLOAD ? input_u16(in) % 1025 : 0, how & 8);
 }
 
-/* A frame that is no RoCE packet, or not meant as one. */
+/* Sends a frame that is not a RoCE packet, or not meant as one. */
 static void send_frame(struct guest_input *in)
 {
     static const uint8_t ipv4_tcp[] = {
@@ -751,7 +750,7 @@ static void step(struct guest_input *in)
         revive(in, i);
         post_send(in, i);
         break;
-    case 15: /* messages for the XRQ, and what they may match */
+    case 15: /* messages for the XRQ, and entries that they may match */
         if (what & 0x40) {
             append_tag(in, input_u8(in) & 3);
             input_settle(in);
@@ -768,7 +767,7 @@ static void step(struct guest_input *in)
     case 14: {
         struct drv_mem open = {peer.closed->ptr + OPEN, peer.closed->mem.bus + OPEN, OPEN};
 
-        /* the key again, after somebody invalidated it */
+        /* registers the key again, after somebody invalidated it */
         drv_dereg_mr(in->t->a.drv, &peer.open);
         g_assert_cmpint(drv_reg_mr(in->t->a.drv, in->t->a.drv->pdn, &open, 0x40000000, OPEN,
                                    DRV_ALL, &peer.open),
@@ -776,7 +775,7 @@ static void step(struct guest_input *in)
         break;
     }
     }
-    /* frames that wait together take another way than one at a time */
+    /* frames that wait together are handled differently from single frames */
     if (!(what & 0x80)) {
         input_settle(in);
     }

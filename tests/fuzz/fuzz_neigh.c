@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libFuzzer: frames of ARP and neighbour discovery as anybody on the wire may send them, to a host
- * that knows some neighbours and looks for others. Nothing is answered that was not asked, or to a
- * group but for a probe.
+ * that knows some neighbours and looks for others. The host must not answer what was not asked, and
+ * must not answer to a group except for a probe.
  *
- * An input is a list of: a byte that says which frame, a byte of flags, and six pairs of a place in
- * it and what is added there. Flags: 1: the checksum is right; 2: the host looks for somebody; 4:
- * time goes on; 8: the frame ends where the first pair says; 16: it has one more option.
+ * An input is a list of: a byte that selects the frame, a byte of flags, and six pairs of an offset
+ * in it and a value that is added there. Flags: 1: the checksum is right; 2: the host looks for an
+ * address; 4: time advances; 8: the frame ends where the first pair says; 16: it has one more
+ * option.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static void fuzz_answered(void *opaque)
 
 static const struct neighbours_ops ops = {fuzz_send, fuzz_answered};
 
-/* The four that there are, of either family. */
+/* Writes one of the four kinds of frames. */
 static size_t fuzz_frame(uint8_t *frame, unsigned which)
 {
     struct neigh_msg question = {.is_question = true};
@@ -104,7 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (data[1] & 2) {
             neighbours_find(n, now_ns, other[data[0] & 1], where);
         }
-        copy = malloc(len ? len : 1); /* of just its size, so that a look beyond is found out */
+        /* of exactly its size, so that an access beyond it is found */
+        copy = malloc(len ? len : 1);
         memcpy(copy, frame, len);
         before = sent;
         neighbours_rx(n, now_ns, copy, len);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer: frames as a peer may send them, through both parsers. What a parser says of a frame
- * must lie within it, what it accepts must survive being built again, and the checksum functions
+ * libFuzzer: frames as a peer may send them, through both parsers. What a parser reports of a frame
+ * must lie within it, an accepted packet must survive being built again, and the checksum functions
  * must not leave the frame.
  *
- * Nearly every random frame dies at the ICRC, so one whose ICRC alone is wrong is built again with
- * the right one, and parsed once more.
+ * Nearly every random frame fails at the ICRC, so a frame whose ICRC alone is wrong is built again
+ * with the right one, and parsed once more.
  */
 #include "wire/encap/eth.h"
 #include "wire/encap/roce.h"
@@ -71,7 +71,7 @@ static void check_rebuilt(const struct roce_packet *pkt)
 
 static void check_roce(const uint8_t *data, size_t size)
 {
-    static struct roce_last last; /* of the input before this one */
+    static struct roce_last last; /* the previous input's packet */
     uint8_t *frame = malloc(size ? size : 1);
     struct roce_packet pkt;
     enum roce_verdict verdict;
@@ -83,7 +83,8 @@ static void check_roce(const uint8_t *data, size_t size)
                 (size_t)(pkt.payload - frame) + pkt.payload_len + 4 <= size);
         check_rebuilt(&pkt);
     }
-    /* What came without an ICRC has the right one once it is filled in; the rest stays. */
+    /* A frame that came without an ICRC has the right one once it is filled in; the rest is
+     * unchanged. */
     verdict = roce_parse_unchecked(frame, size, &pkt);
     require(roce_parse_next(frame, size, &last) == verdict);
     require(verdict != ROCE_OK || (last.pkt.payload == pkt.payload && last.pkt.psn == pkt.psn));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer: a conformance script as anybody may write it (tests/conformance), read and, if it can
- * be, its first case played. A case that does not hold ends its process; here it ends the run, and
- * all that it has made is given back (linked with --wrap=_exit, --wrap=sim_init).
+ * libFuzzer: a conformance script as anybody may write it (tests/conformance): reads it and, if
+ * possible, plays its first case. A case that does not hold ends its process; here it ends the run,
+ * and everything that it has made is freed (linked with --wrap=_exit, --wrap=sim_init).
  *
- * Inputs are text. They change by the line and by the word: a line is left out, comes twice or from
- * elsewhere, a word becomes another one of the language, a number another one.
+ * Inputs are text. They are changed by the line and by the word: a line is removed, is duplicated
+ * or comes from elsewhere, a word becomes another word of the language, a number another number.
  */
 #include <glib/gstdio.h>
 #include <setjmp.h>
@@ -26,8 +26,8 @@ void __real__exit(int status) G_GNUC_NORETURN;
 bool __wrap_sim_init(struct sim *sim, const struct sim_wishes *wishes);
 bool __real_sim_init(struct sim *sim, const struct sim_wishes *wishes);
 
-static jmp_buf *playing;      /* NULL: no case is */
-static struct sim *sim_of_it; /* NULL: it has none yet */
+static jmp_buf *playing;      /* NULL: no case is being played */
+static struct sim *sim_of_it; /* NULL: the case has no sim yet */
 
 bool __wrap_sim_init(struct sim *sim, const struct sim_wishes *wishes)
 {
@@ -37,7 +37,7 @@ bool __wrap_sim_init(struct sim *sim, const struct sim_wishes *wishes)
     return ok;
 }
 
-/* What sim_clear() does, with all the rest still there. */
+/* Does what sim_clear() does, while everything else still exists. */
 static void script_drop_sim(struct sim *sim)
 {
     ibv_close_device(sim->host.ctx);
@@ -47,7 +47,7 @@ static void script_drop_sim(struct sim *sim)
     inproc_world_free(sim->world);
 }
 
-/* Who plays a case leaves the process with what the case had allocated: that is no leak of it. */
+/* A case that leaves the process leaves its allocations: that is not a leak. */
 int __lsan_is_turned_off(void)
 {
     return 1;
@@ -177,7 +177,7 @@ static void script_change_line(GRand *rand, GPtrArray *lines)
     }
 }
 
-/* The digits at the end of a word, if there are any, become others; else all of it. */
+/* Changes the digits at the end of a word, if there are any; otherwise the whole word. */
 static char *script_changed(GRand *rand, const char *word)
 {
     size_t len = strlen(word);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer: a member of a shared-memory segment that writes what it likes into what all share
- * (wire/shm/segment.h), and an honest one beside it that sends, receives and asks.
+ * libFuzzer: a member of a shared-memory segment that writes arbitrary values into the shared
+ * memory (wire/shm/segment.h), beside an honest member that sends, receives and asks.
  *
- * An input is a list of steps: the honest one does something, or the hostile one does what a member
- * does, or it writes a word somewhere, an entry in the ring to the honest one with its slot, or a
- * record in its log. Positions, tags and stamps come right unless the input says not to: else each
- * would die at the first check. Demanded: no more frames than were asked for, each of a length that
- * a frame can have and in memory that is the port's; and both can leave.
+ * An input is a list of steps: the honest member does something, or the hostile member does what a
+ * member does, or it writes a word somewhere, an entry in the ring to the honest member with its
+ * slot, or a record in its log. Positions, tags and stamps are right unless the input says
+ * otherwise, because each would fail the first check. There must be no more frames than were asked
+ * for, each with a valid length and in the port's memory; and both members can leave.
  */
 #include <glib/gstdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "wire/shm/port.h"
 
 #define MAX_STEPS 200
-#define NOBODYS   700 /* an id whose place nobody has */
+#define NOBODYS   700 /* an id whose place is free */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,7 +53,7 @@ static uint16_t shm_u16(struct input *in)
     return (uint16_t)(high << 8 | shm_u8(in));
 }
 
-/* One that means something, or any. */
+/* Returns a meaningful word, or any word. */
 static uint64_t shm_word(struct input *in)
 {
     static const uint64_t ends[] = {0, 1, UINT64_MAX, 1ull << 63, UINT32_MAX, SHM_LOG, 0xffff};
@@ -231,7 +231,7 @@ static void shm_write_header(struct input *in)
     } else if (what & 2) {
         atomic_fetch_add(&h->fdb_gen, shm_word(in));
     } else {
-        /* a place of one of the addresses that are used here */
+        /* the table's place of one of the addresses that are used here */
         uint8_t mac[6];
         uint64_t key;
 
@@ -246,7 +246,7 @@ static void shm_write_header(struct input *in)
     }
 }
 
-/* An entry in the ring to the honest one, and its slot. */
+/* Writes an entry in the ring to the honest member, and its slot. */
 static void shm_write_entry(struct input *in)
 {
     struct shm_region *region = honest->seg.region[honest->seg.id];
@@ -283,7 +283,7 @@ static void shm_write_ends(struct input *in)
     }
 }
 
-/* Where the honest one reads next; log.c's struct record. */
+/* Writes where the honest member reads next; log.c's struct record. */
 static void shm_write_record(struct input *in)
 {
     struct shm_member *self = hostile->self;
@@ -369,7 +369,7 @@ static struct shm_port *shm_join(const char *uri)
 
     require(port != NULL);
     wire_set_client(port, &client, sp);
-    /* The clock decides nothing: what is due the input says. */
+    /* The clock decides nothing: the input says what is due. */
     sp->recheck_at_ms[SHM_RECHECK_BLOCKED] = sp->recheck_at_ms[SHM_RECHECK_OWNERS] = UINT64_MAX;
     return sp;
 }

@@ -3,9 +3,9 @@
  * libFuzzer: what a program may write to the rdma_cm file, on a host of its own whose datagrams
  * come back to it. Answers go where there is room for them.
  *
- * An input is a list of: a command, which of the last identifiers it is about, an address of the
- * table below, what is taken off the length, and six pairs of a place in the command and what is
- * written there.
+ * An input is a list of: a command, which of the last identifiers it names, an address of the table
+ * below, what is subtracted from the length, and six pairs of an offset in the command and the byte
+ * that is written there.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -20,7 +20,7 @@
     {                                                                                              \
         [10] = 0xff, 0xff, 10, 0, 0, 1                                                             \
     }
-#define ANSWER_AT_LEAST 16 /* bytes of a command, with where its answer goes */
+#define ANSWER_AT_LEAST 16 /* bytes of a command up to the address of its answer */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -82,7 +82,7 @@ static size_t fuzz_addr(uint8_t which, void *to)
     return sizeof(*in);
 }
 
-/* A command that has what most need, and its answer in its place. */
+/* The fields that most commands need, and the answer in its place. */
 union fuzz_in {
     uint8_t bytes[1024];
     struct rdma_ucm_create_id create;
@@ -192,7 +192,7 @@ static size_t fuzz_begin(union fuzz_in *in, uint8_t cmd, uint32_t id, uint8_t ad
     return len;
 }
 
-/* What is written, and read, stays within this process's memory. */
+/* Keeps written and read data within this process's memory. */
 static void fuzz_aim(union fuzz_in *in, uint8_t cmd)
 {
     if (cmd == RDMA_USER_CM_CMD_CREATE_ID) {

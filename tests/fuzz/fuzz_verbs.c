@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer: what a program calls of verbs, with any values (verbs_ops.h), on a host of its own in
+ * libFuzzer: a program's calls of verbs, with any values (verbs_ops.h), on a host of its own in
  * virtual time, whose messages come back to it.
  */
 #include <fcntl.h>
 #include "tests/fuzz/verbs_ops.h"
 #include "tests/sim/verbs_hosts.h"
 
-#define RUNS 32 /* that share a host */
+#define RUNS 32 /* runs that share a host */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,8 +18,8 @@ static void fuzz_settle(void *opaque)
     inproc_advance(hosts->world, VERBS_SECOND / 20);
 }
 
-/* A few inputs share a host, for to bring one up takes longer than most of them; nothing of one may
- * be left for the next, and when the host goes, that is found out. */
+/* A few inputs share a host, because bringing it up takes longer than most inputs. Nothing of an
+ * input may be left for the next; when the host goes, leftovers are found. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct verbs_hosts *hosts;

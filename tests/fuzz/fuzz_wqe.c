@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer: what a guest's data path can write, into a ready function: send WQEs of every queue,
- * receive WQEs, doorbell records, and the BAR.
+ * libFuzzer: everything that a guest's data path can write, to a ready function: send WQEs of every
+ * queue, receive WQEs, doorbell records, and the BAR.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +31,12 @@ static struct ring qp_rq(const struct drv_qp *qp)
     return (struct ring){qp->qpn, false, qp->ring.ptr, qp->sq_offset, &qp->dbr[0]};
 }
 
-/* What only this target needs of a guest. */
+/* Objects of a guest that only this target needs. */
 static struct {
     struct drv_qp *dci, *xrc; /* an initiator with streams; XRC, connected to itself */
 } more;
 
-/* The queues of the guest, by index. */
+/* Returns a queue of the guest, by index. */
 static struct ring ring_at(const struct guest *g, unsigned i)
 {
     uint8_t *mem = g->mem->ptr;
@@ -78,7 +78,8 @@ static void write_bar(struct guest_input *in, uint64_t offset, uint64_t value, u
     dev->ops->mmio_write(dev->pci, offset, value, size);
 }
 
-/* The doorbell of a WQE; the rest of it follows into the BlueFlame buffer, if that is how. */
+/* Rings the doorbell of a WQE; if BlueFlame is chosen, the rest of the WQE follows into its
+ * buffer. */
 static void ring_doorbell(struct guest_input *in, const uint8_t *wqe, unsigned blocks,
                           bool blueflame)
 {
@@ -90,7 +91,7 @@ static void ring_doorbell(struct guest_input *in, const uint8_t *wqe, unsigned b
     }
 }
 
-/* The guest's target. */
+/* Names the guest's target. */
 static void put_target(const struct guest *g, uint8_t *wqe)
 {
     struct prm_wqe_av *av = (void *)(wqe + PRM_SIZE(wqe_ctrl_seg));
@@ -105,7 +106,7 @@ static void put_target(const struct guest *g, uint8_t *wqe)
     memcpy(PRM_PTR(wqe_av, av, rgid), g->node->gid, 16);
 }
 
-/* A WQE of the input's choice at the ring's next block, and its doorbell. */
+/* Writes a WQE of the input's choice at the ring's next block, and rings its doorbell. */
 static void post(struct guest_input *in, struct ring *ring, bool send, bool blueflame)
 {
     uint16_t pi = (uint16_t)GUINT32_FROM_BE(*ring->dbr);
@@ -195,12 +196,12 @@ static void prepare(struct guest *g)
         new_qp(g, &(struct drv_qp_attr){.st = PRM_QP_ST_XRC, .srq = g->srq, .xrcd = g->xrcd});
 }
 
-/* It begins anew, whatever an earlier run did to it. */
+/* Restarts a QP, whatever an earlier run did to it. */
 static void restart(struct node *node, struct drv_qp *qp)
 {
     struct drv_path self = path_to(node, qp);
 
-    self.retry_count = self.rnr_retry = 2; /* what nobody receives has an end */
+    self.retry_count = self.rnr_retry = 2; /* requests that nobody receives end soon */
     self.ack_timeout = 10;
     g_assert_cmpint(drv_modify_qp(qp, PRM_CMD_OP_2RST_QP, 0, NULL), ==, 0);
     qp->dbr[0] = qp->dbr[1] = 0;

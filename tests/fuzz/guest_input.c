@@ -4,7 +4,8 @@
 #include "tests/fuzz/guest_input.h"
 
 #define RUNS_PER_FUNCTION 16
-#define MAX_TURNS         300 /* of one input: else the search ends up at those that only take long */
+/* turns of one input; otherwise the search ends up with inputs that only take long */
+#define MAX_TURNS 300
 
 struct guest_input *guest_input_start(const uint8_t *data, size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A small model of libmlx5's checks. */
+/* Implements mlx5_says.h: a small model of libmlx5's checks. */
 #include "tests/fuzz/mlx5_says.h"
 #include <errno.h>
 
@@ -54,7 +54,7 @@ int says_create_srq(struct ibv_srq_attr *attr)
     return 0;
 }
 
-/* Of a receive queue: WQEs and pieces. False: too large. */
+/* Sizes of a receive queue: WQEs and pieces. Returns false if they are too large. */
 static bool says_receive(uint32_t wr, uint32_t sge, uint32_t *posts, uint32_t *gather)
 {
     uint64_t stride = up_to_power(16ull * (sge ? sge : 1)), bytes;
@@ -86,7 +86,7 @@ int says_create_wq(struct ibv_wq_init_attr *attr)
     return 0;
 }
 
-/* What builders a type has: bits of enum ibv_qp_create_send_ops_flags. */
+/* Returns the builders of a type: bits of enum ibv_qp_create_send_ops_flags. */
 static uint64_t says_builders(enum ibv_qp_type type)
 {
     switch (type) {
@@ -106,7 +106,7 @@ static uint64_t says_builders(enum ibv_qp_type type)
     }
 }
 
-/* Bytes of a send WQE before its data; 0: no such type. */
+/* Returns the bytes of a send WQE before its data; 0: there is no such type. */
 static uint32_t says_overhead(const struct ibv_qp_init_attr_ex *attr)
 {
     bool says = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
@@ -189,7 +189,7 @@ static int says_size_rq(const struct ibv_qp_init_attr_ex *attr, struct ibv_qp_ca
     return 0;
 }
 
-/* libibverbs, then the kernel. */
+/* First libibverbs' checks, then the kernel's. */
 static int says_kernel_create_qp(const struct ibv_qp_init_attr_ex *attr)
 {
     const uint32_t named = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SCATTER_FCS |
@@ -260,7 +260,7 @@ int says_post_send(const struct says_queue *sq, bool ready, const struct ibv_sen
     for (int i = 0; i < wr->num_sge; i++) {
         bytes += wr->sg_list[i].length;
     }
-    /* a WQE with room for nothing has less than none inline, as an int */
+    /* a WQE without room has a negative size inline, as an int */
     return wr->send_flags & IBV_SEND_INLINE && wr->num_sge &&
                    (int64_t)bytes > (int32_t)sq->inline_data
                ? ENOMEM

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs a fuzzing target over inputs that are kept: what a search has found once stays found.
+ * Runs a fuzzing target over kept inputs: a fault that a search has found once stays tested.
  *
- * A file has an input per line, as hexadecimal digits; empty lines and those with # are skipped. In
- * a file whose name ends in .txt inputs are text, each behind a line "%%"; what is before the first
- * is skipped. With --unpack DIR the inputs go into files of that folder instead, for libFuzzer to
- * begin with.
+ * A file has an input per line, as hexadecimal digits; empty lines and lines with # are skipped. In
+ * a file whose name ends in .txt inputs are text, each behind a line "%%"; the text before the
+ * first is skipped. With --unpack DIR the inputs are written to files of that folder instead, as a
+ * start for libFuzzer.
  */
 #include <glib.h>
 #include <stdbool.h>
@@ -16,7 +16,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Digits to bytes, in a block of just that size, so that a look beyond its end is found out. */
+/* Converts digits to bytes, in a block of exactly that size, so that an access beyond its end is
+ * found. */
 static uint8_t *parse(const char *line, size_t *size)
 {
     size_t digits = strlen(line);
@@ -39,8 +40,8 @@ static uint8_t *parse(const char *line, size_t *size)
     return data;
 }
 
-/* An input of the file: runs it, or keeps it as a file of the folder unpack. False, with a line on
- * stderr: that cannot be written. */
+/* Runs an input of the file, or writes it to a file of the folder unpack. Returns false, with a
+ * line on stderr, if it cannot be written. */
 static bool replay_input(const uint8_t *data, size_t size, const char *unpack, unsigned number)
 {
     g_autofree char *name = g_strdup_printf("%s/%04u", unpack, number);
@@ -83,7 +84,7 @@ static bool replay_text(const char *text, const char *unpack, unsigned *runs)
 
     for (unsigned i = 1; parts[0] && parts[i]; i++) {
         size_t size = strlen(parts[i]);
-        g_autofree uint8_t *data = g_malloc(MAX(size, 1)); /* no more than that */
+        g_autofree uint8_t *data = g_malloc(MAX(size, 1)); /* of exactly this size */
 
         memcpy(data, parts[i], size);
         if (!replay_input(data, size, unpack, i)) {
@@ -94,7 +95,7 @@ static bool replay_text(const char *text, const char *unpack, unsigned *runs)
     return true;
 }
 
-/* False, with a line on stderr: the file cannot be read, or has a bad line. */
+/* Returns false, with a line on stderr, if the file cannot be read or has a bad line. */
 static bool replay(const char *path, const char *unpack, unsigned *runs)
 {
     g_autofree char *text = NULL;

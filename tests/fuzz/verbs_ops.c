@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a program calls of verbs, as bytes say. */
+/* Implements verbs_ops.h: bytes as a program's calls of verbs. */
 #include "tests/fuzz/verbs_ops.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -9,12 +9,12 @@
 #include "guest-lib/verbs/user/queues.h"
 #include "tests/fuzz/mlx5_says.h"
 
-#define SLOTS   4 /* objects of a kind */
+#define SLOTS   4 /* objects of each kind */
 #define MAX_WRS 4
 #define MAX_SGE 80
 #define ARENA   16384u
 
-/* Stops the program, with the call that it is about. */
+/* Stops the program, and prints the call, unless the condition holds. */
 #define MUST(what, ...)                                                                            \
     do {                                                                                           \
         if (!(what)) {                                                                             \
@@ -25,12 +25,12 @@
     } while (0)
 #define HERE "\n"
 
-/* A QP as this side knows it. */
+/* A QP as the test knows it. */
 struct ops_qp {
     struct ibv_qp *qp;
     struct says_queue sq, rq;
-    bool ready, receives; /* has been in RTS, in INIT since RESET */
-    bool odd;             /* has had WQEs whose completions are not known */
+    bool ready, receives; /* has been in RTS, and in INIT, since RESET */
+    bool odd;             /* has had WQEs whose completions are unknown */
     uint32_t life;        /* changes with each RESET */
     uint32_t sent, received;
 };
@@ -44,7 +44,7 @@ struct ops {
     const struct verbs_world *world;
     const uint8_t *data;
     size_t size;
-    uint8_t *arena; /* of the program */
+    uint8_t *arena; /* memory of the program */
     struct ibv_cq *cq[SLOTS];
     struct ops_srq srq[SLOTS];
     struct ops_qp qp[SLOTS];
@@ -54,7 +54,7 @@ struct ops {
     struct ibv_ah *ah[SLOTS];
     struct ibv_xrcd *xrcd;
     uint32_t lives;
-    bool overrun; /* a CQ has lost completions, or may have */
+    bool overrun; /* a CQ has lost completions, or may have lost some */
 };
 
 /* -- bytes --------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ static uint32_t ops_u32(struct ops *o)
     return v;
 }
 
-/* Mostly small, often at an edge, sometimes anything. */
+/* Returns a number: mostly small, often at a limit, sometimes anything. */
 static uint32_t ops_value(struct ops *o)
 {
     static const uint32_t edges[] = {
@@ -122,7 +122,7 @@ static void ops_cq(struct ops *o)
         attr.wc_flags = ops_value(o);
     }
     if (attr.cqe > 1u << 16 && attr.cqe < 1u << 22) {
-        attr.cqe &= 0xffff; /* rings of 256 MB take their time */
+        attr.cqe &= 0xffff; /* rings of 256 MB would take too long */
     }
     expected = says_create_cq(&attr, o->world->ctx->num_comp_vectors);
     o->overrun = o->overrun || attr.flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
@@ -215,7 +215,7 @@ static void ops_qp(struct ops *o)
         attr.comp_mask |= IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
         attr.max_tso_header = (uint16_t)ops_value(o);
     }
-    if (ops_chance(o, 8)) { /* tables and hashes are another op's */
+    if (ops_chance(o, 8)) { /* other calls change tables and hashes */
         attr.comp_mask =
             ops_value(o) & ~(uint32_t)(IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH);
     }
@@ -300,7 +300,7 @@ static void ops_address(struct ops *o)
 /* -- states -------------------------------------------------------------------------------------
  */
 
-/* What a program asks for that goes on. */
+/* The attributes of a program that makes progress. */
 static int ops_good_step(struct ops *o, const struct ops_qp *q, struct ibv_qp_attr *attr)
 {
     const struct ops_qp *to = SLOT(o, qp);
@@ -401,14 +401,14 @@ static void ops_modify(struct ops *o, bool good)
 /* -- posting ------------------------------------------------------------------------------------
  */
 
-/* Which QP's, which queue's, which one of it. */
+/* Identifies the QP, the queue, and the request in it. */
 static uint64_t ops_wr_id(const struct ops *o, const struct ops_qp *q, bool send, uint32_t n)
 {
     return (uint64_t)(q - o->qp) << 56 | (uint64_t)send << 55 |
            (uint64_t)(q->life & 0x3fffff) << 32 | n;
 }
 
-/* A list that ends at random; the right key mostly. */
+/* Makes a list that ends at random; its keys are mostly right. */
 static int ops_sges(struct ops *o, struct ibv_sge *sge, uint32_t max)
 {
     uint32_t num = ops_chance(o, 200) ? ops_u8(o) % 4 : ops_value(o);
@@ -429,7 +429,7 @@ static int ops_sges(struct ops *o, struct ibv_sge *sge, uint32_t max)
     return (int)num;
 }
 
-/* Whether a request is one whose answer, or the completion of which, the small model knows. */
+/* Returns whether the model knows a request's answer and completion. */
 static bool ops_is_plain(const struct ops_qp *q, const struct ibv_send_wr *wr)
 {
     uint64_t bytes = 0;
@@ -475,7 +475,7 @@ static void ops_send_wr(struct ops *o, struct ops_qp *q, struct ibv_send_wr *wr,
         wr->tso.hdr_sz = (uint16_t)ops_value(o);
         wr->tso.mss = (uint16_t)ops_value(o);
     }
-    /* pointers that a program must not give: libmlx5 follows them */
+    /* pointers that a program must not pass: libmlx5 follows them */
     if ((q->qp->qp_type == IBV_QPT_UD && !wr->wr.ud.ah) ||
         (wr->opcode == IBV_WR_BIND_MW && !wr->bind_mw.mw)) {
         wr->opcode = (enum ibv_wr_opcode)99;
@@ -693,7 +693,7 @@ static void ops_completed(struct ops *o, const struct ibv_wc *wc)
     bool send = wc->wr_id >> 55 & 1;
     uint32_t n = (uint32_t)wc->wr_id;
 
-    /* 0 is of a block that is no request's (a WQE without a length) */
+    /* 0 belongs to a block without a request (a WQE without a length) */
     if (!wc->wr_id || wc->wr_id == UINT64_MAX || q->odd || !q->qp) {
         return;
     }
@@ -773,7 +773,7 @@ static void ops_ask(struct ops *o)
 /* -- ends ---------------------------------------------------------------------------------------
  */
 
-/* What something stands on stays: EBUSY, and the object is as it was. */
+/* An object that others use stays: EBUSY, and the object is unchanged. */
 #define END(object, destroy)                                                                       \
     do {                                                                                           \
         int err_ = (object) ? destroy(object) : 0;                                                 \
@@ -812,7 +812,7 @@ static void ops_end(struct ops *o)
     }
 }
 
-/* A send behind those that may be done without a completion. */
+/* Posts a signaled send behind requests that may have no completion. */
 static void ops_beacon(struct ops *o, struct ops_qp *q)
 {
     struct ibv_send_wr wr = {.wr_id = ops_wr_id(o, q, true, q->sent),
@@ -832,8 +832,8 @@ static void ops_beacon(struct ops *o, struct ops_qp *q)
     }
 }
 
-/* Whether something that was posted to a QP in ERR has not completed, and must. What is posted to a
- * raw packet QP before RTR or in ERR its device does not see. */
+/* Returns whether a request that was posted to a QP in ERR has not completed, and must. The device
+ * does not see requests that are posted to a raw packet QP before RTR or in ERR. */
 static bool ops_owes(const struct ops *o, const struct ops_qp *q)
 {
     bool told = q->qp && q->qp->qp_type != IBV_QPT_RAW_PACKET;
@@ -852,7 +852,7 @@ static bool ops_is_owed(const struct ops *o)
     return false;
 }
 
-/* In ERR everything that was posted completes, if a CQ lost nothing. */
+/* In ERR every posted request completes, unless a CQ has lost completions. */
 static void ops_flush(struct ops *o)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -866,18 +866,19 @@ static void ops_flush(struct ops *o)
             struct ibv_qp_init_attr init;
             int err;
 
-            /* the queues of a raw packet QP fail alone, and the kernel knows when it asks */
+            /* the queues of a raw packet QP fail separately, and the kernel learns it when it
+             * asks */
             ibv_query_qp(q->qp, &now, IBV_QP_STATE, &init);
             err = ibv_modify_qp(q->qp, &attr, IBV_QP_STATE);
-            /* and one that was never ready does not fail: a device's rule, of which the kernel's
-             * own change of state knows nothing */
+            /* and a QP that was never ready does not fail: a rule of the device, which the kernel's
+             * own change of state does not know */
             MUST(!err || q->qp->qp_type == IBV_QPT_RAW_PACKET, "type %d in state %d: %d\n",
                  q->qp->qp_type, q->qp->state, err);
             q->odd = q->odd || err;
             ops_beacon(o, q);
         }
     }
-    /* a receive queue has no doorbell: in ERR a device looks at it now and then */
+    /* a receive queue has no doorbell: in ERR a device checks it now and then */
     for (unsigned rounds = 0; rounds < o->world->flush_polls && ops_is_owed(o); rounds++) {
         ops_poll(o);
     }
@@ -911,7 +912,7 @@ static void ops_end_all(struct ops *o)
     MUST(!ibv_close_xrcd(o->xrcd), HERE);
 }
 
-/* A start that gets most inputs past the first checks: a CQ, a region, a connected pair. */
+/* Begins with what gets most inputs past the first checks: a CQ, a region, a connected pair. */
 static void ops_begin(struct ops *o)
 {
     struct ibv_xrcd_init_attr domain = {.comp_mask =

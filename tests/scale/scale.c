@@ -2,14 +2,15 @@
 /*
  * usage: scale [QPS...]
  *
- * What many RC QPs on one device cost, for each number of them (default: 1000 to 1000000): to make
- * one, in memory beyond its rings, for a message while all are there, to destroy one, and to reset
- * them all. One QP in a thousand is connected and used, in turn with the others.
+ * Measures what many RC QPs on one device cost, for each number of them (default: 1000 to 1000000):
+ * the time to make one, its memory beyond its rings, the time of a message while all exist, and the
+ * time to destroy one and to reset them all. One QP in a thousand is connected and used, in turn
+ * with the others.
  *
- * Two HCAs in this process (guest-lib/host/inproc.h), each with the driver: QPs are made,
- * connected, queried and destroyed by its commands, and the pages that they take of a card are
- * given as the device asks for them. What is idle shares a page as its ring. Times are of the
- * processor, for this thread, and have the driver's part in them.
+ * Two HCAs are in this process (guest-lib/host/inproc.h), each with the driver. QPs are made,
+ * connected, queried and destroyed by its commands, and the driver gives the pages that the device
+ * asks for. Idle QPs share a page as their ring. Times are processor times of this thread, and
+ * include the driver.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@
 #include "wire/pair.h"
 
 #define LOG_MAX_QP 21
-#define ONE_IN     1000   /* QPs of which one is connected */
+#define ONE_IN     1000   /* one QP of so many is connected */
 #define MESSAGES   200000 /* for each number of QPs */
 #define BYTES      64
 #define LOG_CQ     10
@@ -73,8 +74,8 @@ static uint64_t resident(void)
 
 /* -- two HCAs ---------------------------------------------------------------------------------- */
 
-/* The device touches none of the pages that it is given. That of those that it gave back none is
- * used again, which would be cleared first, leaves it so. */
+/* The device accesses none of the pages that it gets. It would first clear a returned page that it
+ * uses again, but it uses none again. */
 static void keep(void *pci, void *ptr, size_t size)
 {
 }
@@ -256,7 +257,7 @@ static void one_size(unsigned n)
     memset(qpns, 1, n * sizeof(*qpns));
     bring_up();
     prepare_idle();
-    make(1); /* with the first comes what all share */
+    make(1); /* the first QP also makes what all QPs share */
 
     used = left.hca->fw->hca.memory.used;
     pages = resident();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared-memory segments between processes that may die at any moment, and whose memory anybody
- * in the segment may scribble on. (How it is laid out is used in one test only, the one that
- * scribbles.)
+ * Tests shared-memory segments between processes that may die at any moment, and whose memory any
+ * member of the segment may overwrite. (Only the test that overwrites it uses its layout.)
  */
 #include "tests/unit/wire_nodes.h"
 #include "wire/shm/file.h"
@@ -25,7 +24,7 @@
 
 struct child {
     pid_t pid;
-    int ready; /* readable once the child is where the test wants it */
+    int ready; /* readable once the child has reached the intended point */
 };
 
 /* Runs body in a process that then waits to be killed. */
@@ -86,7 +85,7 @@ static void nothing_more(void)
     join(9);
 }
 
-/* The receiver dies with its room full: whoever waits for it is told, and goes on. */
+/* The receiver dies while its room is used up: the waiting senders are notified, and continue. */
 START_TEST(a_receiver_that_dies_frees_its_senders)
 {
     struct node *a = join(1);
@@ -106,7 +105,7 @@ START_TEST(a_receiver_that_dies_frees_its_senders)
     }
     ck_assert_uint_ge(a->tx_readies, 1);
     for (int i = 0; i < 1000; i++) {
-        ck_assert(send_frame(a, 9, 0, 1000)); /* to nobody, for nobody is there */
+        ck_assert(send_frame(a, 9, 0, 1000)); /* to nobody, because nobody has that address */
     }
     ck_assert_uint_ge(stats_of(a).tx_no_dest, 1000);
     leave(a);
@@ -129,7 +128,7 @@ static uint64_t host_of(struct node *n, uint8_t id)
     return wire_host_at(n->port, mac);
 }
 
-/* Sleeps as an owner does until the host has ended, or it is too late. */
+/* Sleeps as an owner does until the host has ended, or the time is up. */
 static bool is_told_of_end(struct node *n, uint64_t host)
 {
     int64_t until = ms_now() + PATIENCE_MS;
@@ -139,12 +138,13 @@ static bool is_told_of_end(struct node *n, uint64_t host)
         wire_poll(n->port, 64);
     }
     while (!wire_has_ended(n->port, host) && ms_now() < until) {
-        g_usleep(1000); /* its files are closed before its locks are gone */
+        g_usleep(1000); /* its files are closed before its locks are released */
     }
     return n->ends && wire_has_ended(n->port, host);
 }
 
-/* However it ends; also once another one has its place. What it sent comes first. */
+/* The end is reported however the host ends, and also once another host has its place. Its last
+ * frames come first. */
 START_TEST(the_end_of_a_host_is_told)
 {
     struct node *a = join(1);
@@ -158,7 +158,7 @@ START_TEST(the_end_of_a_host_is_told)
     host = host_of(a, 9);
     ck_assert_uint_ne(host, 0);
     ck_assert(!wire_has_ended(a->port, host));
-    a->ends = 0; /* whoever comes opens and closes files */
+    a->ends = 0; /* a newcomer opens and closes files */
     kill_child(c);
     ck_assert(is_told_of_end(a, host));
     ck_assert_uint_eq(host_of(a, 9), 0);
@@ -172,7 +172,8 @@ START_TEST(the_end_of_a_host_is_told)
 }
 END_TEST
 
-/* A device that is pulled out says nothing; nor does a host that does not ask for others' ends. */
+/* A device that is removed sends no goodbye; a host that does not ask for others' ends gets
+ * none. */
 START_TEST(who_leaves_has_not_ended)
 {
     struct node *a, *b;
@@ -197,7 +198,7 @@ START_TEST(who_leaves_has_not_ended)
 }
 END_TEST
 
-/* The same for an owner that does nothing but poll. */
+/* The same for an owner that only polls. */
 START_TEST(a_receiver_that_dies_frees_busy_senders)
 {
     struct node *a = join(1);
@@ -218,7 +219,7 @@ START_TEST(a_receiver_that_dies_frees_busy_senders)
 }
 END_TEST
 
-/* What senders had reserved when they were killed comes back to those who need room. */
+/* Reservations of killed senders return to senders that need room. */
 START_TEST(reservations_of_the_dead_come_back)
 {
     struct node *a = join(1), *senders[3];
@@ -233,7 +234,7 @@ START_TEST(reservations_of_the_dead_come_back)
     drain(a);
     for (int i = 0; i < 3; i++) {
         while (send_frame(senders[i], 1, 0, 64)) {
-            whole++; /* so much room there is for all together */
+            whole++; /* this much room is there for all together */
         }
     }
     drain(a);
@@ -251,7 +252,7 @@ START_TEST(reservations_of_the_dead_come_back)
         }
     }
     ck_assert_uint_eq(accepted, whole - 6);
-    /* Waiting makes the receiver look who is alive. */
+    /* Waiting makes the receiver check which members are alive. */
     drain(a);
     g_usleep(100000);
     for (int i = 0; i < 3; i++) {
@@ -293,7 +294,8 @@ START_TEST(what_a_dead_sender_had_sent_still_arrives)
 }
 END_TEST
 
-/* It sent its last frame and ended just before the receiver looked for slots of the dead. */
+/* The sender sent its last frame and ended just before the receiver searched for slots of the
+ * dead. */
 START_TEST(a_look_for_the_dead_takes_nothing_that_they_had_sent)
 {
     struct node *a = join(1);
@@ -375,7 +377,7 @@ START_TEST(a_segment_of_the_dead_is_made_anew)
 }
 END_TEST
 
-/* A name that is never used again would stay for ever: any other name's user removes it. */
+/* A name that is never used again would stay for ever: a user of any other name removes it. */
 START_TEST(segments_of_the_dead_are_swept)
 {
     struct child dead = spawn(nothing_more), live;
@@ -388,7 +390,7 @@ START_TEST(segments_of_the_dead_are_swept)
     shm_file_sweep(nodes_dir, "se");
     ck_assert_uint_eq(nodes_files_left(), 0);
 
-    /* What is in use, and what is no segment, stays. */
+    /* Segments in use, and files that are no segments, stay. */
     live = spawn(nothing_more);
     ck_assert(g_file_set_contents(other, "precious", -1, NULL));
     shm_file_sweep(nodes_dir, "");
@@ -401,14 +403,14 @@ START_TEST(segments_of_the_dead_are_swept)
 }
 END_TEST
 
-/* The segment was removed by hand, beneath its member. */
+/* The segment was removed by hand while its member was alive. */
 START_TEST(a_fifo_without_its_segment_is_swept)
 {
     char *seg = g_build_filename(nodes_dir, "seg", NULL), *other = NULL;
     struct child dead = spawn(nothing_more), live;
 
     ck_assert_int_eq(unlink(seg), 0);
-    live = spawn(nothing_more); /* with a segment and a FIFO of the same names */
+    live = spawn(nothing_more); /* has a segment and a FIFO of the same names */
     kill_child(dead);
     shm_file_sweep(nodes_dir, "se");
     ck_assert_uint_eq(nodes_files_left(), 2);
@@ -420,7 +422,7 @@ START_TEST(a_fifo_without_its_segment_is_swept)
     shm_file_sweep(nodes_dir, "se");
     ck_assert_uint_eq(nodes_files_left(), 0);
 
-    /* One that is no member's stays. */
+    /* A file that belongs to no member stays. */
     other = g_build_filename(nodes_dir, "seg.pipe", NULL);
     ck_assert_int_eq(mkfifo(other, 0600), 0);
     shm_file_sweep(nodes_dir, "se");
@@ -434,7 +436,8 @@ END_TEST
 #define STRESS_NODES  4
 #define STRESS_FRAMES 4000
 
-/* Sends to all others as fast as it may, takes what comes, sleeps when there is nothing to do. */
+/* Sends to all others as fast as it may, takes what comes, and sleeps when there is nothing to
+ * do. */
 static int stress(uint8_t self)
 {
     struct node *n = join(self);
@@ -442,9 +445,8 @@ static int stress(uint8_t self)
     int64_t until = ms_now() + 3 * PATIENCE_MS;
     unsigned known = 0;
 
-    /* All know of each other when three kinds of greeting have been heard. A poll may find nothing
-     * but a greeting that was overwritten meanwhile: then nobody is heard, or the last one again.
-     */
+    /* All know each other when three kinds of greeting have been heard. A poll may find only a
+     * greeting that was overwritten meanwhile: then it hears nobody, or the last one again. */
     while ((known | 1u << self | 1u) != (1u << (STRESS_NODES + 1)) - 1 && ms_now() < until) {
         send_frame(n, 0xff, 0, 17);
         if (wire_poll(n->port, 1)) {
@@ -510,7 +512,7 @@ START_TEST(many_processes_lose_nothing)
 }
 END_TEST
 
-/* Talks to its neighbours for ever. */
+/* Exchanges frames with its neighbours for ever. */
 static void chatter(uint8_t self)
 {
     struct node *n = join(self);
@@ -525,7 +527,7 @@ static void chatter(uint8_t self)
     }
 }
 
-/* Processes are killed wherever they happen to be; one that stays goes on being served. */
+/* Processes are killed at any point; the surviving process continues to be served. */
 START_TEST(kills_at_random_moments)
 {
     pid_t pids[3] = {0};
@@ -559,7 +561,7 @@ START_TEST(kills_at_random_moments)
         kill(pids[v], SIGKILL);
         waitpid(pids[v], NULL, 0);
     }
-    /* With all of them gone, a and b still have each other, without loss. */
+    /* When all of them are gone, a and b can still exchange frames, without loss. */
     for (int64_t until = ms_now() + PATIENCE_MS; ms_now() < until;) {
         sleep_on(a, 10);
         sleep_on(b, 10);
@@ -583,8 +585,8 @@ START_TEST(kills_at_random_moments)
 }
 END_TEST
 
-/* Whatever stands in the shared memory, a port neither crashes nor hangs nor hands out a frame
- * that is none. */
+/* Whatever the shared memory contains, a port neither crashes nor hangs nor delivers an invalid
+ * frame. */
 START_TEST(scribbled_memory_harms_nobody)
 {
     struct node *a, *b, *c;
@@ -603,7 +605,7 @@ START_TEST(scribbled_memory_harms_nobody)
     ck_assert(map != MAP_FAILED);
 
     for (int i = 0; i < 1500; i++) {
-        /* Small values, plausible values, wild values, into the parts that steer. */
+        /* Writes small, plausible and wild values into the control structures. */
         struct shm_header *h = (struct shm_header *)map;
         unsigned r = (unsigned)g_rand_int_range(rnd, 0, 3);
         struct shm_region *region = (struct shm_region *)(map + shm_region_offset(r));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Transport packets know nothing of what carries them: here they go in an encapsulation of this
- * test's own, which is no Ethernet and has no IP. Nothing of wire/encap/ is included.
+ * Tests that transport packets do not depend on what carries them: here they use this test's own
+ * encapsulation, which is not Ethernet and has no IP. Nothing of wire/encap/ is included.
  *
- * The carriage is 8 bytes: a mark, a hop count (which changes on the way), the length of all that
- * follows but the ICRC, and an address. Behind the transport packet comes the ICRC.
+ * The carriage is 8 bytes: a mark, a hop count (which changes on the way), the length of everything
+ * after it except the ICRC, and an address. The ICRC comes behind the transport packet.
  */
 #include "wire/packet/icrc.h"
 #include "wire/packet/transport.h"
@@ -32,7 +32,7 @@ static uint32_t carriage_icrc(const uint8_t *bytes, size_t head_len, const uint8
     return icrc(0, scratch, CARRIAGE_BYTES, head_len, body, body_len);
 }
 
-/* Returns how many bytes there are. */
+/* Returns the number of bytes. */
 static size_t carriage_build(uint8_t *bytes, const struct transport_packet *pkt,
                              const uint8_t *payload, size_t payload_len)
 {
@@ -159,8 +159,8 @@ START_TEST(each_opcode_comes_back_out_of_any_encapsulation)
 }
 END_TEST
 
-/* Extended headers are where IBTA 9.3 has them, and the DCETH before them: a DC atomic has the most
- * of them. */
+/* Extended headers are where IBTA 9.3 puts them, with the DCETH before them: a DC atomic has the
+ * most headers. */
 START_TEST(the_longest_headers_byte_by_byte)
 {
     static const uint8_t want[TRANSPORT_HEADER_MAX] = {
@@ -178,7 +178,7 @@ START_TEST(the_longest_headers_byte_by_byte)
 }
 END_TEST
 
-/* What a CONNECT says of its session. */
+/* The contents of a CONNECT's header. */
 START_TEST(the_dcceth_byte_by_byte)
 {
     static const uint8_t want[DCC_ETH_BYTES] = {0x15, 0x12, 0x34, 0x56, 0, 0, 0, 0,
@@ -198,7 +198,7 @@ START_TEST(the_dcceth_byte_by_byte)
 }
 END_TEST
 
-/* IBTA 7.8.1: what may change on the way does not count for the ICRC, everything else does. */
+/* IBTA 7.8.1: fields that may change on the way do not count for the ICRC, everything else does. */
 START_TEST(an_icrc_covers_what_stays_the_same)
 {
     struct transport_packet in = sample(BTH_RC | BTH_WRITE_ONLY_IMM), out;
@@ -210,7 +210,7 @@ START_TEST(an_icrc_covers_what_stays_the_same)
         enum transport_verdict verdict;
 
         if (at == 2 || at == 3) {
-            continue; /* the length: what is read is another packet */
+            continue; /* the length: another packet is read */
         }
         bytes[at] ^= 0x40;
         verdict = carriage_parse(bytes, &out, &icrc_ok);
@@ -220,7 +220,7 @@ START_TEST(an_icrc_covers_what_stays_the_same)
 }
 END_TEST
 
-/* The CRC itself, by 802.3's check value: of "123456789" it is cbf43926. */
+/* The CRC itself, by 802.3's check value: the CRC of "123456789" is cbf43926. */
 START_TEST(the_crc_is_ethernets)
 {
     uint8_t head[] = "1234\xff" /* stands for the BTH's byte 4, which counts as ff */;

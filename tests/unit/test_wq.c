@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rings of WQEs as a hostile guest may leave them. */
+/* Tests rings of WQEs as a hostile guest may leave them. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,7 +225,7 @@ START_TEST(inline_data_wraps_with_the_ring)
     ck_assert_int_eq(send_wqe_gather(&side->hca, &send_wqe, side->pdn, &cursor, 30, out, 70),
                      MEM_OK);
     ck_assert_mem_eq(out, expected + 30, 70);
-    /* backwards, as a retransmission does */
+    /* backwards, as in a retransmission */
     ck_assert_int_eq(send_wqe_gather(&side->hca, &send_wqe, side->pdn, &cursor, 0, out, 100),
                      MEM_OK);
     ck_assert_mem_eq(out, expected, 100);
@@ -253,7 +253,7 @@ START_TEST(inline_and_pointers_in_one_list)
     ck_assert_mem_eq(out, "abc", 3);
     ck_assert_mem_eq(out + 3, lab_ptr(side, mem, 5), 5);
     ck_assert_mem_eq(out + 8, "de", 2);
-    /* backwards over elements, as a retransmission does */
+    /* backwards over elements, as in a retransmission */
     ck_assert_int_eq(send_wqe_gather(&side->hca, &send_wqe, side->pdn, &cursor, 1, out, 1), MEM_OK);
     ck_assert_uint_eq(out[0], 'b');
     ck_assert_int_eq(send_wqe_gather(&side->hca, &send_wqe, side->pdn, &cursor, 8, out, 3),
@@ -395,7 +395,7 @@ START_TEST(umr_entries_inline_or_behind_a_pointer)
 }
 END_TEST
 
-/* Whatever a ring holds, taking it apart reads inside the WQE and ends. */
+/* Whatever a ring contains, parsing it reads only inside the WQE and ends. */
 START_TEST(random_wqes)
 {
     static const uint8_t types[] = {PRM_QP_ST_RC,  PRM_QP_ST_UC,  PRM_QP_ST_UD,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The extended reliable connection (IBTA annex A14): each request names the SRQ that it is for, and
- * uses that SRQ's WQEs, completion queue and protection domain. Path MTU is 256 bytes.
+ * Tests the extended reliable connection (IBTA annex A14): each request names its SRQ, and uses
+ * that SRQ's WQEs, completion queue and protection domain. The path MTU is 256 bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static uint32_t xrcd;
 static struct xrc_srq one, two; /* each with a PD and memory of its own */
 static uint8_t data[4 * MTU];
 
-/* What the driver makes of a target: an SRQ it never uses, no send queue. */
+/* A target as the driver makes it: an SRQ that it never uses, and no send queue. */
 static const struct bench_qp_attr *target_attr(void)
 {
     static struct bench_qp_attr attr;
@@ -213,7 +213,7 @@ START_TEST(an_empty_srq_is_not_ready)
 }
 END_TEST
 
-/* The PD of the SRQ, not the QP's, decides what a request may reach. */
+/* The PD of the SRQ, not the QP's, decides what a request may access. */
 START_TEST(keys_belong_to_the_srqs_domain)
 {
     struct roce_packet pkt;
@@ -242,7 +242,7 @@ START_TEST(keys_belong_to_the_srqs_domain)
 }
 END_TEST
 
-/* So it does for an extended atomic, which has XRC's own opcodes (docs/adr/0011). */
+/* The same for an extended atomic, which has XRC's own opcodes (docs/adr/0011). */
 START_TEST(extended_atomics_name_their_srq)
 {
     static const uint8_t operands[32] = {[15] = 3};
@@ -318,7 +318,7 @@ START_TEST(an_srq_fails_with_its_cq)
     ck_assert(!bench_tx(&b, &pkt));
     ck_assert_uint_eq(target.qp->state, PRM_QP_STATE_ERR);
     ck_assert(one.srq->error);
-    /* the other SRQ of the domain works on, another QP's message for this one fails */
+    /* the other SRQ of the domain still works; another QP's message for this one fails */
     bench_qp_rts(&b, target_attr(), &target);
     post(&two);
     rx(BTH_SEND_ONLY, 0, srqn(&two), NULL, 8);
@@ -328,7 +328,7 @@ START_TEST(an_srq_fails_with_its_cq)
 }
 END_TEST
 
-/* The transport of a packet is the QP's, and a target takes requests only. */
+/* The QP determines the transport of a packet, and a target takes requests only. */
 START_TEST(packets_of_another_kind_are_dropped)
 {
     static const uint8_t opcodes[] = {BTH_RC | BTH_SEND_ONLY, BTH_UC | BTH_SEND_ONLY,
@@ -399,7 +399,7 @@ START_TEST(an_initiator_sends_the_srq_number_and_completes_on_an_ack)
     ck_assert_ptr_null(bench_poll(&b, &b.cq));
 
     pkt = bench_packet(&initiator, BTH_XRC | BTH_SEND_ONLY, 0);
-    bench_rx(&b, &pkt, data, 8); /* a request is none of its business */
+    bench_rx(&b, &pkt, data, 8); /* it must ignore a request */
     ck_assert(!bench_tx(&b, &pkt));
     pkt = bench_packet(&initiator, BTH_XRC | BTH_ACK, 0);
     pkt.aeth.syndrome = ACK;

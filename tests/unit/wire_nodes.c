@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * See wire_nodes.h.
+ * Implements wire_nodes.h.
  */
 #include "tests/unit/wire_nodes.h"
 
@@ -16,7 +16,7 @@ char *nodes_dir;
 static char *uri;
 static pid_t dir_owner;
 
-/* At the end of the program, not of each test's process. */
+/* Runs at the end of the program, not of each test's process. */
 static void nodes_remove_dir(void)
 {
     GDir *d = getpid() == dir_owner ? g_dir_open(nodes_dir, 0, NULL) : NULL;
@@ -62,8 +62,8 @@ void mac_of(uint8_t mac[6], uint8_t id)
     memcpy(mac, (const uint8_t[6]){2, 0, 0, 0, 0, id}, 6);
 }
 
-/* Here and in announce() a check that holds says nothing to Check: a process of a test's own that
- * is killed while it writes into the file of messages would leave half of one there. */
+/* Here and in announce() a successful check must not notify Check: a process of a test's own that
+ * is killed while it writes into the file of messages would leave an incomplete message there. */
 static void on_rx(void *client, const uint8_t *frame, size_t len, unsigned flags)
 {
     struct node *n = client;
