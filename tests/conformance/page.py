@@ -21,7 +21,7 @@ def output(*command):
 
 
 def cases(program, script):
-    """Title, line and rules of each case."""
+    """Yields title, line and rules of each case."""
     found = []
     for line in output(program, "--list", script).splitlines():
         case, rule = CASE.match(line), RULE.match(line)
@@ -33,12 +33,12 @@ def cases(program, script):
 
 
 def verdicts(program, script):
-    """Titles of the cases that hold."""
+    """Returns the titles of the cases that hold."""
     return {line[5:] for line in output(program, script).splitlines() if line.startswith("ok   ")}
 
 
 def about(script):
-    """What the script's head says of it: its comment's first sentence."""
+    """Returns the first sentence of the script's head comment."""
     lines = script.read_text().splitlines()[1:]
     text = " ".join(line[2:] for line in lines[:3] if line.startswith("# "))
     return text.split(". ")[0].rstrip(".")

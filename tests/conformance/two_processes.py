@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """usage: two_processes.py BUILD SCRIPT... [--only TEXT] [--interface | --tap]
 
-Plays scripts as against a foreign device: the player on a wire in real time, the device (`hcasim run`) that
-of another process, with the helper. The wire is shared memory; or the player's is an interface of the
-kernel's (if:) or the other end of one (tap:), in a network of its own, and a relay joins the two. Exit status
-77: nobody may make such a network here.
+Plays scripts as against a foreign device: the player is on a wire in real time, and the device
+(`hcasim run`) belongs to another process, with the helper. The wire is shared memory; or the player
+uses an interface of the kernel (if:) or the other end of one (tap:), in a network namespace of its
+own, and a relay joins the two wires. Exit status 77: this user may not make such a network here.
 """
 import argparse
 import contextlib
@@ -18,7 +18,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77
-# What a player in a network of its own needs there; frames are longer than Ethernet's.
+# What a player in its own network namespace needs; frames are longer than Ethernet's.
 LINKS = {
     "interface": ["ip link add player mtu 9000 type veth peer name device mtu 9000",
                   "ip link set player up", "ip link set device up"],
@@ -28,7 +28,8 @@ WIRES = {"interface": "if:player", "tap": "tap:device"}
 
 
 def unshared(kind):
-    """The command that runs what follows it in a network with such a link; None: that cannot be."""
+    """Returns the command that runs the words after it in a network namespace with such a link;
+    None: that is impossible."""
     links = " && ".join(["ip link set lo up", *LINKS[kind]])
     command = ["unshare", "--net", *([] if os.geteuid() == 0 else ["--map-root-user"])]
     try:
@@ -45,7 +46,7 @@ def unshared(kind):
 
 @contextlib.contextmanager
 def running(*command):
-    """A program, and the first line that it prints."""
+    """Starts a program, and returns the first line that it prints."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process.stdout.readline()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What scripts/fuzz promises: exit status 0 when nothing was found, 1 when something was, and a page
-that names it. The targets here are shell scripts that say what libFuzzer says."""
+"""Tests what scripts/fuzz promises: exit status 0 if nothing was found, 1 if something was found,
+and a page that names it. The targets here are shell scripts that print what libFuzzer prints."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -18,7 +18,7 @@ echo "#20 NEW cov: 107 ft: 120"
 echo "stat::number_of_executed_units: 25"
 sleep 0.3
 """
-# Finds something each time that it is started.
+# Finds something each time it is started.
 BAD = """#!/bin/sh
 for arg; do
     case $arg in -artifact_prefix=*) file=${arg#*=}crash-1 ;; esac
@@ -51,7 +51,7 @@ class Search(unittest.TestCase):
         (self.build / "tests/fuzz").mkdir(parents=True)
 
     def run_with(self, targets, *args):
-        """Exit status, and what it printed."""
+        """Returns the exit status and the output."""
         self.fuzz.targets = lambda: sorted(targets)
         for name, text in targets.items():
             program = self.build / "tests/fuzz" / f"fuzz-{name}"

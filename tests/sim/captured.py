@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """usage: captured.py TEST-SIM-DATA TEST-SIM-DC
 
-The packets of the simulation's data check are legal (scripts/lib/transport_rules.py), and so are those
-of dynamic connections; and the judge finds what is illegal: one packet at a time is dropped, doubled or
-changed, and each time it must say what is wrong. HCASIM_SIM_OPS: how many operations the judged capture
-is of; HCASIM_SIM_SEEDS: how many seeds of dynamic connections are judged.
+Checks that the packets of the simulation's data check are legal (scripts/lib/transport_rules.py),
+and those of dynamic connections, too. Also checks that the judge finds illegal packets: one packet
+at a time is dropped, duplicated or changed, and each time the judge must say what is wrong.
+HCASIM_SIM_OPS: the number of operations in the judged capture; HCASIM_SIM_SEEDS: the number of
+seeds of dynamic connections that are judged.
 """
 import collections
 import os
@@ -23,14 +24,14 @@ import transport_rules as rules  # noqa: E402
 
 SEEDS = int(os.environ.get("HCASIM_SIM_SEEDS", "6"))
 OPS = os.environ.get("HCASIM_SIM_OPS", "20000")
-SPOILT_OPS = "500"  # of the capture that is spoilt, once for each row below
+SPOILT_OPS = "500"  # operations of the capture that is changed once for each row below
 TRIES = 2            # packets of each kind
 BTH = 14 + 20 + 8    # where it begins
 MUST_SEE = ("RC", "UC", "UD")
 
 
 def run(program, folder, ops, **more):
-    """Captures of a perfect and of a bad cable; more: further environment."""
+    """Captures a cable without faults and a bad cable; more: further environment."""
     files = [folder / "perfect.pcapng", folder / "lossy.pcapng"]
     env = dict(os.environ, HCASIM_SIM_OPS=ops, HCASIM_SIM_CAPTURE=str(files[0]),
                HCASIM_SIM_CAPTURE_LOSSY=str(files[1]), **more)
@@ -50,7 +51,7 @@ def opcode(code):
 
 
 def add(at, size, amount):
-    """Adds to a number of size bytes."""
+    """Returns a change that adds to a number of size bytes."""
     def spoil(frame):
         old = int.from_bytes(frame[BTH + at:BTH + at + size], "big")
         new = (old + amount) % (1 << 8 * size)
@@ -63,7 +64,7 @@ def bits(at, mask):
 
 
 def shorten(frame):
-    """Four bytes less before the ICRC."""
+    """Removes four bytes before the ICRC."""
     length = struct.pack(">H", struct.unpack_from(">H", frame, 16)[0] - 4)
     return frame[:16] + length + frame[18:-8] + frame[-4:]
 
@@ -90,7 +91,7 @@ RC_SEND, RC_WRITE = is_a(rules.RC, "SEND"), is_a(rules.RC, "WRITE")
 ANSWER_MIDDLE = is_a(rules.RC, "ANSWER", rules.MIDDLE)
 DROP, AGAIN = "drop", "again"
 
-# What is done to which packets, and what the judge must say.
+# The change, the packets that it applies to, and the finding that the judge must report.
 SPOILT = [
     ("a lost request", is_a(rules.RC, "SEND", rules.ONLY), DROP, "PSNs out"),
     ("a lost packet of UC", is_a(rules.UC, "WRITE"), DROP, "PSNs out"),
@@ -98,7 +99,7 @@ SPOILT = [
     ("a lost answer to a READ", is_a(rules.RC, "ANSWER", rules.ONLY), DROP, "passes"),
     ("a lost part of an answer", ANSWER_MIDDLE, DROP, "continues no answer"),
     ("a lost answer to an atomic", is_a(rules.RC, "ATOMIC_ACK"), DROP, "passes the atomic"),
-    # of the capturing side's own: only of those it can tell when they were sent
+    # of the capturing side's own packets: only for these it knows when they were sent
     ("a doubled request", lambda p: RC_SEND(p) and p.outbound, AGAIN, "without a cause"),
     ("a doubled packet of UC", is_a(rules.UC, "SEND"), AGAIN, "was sent before"),
     ("a doubled datagram", is_a(rules.UD, "SEND"), AGAIN, "follows PSN"),
@@ -163,7 +164,7 @@ def cnak(packet):
     return packet.transport == rules.DC and rules.dc_rules.is_cnak(packet)
 
 
-# The same of sessions; offsets 12 to 19 are the DCETH.
+# The same for sessions; offsets 12 to 19 are the DCETH.
 DC_SPOILT = [
     ("no CONNECT", dc("CONNECT", 0), DROP, "did not begin"),
     ("a CONNECT of another session", dc("CONNECT", 0), add(13, 3, 1), "did not begin"),
@@ -194,7 +195,7 @@ def spoil(frames, index, how):
 
 
 def candidates(frames):
-    """Packets of the third quarter: something comes before them, and after."""
+    """Returns packets of the third quarter: there are packets before and after them."""
     found = []
     for number, frame in enumerate(frames):
         parts = capture.roce(frame[2])
@@ -209,7 +210,7 @@ def judge(frames):
 
 
 def not_found(frames, packets, chance, kinds):
-    """Lines about what the judge did not find."""
+    """Yields lines about what the judge did not find."""
     missed = []
     for name, which, how, says in kinds:
         fitting = [packet for packet in packets if which(packet)]
@@ -236,7 +237,7 @@ def spoilt_ones_are_found(path):
 
 
 def sent_again(frames, packets, chance):
-    """After a timeout a request may be sent again, if it is the same."""
+    """After a timeout a request may be sent again, if it is unchanged."""
     missed = []
     lasts = {}
     for packet in packets:
@@ -269,7 +270,7 @@ def harmless(frames, packets, chance):
 
 
 def packet(sender, qpn, opcode, psn, body=b""):
-    """A frame of RoCEv2 from host 1 or 2 to the other one. Its ICRC is not judged here."""
+    """Returns a frame of RoCEv2 from host 1 or 2 to the other host. Its ICRC is not judged here."""
     ib = struct.pack(">BBHII", opcode, 0, 0xffff, qpn, psn & 0xffffff) + body + bytes(4)
     udp = struct.pack(">HHHH", 0xc000, capture.ROCE_PORT, 8 + len(ib), 0) + ib
     ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0x4000, 64, 17, 0)
@@ -278,9 +279,9 @@ def packet(sender, qpn, opcode, psn, body=b""):
 
 
 def close_psns_are_no_matter():
-    """Ping-pong over many QPs, in an order of no rule. A packet does not name its sender's QP, and
-    so many QPs have PSNs that are close to each other: the judge must tell whose answers are whose,
-    without a complaint."""
+    """Ping-pong over many QPs in random order. A packet does not name its sender's QP, and many QPs
+    have PSNs that are close to each other: the judge must match answers to requests, without a
+    complaint."""
     chance = random.Random(1)
     qps = range(0x100, 0x140)
     psns = {(host, qpn): chance.randrange(1 << 20) for host in (1, 2) for qpn in qps}
@@ -315,7 +316,7 @@ def are_legal(path, lossless):
 
 
 def sessions_are_legal(program, folder):
-    """Of dynamic connections: many seeds, on a good cable and on a bad one."""
+    """Judges dynamic connections: many seeds, on a cable without faults and on a bad one."""
     good = True
     seen = collections.Counter()
     for seed in range(1, SEEDS + 1):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What scripts/lib/random_mutants.py makes of lines of C, and where it leaves them alone."""
+"""Tests which mutants scripts/lib/random_mutants.py makes of lines of C, and which lines it leaves
+alone."""
 import pathlib
 import sys
 import unittest

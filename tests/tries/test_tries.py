@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What scripts/lib/tries.py and scripts/test promise: what is tried again, what is not, and what is counted."""
+"""Tests what scripts/lib/tries.py and scripts/test promise: which cases are tried again, which are
+not, and what is counted."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -18,7 +19,7 @@ sys.path.insert(0, str(ROOT / "scripts/lib"))
 import meson_tests  # noqa: E402
 import tries  # noqa: E402
 
-# A suite: its cases fail as often as their names say, and count what they were tried in files.
+# A suite whose cases fail as often as their names say, and count their tries in files.
 FAKE = f"""
 import pathlib, sys
 sys.path.insert(0, "{ROOT}/scripts/lib")
@@ -43,7 +44,7 @@ sys.exit(cases.end())
 def load(path):
     loader = importlib.machinery.SourceFileLoader("test_script", str(path))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("test_script", loader))
-    sys.modules["test_script"] = module  # its dataclasses ask for it
+    sys.modules["test_script"] = module  # its dataclasses need it
     loader.exec_module(module)
     return module
 
@@ -61,7 +62,7 @@ class Base(unittest.TestCase):
         return tries.Cases("fake", **told)
 
     def fails(self, times, text="fails"):
-        """A case that fails so many times, and then not."""
+        """Returns a case that fails that many times, and then passes."""
         tried = 0
 
         def function():
@@ -156,14 +157,14 @@ class VirtualTime(Base):
 
 
 def entry(suites, result, failures=0, text=""):
-    """What meson says of a Check program of ten tests."""
+    """Returns meson's record of a Check program of ten tests."""
     return {"name": "program", "suites": suites, "result": result, "duration": 1.0,
             "stdout": f"{text}\n{100 - 10 * failures}%: Checks: 10, Failures: {failures}, Errors: 0\n"}
 
 
 class Meson(Base):
     def report(self, suites, *results):
-        """Reports a program whose tries end like these; how many there were."""
+        """Reports a program whose tries end with these results; returns the number of tries."""
         results = [entry(suites, "FAIL" if failures else "OK", failures) for failures in results]
         rest = iter(results[1:])
         started = [1]
@@ -218,7 +219,7 @@ class Counted(Base):
 
 
 class Script(Base):
-    """scripts/test with a suite of its own."""
+    """Runs scripts/test with a suite of its own."""
 
     def run_with(self, *arguments, script=FAKE, least=1):
         with tempfile.TemporaryDirectory() as folder:
@@ -279,5 +280,5 @@ class Script(Base):
 
 
 if __name__ == "__main__":
-    os.dup2(2, 1)  # what suites print here is no count of this program's
+    os.dup2(2, 1)  # the lines that suites print here are not this program's count
     unittest.main()

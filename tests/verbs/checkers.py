@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The pingpongs under memory checkers: Valgrind, and libraries built with ASan and UBSan.
+"""Runs the pingpongs under memory checkers: Valgrind, and libraries built with ASan and UBSan.
 
 The programs are Debian's, unmodified, under `scripts/hcasim run`. An invalid access, a use of
-uninitialised memory, undefined behaviour or memory lost at the end is a failure. That the checkers look
-at what the HCA does with a program's memory is shown with a program that has bugs of that kind
-(tests/programs/membug.c). Timing is no condition.
-Exit status 0: all hold; 1: one does not; 77: something is not installed.
+uninitialised memory, undefined behaviour or memory lost at the end is a failure. A program with
+bugs of that kind (tests/programs/membug.c) shows that the checkers see what the HCA does with a
+program's memory. Timing is no condition. Exit status 0: all hold; 1: one does not; 77: something is
+not installed.
 """
 import argparse
 import concurrent.futures
@@ -33,7 +33,7 @@ ASAN = [f"ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:verbosity=1:exitcod
 
 
 class Checker:
-    """A way to run programs that finds bugs: a build, and what stands before the program."""
+    """A way to run programs that finds bugs: a build, and the words before the program."""
 
     def __init__(self, build, before, clean, bugs):
         self.hosts = hosts.Hosts(build)
@@ -41,7 +41,8 @@ class Checker:
         self.before, self.clean, self.bugs = before, clean, bugs
 
     def judge(self, text):
-        """What a program that ended well printed must show that it was looked at, and be clean."""
+        """Checks the output of a program that ended without an error: it must show that the checker
+        ran and found nothing."""
         if self.clean not in text:
             raise hosts.Failure(f"nothing says that the checker was there:\n{text}")
 
@@ -60,7 +61,7 @@ class Checker:
                 job.result()
 
     def finds(self):
-        """The bugs of membug, and nothing when it has none."""
+        """Checks that the bugs of membug are found, and nothing without its bugs."""
         program = str(self.hosts.build / "tests/programs/membug")
         self.judge(self.hosts.run(*self.before, program))
         for bug, said in self.bugs.items():
@@ -94,7 +95,7 @@ STATEMENTS = (valgrind_pingpongs, valgrind_finds, asan_pingpongs, asan_finds)
 
 
 def asan_library(build):
-    """The run-time library that the build wants; it must come before all others."""
+    """Returns the run-time library that the build needs; it must come before all others."""
     library = build / "guest-lib/verbs/libibverbs.so.1"
     said = subprocess.run(["ldd", library], capture_output=True, text=True, check=True).stdout
     found = re.search(r"libasan\S* => (\S+)", said)
@@ -120,7 +121,7 @@ def main():
     hosts.PATIENCE = 600
     valgrind = Checker(args.build, VALGRIND, "ERROR SUMMARY: 0 errors",
                        {"freed": "Invalid read", "lost": "are definitely lost"})
-    # by ASAN_OPTIONS' verbosity it says that it is there
+    # with verbosity in ASAN_OPTIONS the run-time library reports itself
     asan = Checker(args.asan_build, ["env", f"LD_PRELOAD={asan_library(args.asan_build)}", *ASAN],
                    "AddressSanitizer Init done",
                    {"freed": "heap-use-after-free", "lost": "LeakSanitizer: detected memory leaks"})

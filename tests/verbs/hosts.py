@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Processes as hosts: Debian's own verbs programs under `scripts/hcasim run`, with no VM.
 
-They run as an ordinary user in a container (sandbox.py), whoever starts this. Each statement is a
-function below; a failing one prints what its programs said. The wire is one of this run's own. Timing
-is no condition: programs have time enough, and only one that never ends fails.
-A statement whose programs are not installed is skipped. Exit status 0: none fails; 77: all are skipped.
+They run as an ordinary user in a container (sandbox.py), whoever starts this. Each statement is a function below; if
+one fails, the output of its programs is printed. The wire is this run's own. Timing is no condition: programs have
+enough time, and only a program that never ends fails. A statement whose programs are not installed is skipped. Exit
+status 0: none fails; 77: all are skipped.
 """
 import argparse
 import contextlib
@@ -31,26 +31,25 @@ PATIENCE = 120 * float(os.environ.get("HCASIM_SLOWNESS", "1"))  # seconds for an
 ON_DEVICE = ["-d", "mlx5_0", "-g", "1"]
 # -F: on a busy machine perftest does not find its clock's frequency, and then gives up.
 PERFTEST = ["-F", "-d", "mlx5_0", "-x", "1"]
-# What the XRC domains of perftest and ibv_xsrq_pingpong are of, and stays; whoever else made one, it cannot be
-# opened.
+# The file for the XRC domains of perftest and ibv_xsrq_pingpong, which is left behind. If another user has made it,
+# it cannot be opened.
 XRC_FILES = [pathlib.Path(f"/tmp/xrc_domain{of}") for of in ("", "_client", "_server")]
 SERVER_IP, CLIENT_IP = "10.7.0.1", "10.7.0.2"
-# How programs say so; event 8 is REJECTED, 6 is UNREACHABLE, which datagrams are told.
+# The words by which programs report a refusal; event 8 is REJECTED, 6 is UNREACHABLE, which datagrams get.
 REFUSED = r"reject|refused|UNREACHABLE[,;] error: 1|CM event bl blka [68]"
-# What a program is stopped for where its peer waits. HCASIM_STOP_SECONDS=60: as long as who looks around in a
-# debugger.
+# How long a program is stopped while its peer waits. HCASIM_STOP_SECONDS=60: as long as somebody uses a debugger.
 STOP_SECONDS = float(os.environ.get("HCASIM_STOP_SECONDS", "1"))
-# All that rping says when it is done, and yet ends with status 255: the thread that waits for events may come back to
-# its channel when main() has closed it. rdma-core 59 joins that thread first ("rping: terminate CM event thread before
-# exiting"); Debian 12's is older. Had a ping failed, it would say so between the two lines.
+# rping's whole output when it is done, although it ends with status 255: the thread that waits for events may return
+# to its channel after main() has closed it. rdma-core 59 joins that thread first ("rping: terminate CM event thread
+# before exiting"); Debian 12's is older. If a ping had failed, rping would print so between the two lines.
 RPING_IS_DONE = re.compile(r"\A(client|server) DISCONNECT EVENT\.\.\.\n(wait for RDMA_READ_ADV state 10\n)?"
                            r"rdma_get_cm_event: Bad file descriptor\n\Z")
-# A program that ends as soon as it goes on: gdb lets its threads go on one after another, and when it comes to the last
-# one the program may be gone (gdb 13; rarely, but half of the times on a busy machine).
+# A program that ends as soon as it continues: gdb lets its threads go on one after another, and when it comes to the
+# last one the program may have ended (gdb 13; rarely, but half of the times on a busy machine).
 ENDS_IN_GDB = re.compile(r"^Couldn't get registers: No such process\.$", re.M)
 TRIES_IN_GDB = 20
-# Opens the first device, and looks what is beside the libraries before and after it is removed; then which addresses
-# the connection manager has, which begins only now.
+# Opens the first device, and checks the entries in /sys, /dev and the network before and after it is removed; then
+# the addresses of the connection manager, which begins only now.
 BESIDE_A_REMOVED_DEVICE = """
 import ctypes, os, socket, struct, sys, time
 verbs = ctypes.CDLL("libibverbs.so.1")
@@ -89,20 +88,20 @@ class Failure(Exception):
 
 
 def absent(command):
-    """The program that a command wants and that is not installed or built, or None."""
+    """Returns the program that a command needs and that is not installed or built, or None."""
     program = next(word for word in command if word not in ("env", "stdbuf") and "=" not in word and word[0] != "-")
     return None if shutil.which(program) else program
 
 
 def remove_xrc_files():
-    """Another user's stay, unless this is root."""
+    """Removes the files; another user's files stay, unless this is root."""
     for left in XRC_FILES:
         with contextlib.suppress(PermissionError):
             left.unlink(missing_ok=True)
 
 
 def has_failed(process, text):
-    """Of one that has ended and said this."""
+    """Returns whether a process that has ended with this output has failed."""
     return process.returncode and not (process.command.startswith("rping ") and RPING_IS_DONE.match(text))
 
 
@@ -125,7 +124,7 @@ class Hosts:
         return process
 
     def output(self, process):
-        """Of a program that must end well."""
+        """Returns the output of a program that must succeed."""
         text = process.communicate(timeout=PATIENCE)[0]
         if has_failed(process, text):
             raise Failure(f"{process.command}: exit status {process.returncode}\n{text}")
@@ -135,25 +134,25 @@ class Hosts:
         return self.output(self.start(*command, options=options))
 
     def start_pair(self, *command, options=()):
-        """A server and a client that reaches it."""
+        """Starts a server and a client that connects to it."""
         port = free_port()
         server = self.start(*command, "-p", str(port), options=options)
         wait_listening(server, port)
         return server, self.start(*command, "-p", str(port), "localhost", options=options)
 
     def both(self, *command):
-        """What a client and its server print, however they end."""
+        """Returns what a client and its server print, however they end."""
         return [(side, side.communicate(timeout=PATIENCE)[0]) for side in reversed(self.start_pair(*command))]
 
     def pair(self, *command, options=()):
-        """What a client and its server print, which must end well."""
+        """Returns what a client and its server print; both must succeed."""
         server, client = self.start_pair(*command, options=options)
         try:
             return self.output(client), self.output(server)
         except Failure as err:
             if client.returncode == 0:
                 raise
-            try:  # why the client failed may be known to the server only
+            try:  # only the server may know why the client failed
                 text = server.communicate(timeout=5)[0]
             except subprocess.TimeoutExpired:
                 server.kill()
@@ -161,7 +160,7 @@ class Hosts:
             raise Failure(f"{err}\n{server.command}: exit status {server.returncode}\n{text}") from err
 
     def kill(self):
-        """All that still run. Returns what they had said."""
+        """Kills all processes that still run. Returns their output."""
         said = []
         for process in self.started:
             if process.poll() is None:
@@ -171,7 +170,7 @@ class Hosts:
         return "\n".join(said)
 
     def end(self):
-        """Clears up; what processes that still ran had said."""
+        """Cleans up. Returns the output of processes that still ran."""
         said = self.kill()
         for left in self.segments():
             left.unlink(missing_ok=True)
@@ -183,7 +182,7 @@ class Hosts:
 
 
 def said_until_now(process):
-    """Of one that should run on: what it has said, and how it has ended if it has. It is killed."""
+    """Returns the output of a process that should still run, and how it has ended if it has. Kills it."""
     status = process.poll()
     process.kill()
     return f"{process.command}: {'runs' if status is None else f'exit status {status}'}\n{process.communicate()[0]}"
@@ -196,7 +195,7 @@ def free_port():
 
 
 def wait_listening(process, port):
-    """Until the port is in state LISTEN; connecting to see would be the program's client."""
+    """Waits until the port is in state LISTEN; a connection to find out would be taken for the program's client."""
     wanted = re.compile(rf":{port:04X} 0+:0000 0A ")
     end = time.monotonic() + PATIENCE
     while not any(wanted.search(pathlib.Path(f"/proc/net/{net}").read_text())
@@ -300,7 +299,7 @@ def numbers(hosts):
 def wire_of_another_name(hosts):
     """Hosts of different wires do not meet: on either one nobody has the other host's address."""
     port = free_port()
-    # A wire of its own each: on the other statements' one, a host that has just ended may still be known.
+    # Each has its own wire: on the other statements' wire a host that has just ended may still be known.
     server = hosts.start("ibv_rc_pingpong", *ON_DEVICE, "-p", str(port), options=["--wire", hosts.wire + "-a"])
     wait_listening(server, port)
     client = hosts.start("ibv_rc_pingpong", *ON_DEVICE, "-p", str(port), "localhost",
@@ -313,7 +312,7 @@ def wire_of_another_name(hosts):
 
 
 def wakeups(pid):
-    """How often each thread has been given a processor."""
+    """Returns how often each thread has been given a processor."""
     counts = {}
     for status in pathlib.Path(f"/proc/{pid}/task").glob("*/status"):
         counts[status.parent.name] = sum(map(int, re.findall(r"_ctxt_switches:\s+(\d+)", status.read_text())))
@@ -330,7 +329,7 @@ def idle(hosts):
         if not re.search("FD|idle", line := program.stdout.readline()):
             raise Failure(f"{program.command} does not say that it waits: {line}{program.communicate()[0]}")
     programs.append(hosts.start("rping", "-s", "-a", SERVER_IP, options=["--ip", SERVER_IP]))
-    time.sleep(3)  # the last one says nothing; timers of what was sent run out
+    time.sleep(3)  # the last process prints nothing; the timers of what was sent run out
     before = [wakeups(program.pid) for program in programs]
     time.sleep(10)
     for program, count in zip(programs, before):
@@ -347,7 +346,7 @@ def idle(hosts):
 def killed_peer(hosts):
     """A killed process is a pulled cable: who sends to it gets RETRY_EXC_ERR, others do not notice."""
     port = free_port()
-    # WRITEs without an end: a ping-pong would be right to wait for a message that nobody sends.
+    # WRITEs without an end: a ping-pong would rightly wait for a message that nobody sends.
     command = ["stdbuf", "-oL", "ib_write_bw", *PERFTEST, "--run_infinitely", "-p", str(port)]
     server = hosts.start(*command)
     wait_listening(server, port)
@@ -374,12 +373,12 @@ def removed_device(hosts):
         if not (line := watching.stdout.readline()):
             raise Failure(f"ibv_asyncwatch ended, and said\n{text}")
         text += line
-    watching.kill()  # it goes on to wait, as on a card
+    watching.kill()  # it continues to wait, as with a card
     watching.communicate()
     with tempfile.TemporaryDirectory() as folder:
         gone = pathlib.Path(folder) / "gone"
         options = ["--remove-when", str(gone)]
-        seen = hosts.run("/usr/bin/python3", "-c", BESIDE_A_REMOVED_DEVICE, str(gone),  # one that anybody may start
+        seen = hosts.run("/usr/bin/python3", "-c", BESIDE_A_REMOVED_DEVICE, str(gone),  # an interpreter that any user may start
                          options=[*options, "--devices", "2", "--ip", "10.7.0.1"])
         if seen.split() != ["mlx5_0,mlx5_1", "hca0,hca1", "mlx5_1", "hca1", "gone", "10.7.0.2"]:
             raise Failure(f"beside the libraries are\n{seen}")
@@ -395,7 +394,7 @@ def removed_device(hosts):
         time.sleep(0.3)
         gone.touch()
         served = server.communicate(timeout=PATIENCE)[0]
-        client.kill()  # with nothing outstanding it hears of nothing, as on a card
+        client.kill()  # with nothing outstanding it is not notified, as with a card
         client.communicate()
         if server.returncode != 1 or "Failed to get cq_event" not in served:
             raise Failure(f"{server.command}: exit status {server.returncode}\n{served}")
@@ -454,8 +453,8 @@ def stopped_peer(hosts):
 
 
 def in_gdb(where, *command, times=1, finish=False):
-    """A command that stops in gdb when it comes to a function for that time, or back from there, for STOP_SECONDS;
-    its exit status is the program's."""
+    """Returns a command that stops in gdb for STOP_SECONDS when it comes to a function for that time, or returns from
+    it; its exit status is the program's."""
     steps = ["set breakpoint pending on", f"break {where}", f"ignore 1 {times - 1}", "run", *["finish"] * finish,
              f"shell echo stopped; sleep {STOP_SECONDS}", "delete", "continue"]
     return ["gdb", "-q", "-batch", "-nx", "-return-child-result", *[w for step in steps for w in ("-ex", step)],
@@ -507,7 +506,7 @@ def stopped_while_it_connects(hosts):
 def stopped_listener(hosts):
     """Who listens by address is stopped when another one asks, then each of them under traffic: both go on."""
     server = hosts.start("rping", "-s", "-V", "-C", "15000", "-a", SERVER_IP, options=["--ip", SERVER_IP])
-    time.sleep(3)  # until it listens, which nothing outside tells
+    time.sleep(3)  # until it listens, which nothing outside shows
     server.send_signal(signal.SIGSTOP)
     client = hosts.start("rping", "-c", "-V", "-C", "15000", "-a", SERVER_IP, options=["--ip", "10.7.0.2"])
     time.sleep(STOP_SECONDS)
@@ -603,10 +602,11 @@ def all_to_all(hosts):
 
 
 def by_address(hosts, server, *client, served=True, macs=(None, None)):
-    """A server, and a client that reaches it by its address: what both print.
+    """Runs a server, and a client that reaches it by its address; returns the output of both.
 
-    Nothing outside tells when the server listens: until then its host refuses. Whoever was refused once may have
-    been heard the next time, and be gone: then the server gives up as well. So both begin anew, further apart."""
+    Nothing outside shows when the server listens; until then its host refuses. A client that was refused once may be
+    accepted the next time, and have ended: then the server gives up as well. So both begin again, with a longer
+    interval."""
     there, here = (["--ip", ip, *(["--mac", mac] if mac else [])] for ip, mac in zip((SERVER_IP, CLIENT_IP), macs))
     for delay in (0.1, 0.3, 1, 3, 10):
         listening = hosts.start(*server, options=there)
@@ -658,7 +658,7 @@ def addresses_that_are_gids(hosts):
             raise Failure(f"{command}: {text}")
 
 
-STRANGERS = ("52:54:00:12:34:01", "52:54:00:12:34:02")  # of MAC addresses that no IP address tells
+STRANGERS = ("52:54:00:12:34:01", "52:54:00:12:34:02")  # MAC addresses that cannot be derived from IP addresses
 
 
 def strangers(hosts):
@@ -712,7 +712,7 @@ def datagrams_by_address(hosts):
     """Queue pairs of datagrams are found by address and port, and by group: udaddy, mckey."""
     for ports in "udp", "ipoib":
         by_address(hosts, ["udaddy", "-P", ports, "-c", "10"], "udaddy", "-s", SERVER_IP, "-P", ports, "-c", "10")
-    for mode in [], ["-o"], ["-l"]:  # who only sends; nothing to its own host
+    for mode in [], ["-o"], ["-l"]:  # one side only sends; nothing goes to its own host
         receiver = hosts.start("stdbuf", "-oL", "mckey", "-m", "239.7.7.7", "-b", SERVER_IP, options=["--ip", SERVER_IP])
         while "MULTICAST" not in (line := receiver.stdout.readline()) and "receiving" not in line:
             if not line:
@@ -733,7 +733,7 @@ def sockets(hosts):
     sizes = ["-S", "4096", "-I", "10", "-C", "5"]
     for mode in [], ["-T", "v"], ["-T", "n"], ["-T", "r"]:  # data verified, not blocking, an address resolved
         by_address(hosts, ["rstream", *sizes, *mode], "rstream", "-s", SERVER_IP, *sizes, *mode)
-    for mode in [], ["-T", "v"]:  # by riowrite(), a remote memory of its own
+    for mode in [], ["-T", "v"]:  # by riowrite(), to remote memory
         by_address(hosts, ["riostream", *sizes, *mode], "riostream", "-s", SERVER_IP, *sizes, *mode)
 
 
@@ -809,7 +809,7 @@ def cluster(hosts):
     started.terminate()
     if started.wait(PATIENCE) != 128 + signal.SIGTERM:
         raise Failure(f"SIGTERM: exit status {started.returncode}")
-    # Programs that SIGTERM does not end, and somebody who does not wait for SIGKILL.
+    # Programs that SIGTERM does not end, and a user who does not wait for SIGKILL.
     started = start_cluster(hosts, "-n", "2", "sh", "-c", "trap '' TERM; echo $$; while :; do sleep 1; done")
     pids = [started.stdout.readline().split()[1] for _ in range(2)]
     for _ in range(2):
@@ -822,7 +822,7 @@ def cluster(hosts):
         os.kill(int(pid), signal.SIGKILL)
     if left:
         raise Failure(f"{len(left)} of two hosts run on after two interrupts")
-    # A reader who stands still: there is no more room in the pipe.
+    # A reader that does not read: the pipe has no more room.
     started = start_cluster(hosts, "-n", "2", "yes")
     started.stdout.readline()
     time.sleep(1)
@@ -892,7 +892,7 @@ def programs_beyond_reach(hosts):
 
 
 def installed(library):
-    """Where the loader finds it, without us."""
+    """Returns the path where the loader finds the library without hcasim."""
     said = subprocess.run(["ldd", shutil.which("ibv_devinfo")], capture_output=True, text=True, check=True).stdout
     return pathlib.Path(re.search(rf"{re.escape(library)} => (\S+)", said)[1])
 
@@ -908,7 +908,7 @@ def libraries_of_their_own(hosts):
         for library in "libibverbs.so.1", "libibverbs-0123abcd.so.1.14.44.0":
             (folder / library).write_bytes(theirs)
         shutil.copy(installed("libc.so.6").parent / "libm.so.6", folder / "libhere.so")
-        # Another name of the same length, for who is linked with the copy.
+        # Another name of the same length, for a program that is linked with the copy.
         (folder / "libibverb0.so.1").write_bytes(theirs.replace(b"libibverbs.so.1\0", b"libibverb0.so.1\0"))
         for kind in "rpath", "runpath":
             program = (hosts.build / f"tests/programs/where-{kind}").read_bytes()
@@ -961,11 +961,11 @@ STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering,
               stopped_in_gdb, stopped_while_it_connects, stopped_listener, killed_while_stopped, nothing_left)
 
 
-ONCE = (nothing_left,)  # of what all the others leave
+ONCE = (nothing_left,)  # checks what all the others leave behind
 
 
 def check(cases, statements, names, given, clear_up):
-    """Checks the statements of these names, or all, with what is given. Returns the exit status."""
+    """Checks the statements of these names, or all, with these arguments. Returns the exit status."""
     for name in sandbox.lacking():
         cases.skipped("sandbox", sandbox.LACKING[name])
     for statement in statements:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Many processes on one wire, with no VM: each talks with all others, and some are killed.
+"""Runs many processes on one wire, with no VM: each exchanges messages with all others, and some
+are killed.
 
-Runs tests/programs/mesh and tests/programs/datacheck under `scripts/hcasim run`. The sizes are those
-of the default run; what the project vouches for is HCASIM_MESH_RANKS=100 HCASIM_MESH_KILLS=100
-HCASIM_MESH_STOPS=1000 HCASIM_DATA_OPS=1000000. Timing is no condition: only a process that never ends fails.
-The last line is "N passed, N failed, N skipped". Exit status 0: nothing failed.
+Runs tests/programs/mesh and tests/programs/datacheck under `scripts/hcasim run`. The sizes are
+those of the default run; the project vouches for HCASIM_MESH_RANKS=100 HCASIM_MESH_KILLS=100
+HCASIM_MESH_STOPS=1000 HCASIM_DATA_OPS=1000000. Timing is no condition: only a process that never
+ends fails. The last line is "N passed, N failed, N skipped". Exit status 0: nothing failed.
 """
 import argparse
 import os
@@ -89,7 +90,7 @@ class Mesh:
         (self.folder / name).touch()
 
     def wait_all(self, name):
-        """Until every process that was not killed has made its file."""
+        """Waits until every process that was not killed has made its file."""
         end = time.monotonic() + PATIENCE
         while True:
             missing = [i for i in range(len(self.processes))
@@ -111,10 +112,10 @@ class Mesh:
         self.killed.add(rank)
 
     def stop_and_kill(self, chance, stops, to_kill):
-        """So many stops of 10 to 200 ms, up to three at a time; these ranks are killed at some of them, stopped or
-        not. Returns how many stops there were."""
+        """Makes that many stops of 10 to 200 ms, up to three at a time; these ranks are killed
+        during some of them, stopped or not. Returns the number of stops."""
         kill_at = dict(zip(sorted(chance.sample(range(stops), len(to_kill))), to_kill))
-        stopped = {}  # rank -> when it goes on
+        stopped = {}  # rank -> when it continues
         for n in range(stops):
             living = [i for i in range(len(self.processes)) if i not in self.killed and i not in stopped]
             rank = chance.choice(living)
@@ -128,14 +129,14 @@ class Mesh:
         return stops
 
     def _go_on(self, stopped):
-        """The one that is to go on first does."""
+        """Continues the process whose time comes first."""
         rank = min(stopped, key=stopped.get)
         time.sleep(max(0, stopped.pop(rank) - time.monotonic()))
         self.processes[rank].send_signal(signal.SIGCONT)
 
     def end(self):
-        """All that live end well, without a difference, and have lost those that were killed and
-        nobody else. Returns how many rounds there were at most."""
+        """Checks that all surviving processes succeed, without a difference, and have lost exactly
+        the killed ranks. Returns the largest number of rounds."""
         self.wait_all("done")
         self.say("end")
         most = 0
@@ -153,7 +154,7 @@ class Mesh:
 
 
 def data_check(wire, ops):
-    """Two processes: every kind of operation; every byte compared."""
+    """Runs two processes with every kind of operation; every byte is compared."""
     port = hosts.free_port()
     options = ("-d", "mlx5_0", "-g", 1, "-n", ops, "-s", SEED, "-p", port)
     server = wire.start("datacheck", *options)

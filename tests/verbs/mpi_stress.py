@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""An MPI program over UCX with no VM, again and again: is every value right?
+"""Runs an MPI program over UCX with no VM, again and again: is every value right?
 
-Runs tests/programs/collective.c (all-to-all, all-reduce, puts and accumulates into windows, tickets by
-fetch-and-op and compare-and-swap; each value compared) under Open MPI: payload, atomics, completions
-and doorbells of some processes on whatever processors there are. HCASIM_MPI_RUNS runs (20) of
-HCASIM_MPI_ROUNDS rounds (2); what the project vouches for is 1000. It is worth most on a machine that
-has other work.
+Runs tests/programs/collective.c (all-to-all, all-reduce, puts and accumulates into windows, tickets
+by fetch-and-op and compare-and-swap; each value compared) under Open MPI. This tests payload,
+atomics, completions and doorbells of some processes on the processors that the machine has. It
+makes HCASIM_MPI_RUNS runs (20) of HCASIM_MPI_ROUNDS rounds (2); the project vouches for 1000 runs.
+It finds most on a machine that does other work, too.
 
-By default over Debian's UCX and its verbs transports; --ucx PREFIX takes one that was built with the
-accelerated ones (docs/howto/ucx.md): mpi_stress.py --ucx /opt/ucx --transport dc_x+tm --ranks 8.
+By default it uses Debian's UCX and its verbs transports; --ucx PREFIX uses a UCX that was built
+with the accelerated ones (docs/howto/ucx.md): mpi_stress.py --ucx /opt/ucx --transport dc_x+tm
+--ranks 8.
 
-The last line is "N passed, N failed, N skipped". Exit status 0: nothing failed; 77: what it needs is
-not installed.
+The last line is "N passed, N failed, N skipped". Exit status 0: nothing failed; 77: what it needs
+is not installed.
 """
 import argparse
 import os
@@ -24,7 +25,7 @@ import tempfile
 
 import ucx
 
-import tries  # behind ucx, which knows where it is
+import tries  # after ucx, which knows the folder of tries
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNS = int(os.environ.get("HCASIM_MPI_RUNS", "20"))

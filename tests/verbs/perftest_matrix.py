@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""perftest's whole matrix with no VM: every program, transport and combination of modes.
+"""Runs perftest's whole matrix with no VM: every program, transport and combination of modes.
 
-Modes: all message sizes (-a), many QPs (-q), completions by events (-e), both ways (-b). What perftest
-itself has not got it must refuse, with the words below. Each mode by itself is also run between QPs that
-meet by librdmacm (-R). All as an ordinary user in a container (sandbox.py). Timing is no condition: only
-a program that never ends fails.
+Modes: all message sizes (-a), many QPs (-q), completions by events (-e), both directions (-b).
+Combinations that perftest itself does not support must be refused, with the words below. Each
+single mode also runs between QPs that connect by librdmacm (-R). Everything runs as an ordinary
+user in a container (sandbox.py). Timing is no condition: only a program that never ends fails.
 Prints a line for each case; the last one is "N passed, N failed, N skipped". Exit status 0: nothing
 failed; 77: perftest is not installed.
 """
@@ -26,7 +26,7 @@ OPERATIONS = ("send", "write", "read", "atomic")
 TRANSPORTS = ("RC", "UC", "UD", "XRC", "DC")
 MODES = ("-a", "-q", "-e", "-b")
 QPS, FEW_QPS = 64, 4
-# Of several reasons perftest names the first of these that applies.
+# If several reasons apply, perftest names the first of these.
 NO_UD = "UD connection only possible in SEND verb"
 NO_UC = "UC connection not possible in READ/ATOMIC verbs"
 ONE_SIZE = "Message size cannot be changed for Atomic tests"
@@ -36,15 +36,18 @@ ONE_WAY = "Bidirectional is only available in BW test"
 # With -R.
 NO_CM = {"UC": "UC is not supported in librdmacm", "XRC": "XRC does not support RDMA_CM",
          "DC": "DC does not support RDMA_CM"}
-# perftest 4.5 takes some completions for each event, not all, and may wait for an event with the rest in
-# the CQ (its pull request 203, and issue 137 on a ConnectX-5). With FEW_QPS it always takes all, except:
+# perftest 4.5 takes some completions for each event, not all, and may wait for an event with the
+# rest in the CQ (its pull request 203, and issue 137 on a ConnectX-5). With FEW_QPS it always takes
+# all, except in these cases:
 MAY_HANG = "perftest may leave receive completions in the CQ and wait for an event"
-# Before 4.5-0.20, over DC, destroy_ctx() (perftest_resources.c) leaves the receive CQ which create_cqs() has
-# made: on the server of SENDs, and on every initiator of READs and atomics. ibv_destroy_comp_channel() is then
-# refused, as it must be while a CQ is bound to the channel; nothing else may go wrong. Its commit 869f961 mends it.
+# Before 4.5-0.20, over DC, destroy_ctx() (perftest_resources.c) leaves the receive CQ that
+# create_cqs() has made: on the server of SENDs, and on every initiator of READs and atomics.
+# ibv_destroy_comp_channel() is then refused, as it must be while a CQ is bound to the channel;
+# nothing else may go wrong. Its commit 869f961 fixes it.
 KEEPS_CQ = "perftest keeps a CQ, and therefore its event channel"
 ITS_FAULTS = {"Failed to close event channel", "Couldn't destroy all SEND resources"}
-# Not whole lines: those of standard error may begin in one of standard output.
+# The pattern does not match whole lines: lines of standard error may begin within a line of
+# standard output.
 FAULT = re.compile(r"(?:Failed|Couldn't|Completion with error)[^\n]*")
 
 
@@ -53,11 +56,11 @@ class Case:
 
     def __init__(self, operation, kind, transport, modes):
         self.operation, self.kind, self.transport, self.modes = operation, kind, transport, modes
-        # 5 is the least that perftest takes
+        # 5 is the least that perftest accepts
         iterations = 5 if "-a" in modes or "-q" in modes else 200
         if transport in ("XRC", "DC") and "-q" in modes:
-            # The QPs share one receive queue, of as many WQEs as a QP has messages. With fewer than QPs
-            # they starve; for --use-srq perftest says so ("SRQ depth should be greater").
+            # The QPs share one receive queue, of as many WQEs as a QP has messages. With fewer WQEs
+            # than QPs they starve; for --use-srq perftest says so ("SRQ depth should be greater").
             iterations = 20 if "-a" in modes else 100
         # the largest message of 64 QPs is 1 GiB of buffers, which perftest fills with random bytes
         few = "-e" in modes or ("-a" in modes and transport != "UD") or \
@@ -67,7 +70,7 @@ class Case:
                               "-n", str(iterations)])
 
     def refusals(self):
-        """Why perftest has no such case."""
+        """Returns the reasons why perftest has no such case."""
         rules = (
             (ONE_SIZE, self.operation == "atomic" and "-a" in self.modes),
             (ONE_WAY, self.kind == "lat" and "-b" in self.modes),
@@ -79,13 +82,14 @@ class Case:
         return [words for words, applies in rules if applies]
 
     def left_out(self):
-        """Why the case need not end on a ConnectX, or None."""
+        """Returns why the case need not end on a ConnectX, or None."""
         if self.operation == "send" and {"-q", "-e", "-b"} <= set(self.modes) and not self.refusals():
             return MAY_HANG
         return None
 
     def keeps_cq(self, on, command):
-        """All messages arrive, and what either side complains of is its event channel, if anything."""
+        """Runs the case. All messages must arrive, and either side may complain only about its
+        event channel."""
         note = ""
         ends = on.both(*command)
         for process, text in ends:
@@ -114,7 +118,7 @@ class Case:
 
 
 class Addressed(Case):
-    """The same, where the sides meet by their HCAs' addresses."""
+    """The same, but the sides connect by their HCAs' addresses."""
 
     def __init__(self, *words):
         super().__init__(*words)
@@ -148,7 +152,7 @@ def try_case(case, on):
     try:
         return case.check(on)
     except (hosts.Failure, subprocess.TimeoutExpired) as err:
-        # The client's words come first, and QPs' addresses in great number behind them.
+        # The client's words come first, followed by a great number of QPs' addresses.
         faults = "".join(f"{line}\n" for line in FAULT.findall(str(err)[:-LONGEST]))
         raise hosts.Failure(faults + str(err)[-LONGEST:]) from err
 

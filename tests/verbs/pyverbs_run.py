@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the installed rdma-core's pyverbs suite on the verbs libraries of a build, with no VM.
 
-The suite and the bindings are Debian's own (package python3-pyverbs); each test runs in
-a process of its own, on an HCA in that process, at both ends. What must come out is in
-tests/verbs/pyverbs.list: a test passes, or skips or ends in an error for the reason given. Another
-outcome, a test that is not listed, or one that is listed and not there, is a failure. So is a test
-that passes in a guest (tests/vm/pyverbs.list, a newer suite) and does not have to pass here, unless
-this suite has no such test. The two processes of RDMA-CM's tests are hosts of their own.
-Exit status 0: nothing failed; 77: the suite is not installed, or not the list's.
+The suite and the bindings are Debian's own (package python3-pyverbs). Each test runs in its own
+process, with both ends on one HCA in that process. tests/verbs/pyverbs.list has the expected
+results: a test passes, or skips or ends in an error for the reason given. Another result, a test
+that is not listed, or a listed test that does not exist, is a failure. So is a test that passes in
+a guest (tests/vm/pyverbs.list, a newer suite) and does not have to pass here, unless this suite has
+no such test. The two processes of RDMA-CM's tests are two hosts. Exit status 0: nothing failed; 77:
+the suite is not installed, or is another version than the list's.
 """
 import argparse
 import concurrent.futures
@@ -32,7 +32,7 @@ LIST = HERE / "pyverbs.list"
 VM_LIST = ROOT / "tests/vm/pyverbs.list"
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 SUITE = pathlib.Path("/usr/share/doc/rdma-core/tests")
-VERSIONS = ("44", "56")  # of rdma-core, whose suites the list is of
+VERSIONS = ("44", "56")  # versions of rdma-core whose suites the list covers
 # The bindings belong to the system's interpreter.
 PYTHON = "/usr/bin/python3"
 RUNNER = ROOT / "tests/vm/guest/run_pyverbs.py"
@@ -46,7 +46,7 @@ def _get_ip_mac(self, dev, port, idx):
 
 RDMATestCase._get_ip_mac = _get_ip_mac
 """
-# RDMA-CM's tests have two processes, of one machine with one address; here a process is a host.
+# RDMA-CM's tests have two processes on one machine with one address; here each process is a host.
 CM_BASE_HAS = """
 def _as_a_host(flow):
     def run(self, *args, passive=None, **kwargs):
@@ -69,8 +69,8 @@ def AddrInfo(src=None, dst=None, **more):
     # who reaches somebody comes from its own address
     return _AddrInfo(src=f"10.0.0.{os.environ['HCASIM_HOST']}" if dst else src, dst=dst, **more)
 """
-# A kernel lets only root have raw packet QPs; an HCA in the process is the user's own. And it shows
-# a port's P_Keys in sysfs: the first is the default one (IBTA 10.9.1.2).
+# A kernel lets only root have raw packet QPs; an HCA in the process belongs to the user. And a
+# kernel shows a port's P_Keys in sysfs: the first is the default one (IBTA 10.9.1.2).
 UTILS_HAVE = """
 def is_root():
     return True
@@ -82,7 +82,7 @@ def get_pkey_from_kernel(device, port=1, index=0):
 
 
 def unpack(folder):
-    """Parts of the suite are compressed: documentation is, in Debian."""
+    """Unpacks the suite: Debian compresses documentation, and so parts of the suite."""
     shutil.copytree(SUITE, folder / "tests")
     for packed in (folder / "tests").glob("*.gz"):
         packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
@@ -94,13 +94,13 @@ def unpack(folder):
 
 
 def installed():
-    """The version of the suite, as "44.0-2"; "": there is none."""
+    """Returns the version of the suite, as "44.0-2"; "": it is not installed."""
     query = ["dpkg-query", "-W", "-f", "${Version}", "python3-pyverbs"]
     return subprocess.run(query, check=False, capture_output=True, text=True).stdout
 
 
 def why_not():
-    """None: the suite can run; or the reason."""
+    """Returns None if the suite can run, otherwise the reason."""
     version = installed()
     if not version:
         return "the package python3-pyverbs is not installed"
@@ -112,14 +112,14 @@ def why_not():
 
 
 def huge_pages():
-    """Empty if there are some, else the list's word for what is missing."""
+    """Returns "" if there are huge pages, otherwise the list's word for what is missing."""
     if not HUGE_PAGES.exists():
-        return "no-huge-page-size"  # of this processor, or in a chroot without /sys
+        return "no-huge-page-size"  # this processor has none, or this is a chroot without /sys
     return "" if int(HUGE_PAGES.read_text()) > 0 else "no-huge-pages"
 
 
 def read_list(path, lacking=""):
-    """What must come out of each test: name -> (outcome, reason)."""
+    """Reads the expected result of each test: name -> (outcome, reason)."""
     here = {"", installed().split(".")[0], lacking}
     expected = {}
     for line in path.read_text().splitlines():
@@ -130,13 +130,14 @@ def read_list(path, lacking=""):
 
 
 def take_out_untried(expected):
-    """Modules of the list that are not run, and why."""
+    """Removes modules of the list that are not run; returns them with the reasons."""
     return {name.split(".")[0]: expected.pop(name)[1]
             for name, (outcome, _) in list(expected.items()) if outcome == "untried"}
 
 
 def less_than_in_guests(there):
-    """Tests of this suite that pass in a guest and that the list lets skip, or does not have."""
+    """Returns tests of this suite that pass in a guest and that the list lets skip, or does not
+    contain."""
     ours = read_list(LIST)
     return [name for name, (outcome, _) in read_list(VM_LIST).items()
             if outcome == "pass" and name in there
@@ -145,7 +146,7 @@ def less_than_in_guests(there):
 
 
 def call(folder, build, names, seconds, part=0):
-    """Starts the suite's runner. Its wire is nobody else's."""
+    """Starts the suite's runner on a wire of its own."""
     env = dict(os.environ, HCASIM_WIRE=f"pyverbs-{folder.name}-{part}", HCASIM_HOST=HOST,
                PYTHONDONTWRITEBYTECODE="1",
                LD_LIBRARY_PATH=f"{build}/guest-lib/verbs",
@@ -168,14 +169,15 @@ def judge(outcome, reason, want):
 
 
 class Suite:
-    """The listed tests, as they come out."""
+    """Runs the listed tests and compares the results."""
 
     def __init__(self, folder, args, expected, cases):
         self.folder, self.args, self.expected, self.cases = folder, args, expected, cases
-        self.again = []  # names of those that did not come out as listed
+        self.again = []  # names of the tests whose result was not the listed one
 
     def part(self, names, number):
-        """Runs tests one after another. Returns (name, outcome, reason, what else it said, seconds) of each."""
+        """Runs tests one after another. Returns (name, outcome, reason, further output, seconds) of
+        each."""
         job = call(self.folder, self.args.build, names, self.args.seconds, number)
         results, said, since = {}, "", time.monotonic()
         for line in job.stdout:
@@ -193,7 +195,7 @@ class Suite:
         return list(results.values())
 
     def take(self, results, number):
-        """Counts what came out; what is wrong, and may be tried again, is kept for that."""
+        """Counts results. Keeps the tests that failed and may be tried again."""
         for name, outcome, reason, said, seconds in results:
             if self.args.raw:
                 print(f"{name:<74} {outcome} {reason}".rstrip(), flush=True)
@@ -212,7 +214,8 @@ class Suite:
                 self.again.append(name)
 
     def run(self, names):
-        """On each CPU a part of them, every part on a wire of its own; then, alone, those that failed."""
+        """Runs a part of the tests on each CPU, every part on a wire of its own; then the failed
+        tests again, alone."""
         parts = min(self.args.jobs, len(names)) or 1
         with concurrent.futures.ThreadPoolExecutor(parts) as pool:
             jobs = [pool.submit(self.part, names[i::parts], i) for i in range(parts)]
@@ -261,7 +264,7 @@ def main():
         names = [name for name in expected
                  if cases.wanted(name) and (not args.k or any(text in name for text in args.k))]
         Suite(folder, args, expected, cases).run(names)
-    # A skip that is not listed, or is for another reason, is a failure (judge()).
+    # A skip that is not listed, or has another reason, is a failure (judge()).
     return cases.end()
 
 

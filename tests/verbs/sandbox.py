@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""An ordinary user in a container: where tests of processes as hosts run.
+"""An ordinary user in a container, in which tests of processes as hosts run.
 
-There are no capabilities, no way to get any, no /dev/infiniband and no /sys/class/infiniband, whoever
-runs the tests on whatever machine. Root becomes nobody, without supplementary groups and with an empty
-bounding set; who is not root stays who he is. Device folders in which the machine has something are
-covered in a mount namespace. What is needed of the tree is copied for root, whose clone others often
-cannot read.
+The container has no capabilities, no way to get any, no /dev/infiniband and no
+/sys/class/infiniband, whoever runs the tests on whatever machine. Root becomes nobody, without
+supplementary groups and with an empty bounding set; any other user stays. Device folders that have
+content on the machine are covered in a mount namespace. The needed files of the tree are copied for
+root, because other users often cannot read root's clone.
 
-Where that cannot be had, in a chroot or in a container that forbids it, as much is done as can be: the
-ways are tried from the strictest on (ways()). What is lacking then is said and counted as skipped, and
-violations() does not look for it; all else it does.
+Where this is not possible, in a chroot or in a container that forbids it, as much as possible is
+done: the ways are tried from the strictest on (ways()). What is lacking then is printed and counted
+as skipped, and violations() does not check it; violations() checks everything else.
 """
 import os
 import pathlib
@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ENTERED = "HCASIM_TEST_SANDBOX"  # what is lacking, by name
+ENTERED = "HCASIM_TEST_SANDBOX"  # names what is lacking
 DEVICE_FOLDERS = ("/dev/infiniband", "/sys/class/infiniband")
 NOBODY = "65534"  # Debian's user and group without rights
 TREE = ("scripts/hcasim", "scripts/lib/common.sh", "scripts/lib/cluster.py", "scripts/lib/tries.py",
@@ -30,7 +30,7 @@ BUILD = ("guest-lib/verbs/libibverbs.so.1", "guest-lib/verbs/libmlx5.so.1", "gue
          "tests/programs/*")
 UNPRIVILEGED = ["setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all",
                 "--no-new-privs"]
-# Arguments: the folders, --, and the command that must not see what is in them.
+# Arguments: the folders, --, and the command that must not see their content.
 COVER = 'until [ "$1" = -- ]; do mount -t tmpfs -o ro tmpfs "$1"; shift; done; shift; exec "$@"'
 LACKING = {
     "folders": "no mount can be made here: programs see " + " and ".join(DEVICE_FOLDERS),
@@ -39,12 +39,13 @@ LACKING = {
 
 
 def lacking():
-    """Names in LACKING of what this sandbox does not have."""
+    """Returns the names of LACKING that this sandbox does not have."""
     return [name for name in os.environ.get(ENTERED, "").split(",") if name in LACKING]
 
 
 def violations():
-    """What of the above does not hold for this process, but for what it lacks."""
+    """Returns which of these properties do not hold for this process, except those that are
+    lacking."""
     lacks = lacking()
     status = pathlib.Path("/proc/self/status").read_text()
     found = [f"{name} is {value}"
@@ -64,8 +65,8 @@ def full_folders():
 
 
 def is_shared(path):
-    """Whether what is mounted on path would be seen outside a mount namespace whose mounts are as
-    they were. In a chroot the mount of / may be one that the table does not have."""
+    """Returns whether a mount on path would be visible outside a mount namespace whose mounts are
+    unchanged. In a chroot the mount of / may be missing in the table."""
     found = [line.split() for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()]
     over = [fields for fields in found
             if pathlib.PurePath(path).is_relative_to(fields[4].replace("\\040", " "))]
@@ -74,25 +75,25 @@ def is_shared(path):
 
 
 def ways(root, full):
-    """Commands that make the sandbox, each with what it lacks; the strictest first."""
+    """Yields commands that make the sandbox, each with what it lacks; the strictest first."""
     drop = [word for word in UNPRIVILEGED if root or word != "--bounding-set=-all"]
     nobody = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if root else []
     own = [] if root else ["--user", "--map-current-user", "--keep-caps"]
     cover = ["sh", "-ec", COVER, "sh", *full, "--"]
     if full:
         yield ["unshare", "--mount", *own, *cover, *drop, *nobody], []
-        # In a chroot / is no mount whose propagation could be changed. Where the folders are in
-        # mounts that nobody shares, or those of another user namespace, it need not be.
+        # In a chroot / is not a mount whose propagation could be changed. That is not needed if the
+        # folders are in mounts that nobody shares, or in those of another user namespace.
         if own or not any(map(is_shared, full)):
             yield ["unshare", "--mount", "--propagation=unchanged", *own, *cover, *drop, *nobody], []
     lacks = ["folders"] if full else []
     yield [*drop, *nobody], lacks
-    if root:  # without the capabilities to become anybody, or to take from the bounding set
+    if root:  # without the capabilities to become another user, or to change the bounding set
         yield [word for word in drop if word != "--bounding-set=-all"], [*lacks, "user"]
 
 
 def choose(root, full):
-    """The first of the ways that can be gone."""
+    """Returns the first of the ways that works."""
     said = []
     for command, lacks in ways(root, full):
         tried = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
@@ -111,7 +112,7 @@ def copy(files, there):
 
 
 def stage(there, builds):
-    """Copies the tests and builds (by their option); returns the builds' new places."""
+    """Copies the tests and builds (by their option); returns the new places of the builds."""
     copy([(file, file.relative_to(ROOT)) for pattern in TREE for file in ROOT.glob(pattern)], there)
     placed = {}
     for option, build in builds.items():
@@ -124,8 +125,9 @@ def stage(there, builds):
 
 
 def enter(script, builds):
-    """Returns in the sandbox. Outside it runs the script with this process's arguments there, with
-    builds (option: path) in the options' place, and exits with its status."""
+    """Returns if this process is in the sandbox. Otherwise runs the script with this process's
+    arguments there, with builds (option: path) in place of the options, and exits with its
+    status."""
     if os.environ.get(ENTERED):
         return
     with tempfile.TemporaryDirectory(prefix="hcasim-sandbox.") as temporary:

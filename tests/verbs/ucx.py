@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""UCX with no VM: its own benchmark, and programs that look at every byte.
+"""Tests UCX with no VM: its own benchmark, and programs that check every byte.
 
-Two processes on a wire. ucx_perftest proves that each operation completes; tests/programs/ucp_data
-compares what arrives. One process whose thread has both sides: tests/programs/ucp_rndv. By default Debian's UCX, whose transports are built on verbs (rc_v, ud_v); with
---ucx PREFIX one that was built with the accelerated ones (docs/howto/ucx.md):
+Two processes on a wire: ucx_perftest proves that each operation completes, and
+tests/programs/ucp_data compares the data that arrives. One process whose thread has both sides:
+tests/programs/ucp_rndv. By default it uses Debian's UCX, whose transports are built on verbs (rc_v,
+ud_v); with --ucx PREFIX a UCX that was built with the accelerated transports (docs/howto/ucx.md):
 
     tests/verbs/ucx.py --ucx /opt/ucx rc_x ud_x dc_x rc_x+tm dc_x+tm
 
-+tm is hardware tag matching. Timing is no condition. The last line is "N passed, N failed, N skipped".
-Exit status 0: nothing failed; 77: what it needs is not installed (ucx-utils, libucx-dev).
++tm is hardware tag matching. Timing is no condition. The last line is "N passed, N failed, N
+skipped". Exit status 0: nothing failed; 77: what it needs is not installed (ucx-utils, libucx-dev).
 """
 import argparse
 import contextlib
@@ -26,12 +27,13 @@ import tries
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROUNDS = int(os.environ.get("HCASIM_UCX_ROUNDS", "3"))
 LESS = int(os.environ.get("HCASIM_UCX_LESS", "1"))
-# Where only RMA is asked for, UCX 1.21 and 1.22 do not look at the transport before the first key of the
-# other side's memory is there, and wait for it in ucp_worker_flush_nbx(): hence no adaptive progress.
+# If only RMA is requested, UCX 1.21 and 1.22 do not progress the transport before the first key of
+# the other side's memory has come, and wait for it in ucp_worker_flush_nbx(). Therefore adaptive
+# progress is off.
 ENVIRONMENT = {"UCX_ADAPTIVE_PROGRESS": "n", "UCX_NET_DEVICES": "mlx5_0:1",
                "UCX_IB_ROCE_REACHABILITY_MODE": "all", "UCX_WARN_UNUSED_ENV_VARS": "n"}
 RESULT = re.compile(r"^\s*\d+(\s+[\d.]+){7}\s*$", re.M)  # iterations, and how long they took
-# Of 64 KiB and more a tagged message is fetched by the other side (rendezvous).
+# A tagged message of 64 KiB and more is fetched by the other side (rendezvous).
 TESTS = ("tag_lat -s 8 -n 500", "tag_bw -s 64 -n 2000", "tag_bw -s 4096 -n 500",
          "tag_bw -s 1000000 -n 20", "ucp_put_lat -s 8 -n 500", "ucp_put_bw -s 65536 -n 200",
          "ucp_get -s 65536 -n 200", "stream_bw -s 4096 -n 500", "ucp_am_bw -s 4096 -n 500",
@@ -40,7 +42,7 @@ TESTS = ("tag_lat -s 8 -n 500", "tag_bw -s 64 -n 2000", "tag_bw -s 4096 -n 500",
 
 
 def environment(transport):
-    """What tells UCX to use this transport and nothing beside it, but within a process."""
+    """Returns the variables that make UCX use only this transport, except within a process."""
     name, _, matching = transport.partition("+")
     chosen = {**ENVIRONMENT, "UCX_TLS": f"{name},self"}
     if matching == "tm":
@@ -49,7 +51,7 @@ def environment(transport):
 
 
 def pair(wire, program, *arguments):
-    """A server and its client, which end well. Returns what both said."""
+    """Runs a server and its client, which must succeed. Returns the output of both."""
     port = hosts.free_port()
     server = wire.start(program, "-p", str(port), *arguments)
     hosts.wait_listening(server, port)
@@ -58,8 +60,9 @@ def pair(wire, program, *arguments):
 
 
 def benchmark(wire, perftest, test):
-    """An accelerated transport looks at its memory without a call: on a machine whose processors are all
-    busy its HCA, which is a thread beside it, has to wait for its turn. HCASIM_UCX_LESS divides."""
+    """Runs a benchmark. An accelerated transport polls its memory without a call: if all processors
+    are busy, its HCA, which is a thread beside it, has to wait for its turn. HCASIM_UCX_LESS
+    divides the iterations."""
     name, _, size, _, count = test.split()
     client, _ = pair(wire, perftest, "-t", name, "-s", size, "-n", str(int(count) // LESS), "-w", "5", "-f")
     if not RESULT.search(client):
@@ -73,7 +76,7 @@ def data(wire, program, *options):
 
 
 def rendezvous(wire, program):
-    """Of all sizes and alignments, with both sides in one thread."""
+    """Messages of all sizes and alignments, with both sides in one thread."""
     said = wire.output(wire.start(program))
     if not said.rstrip().endswith(", 0 wrong"):
         raise hosts.Failure(said)
@@ -85,7 +88,7 @@ def rendezvous_by_the_device(wire, program):
 
 
 def frames(capture):
-    """The frames of a pcapng file."""
+    """Yields the frames of a pcapng file."""
     data, at = capture.read_bytes(), 0
     while at + 32 <= len(data):
         kind, length, captured = *struct.unpack_from("<II", data, at), struct.unpack_from("<I", data, at + 20)[0]
@@ -95,8 +98,8 @@ def frames(capture):
 
 
 def fins(capture):
-    """How many SENDs of one packet begin with FIN (a tag matching header of operation 2): nobody but the
-    device sends that, when it has fetched the data of a rendezvous."""
+    """Counts the SENDs of one packet that begin with FIN (a tag matching header of operation 2):
+    only the device sends that, when it has fetched the data of a rendezvous."""
     found = 0
     for frame in frames(capture):
         if frame[12:14] == b"\x08\x00" and frame[36:38] == struct.pack(">H", 4791):
@@ -108,8 +111,8 @@ def fins(capture):
 
 @contextlib.contextmanager
 def by_the_device():
-    """UCX leaves rendezvous to the device, of small messages, too. Its newer protocols would rather READ by
-    themselves."""
+    """Returns variables that make UCX leave rendezvous to the device, also of small messages. UCX's
+    newer protocols would rather READ by themselves."""
     chosen = {"UCX_PROTO_ENABLE": "n", "UCX_TM_THRESH": "1"}
     os.environ.update(chosen)
     try:
@@ -125,8 +128,8 @@ def data_by_the_device(wire, program):
 
 
 def fetched(wire, perftest):
-    """What the receiver has posted before the request comes is fetched by the device: nearly every message
-    of a ping-pong."""
+    """The device fetches what the receiver has posted before the request comes: nearly every
+    message of a ping-pong."""
     count = 200 // LESS
     test = ["-t", "tag_lat", "-s", "100000", "-n", str(count), "-w", "5", "-f"]
     port = hosts.free_port()
