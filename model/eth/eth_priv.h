@@ -27,6 +27,7 @@ struct eth_sq {
     struct wq wq;        /* slots are 64-byte basic blocks */
     uint32_t pdn;
     struct cq *cq;
+    struct obj *uar;     /* the page of its doorbell; referenced */
     struct eth_tis *tis; /* may be NULL */
     uint32_t tdn;        /* transport domain of the TIS; PORT_NO_TD without a TIS */
     uint64_t lso_sent;   /* payload bytes of the LSO message at ci that were sent */

@@ -89,6 +89,7 @@ static void eth_sq_count_refs(struct hca *hca, struct eth_sq *sq, int by)
 {
     obj_count(&sq->obj, obj_find(&hca->pds, sq->pdn), by);
     obj_count(&sq->obj, cq_obj(sq->cq), by);
+    obj_count(&sq->obj, sq->uar, by);
     obj_count(&sq->obj, sq->tis ? &sq->tis->obj : NULL, by);
 }
 
@@ -98,7 +99,7 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     const struct prm_wq *wq = PRM_PTR(sqc, sqc, wq);
     struct eth_tis *tis = NULL;
     struct eth_sq *sq;
-    struct obj *pd;
+    struct obj *pd, *uar;
     struct cq *cq;
     enum syn syn = eth_find_pd_cq(hca, uid, PRM_GET(wq, wq, pd), PRM_GET(sqc, sqc, cqn), &pd, &cq);
 
@@ -112,8 +113,10 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
         PRM_GET(sqc, sqc, non_wire)) {
         return SYN_ETH_WQ;
     }
-    if (!obj_find(&hca->uars, PRM_GET(wq, wq, uar_page))) {
-        return SYN_NO_UAR;
+    uar = obj_find(&hca->uars, PRM_GET(wq, wq, uar_page));
+    syn = uid_check(uar, uid, SYN_NO_UAR);
+    if (syn != SYN_OK) {
+        return syn;
     }
     if (PRM_GET(sqc, sqc, tis_lst_sz)) {
         tis = obj_find_kind(&hca->tiss, PRM_GET(sqc, sqc, tis_num_0), OBJ_TIS);
@@ -131,6 +134,7 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     sq->user_index = eth_user_index(PRM_GET(sqc, sqc, user_index));
     sq->pdn = PRM_GET(wq, wq, pd);
     sq->cq = cq;
+    sq->uar = uar;
     sq->tis = tis;
     sq->tdn = tis ? PRM_GET(tisc, tis->tisc, transport_domain) : PORT_NO_TD;
     sq->work.run = eth_sq_run;

@@ -336,9 +336,7 @@ void eth_sq_run(struct hca *hca, struct work *work)
 
 static uint32_t eth_sq_uar(const struct obj *obj)
 {
-    const struct eth_sq *sq = (const struct eth_sq *)obj;
-
-    return PRM_GET(wq, PRM_PTR(sqc, sq->sqc, wq), uar_page);
+    return ((const struct eth_sq *)obj)->uar->num;
 }
 
 static struct wq *eth_sq_wq(struct obj *obj)

@@ -278,6 +278,7 @@ static bool qp_check_tags(const struct qp *qp, const struct prm_qpc *qpc)
 static enum syn qp_find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *qpc)
 {
     struct hca *hca = qp->hca;
+    enum syn syn;
 
     if (!qp->service->is_umr) {
         qp->pd = obj_find(&hca->pds, PRM_GET(qpc, qpc, pd));
@@ -290,8 +291,10 @@ static enum syn qp_find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *
         if (!qp->send_cq || !uid_may_use(cq_obj(qp->send_cq), uid)) {
             return SYN_QP_CQ;
         }
-        if (!obj_find(&hca->uars, PRM_GET(qpc, qpc, uar_page))) {
-            return SYN_NO_UAR; /* the UAR page of its doorbell */
+        qp->uar = obj_find(&hca->uars, PRM_GET(qpc, qpc, uar_page));
+        syn = uid_check(qp->uar, uid, SYN_NO_UAR);
+        if (syn != SYN_OK) {
+            return syn;
         }
     }
     if (qp->service->names_srq) {
@@ -326,6 +329,7 @@ static void qp_count_refs(struct qp *qp, int n)
         qp->recv_cq ? cq_obj(qp->recv_cq) : NULL,
         qp->srq ? &qp->srq->obj : NULL,
         qp->xrcd,
+        qp->uar,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(refs); i++) {

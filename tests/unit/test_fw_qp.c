@@ -524,6 +524,33 @@ START_TEST(a_reserved_number_is_its_users_alone)
 }
 END_TEST
 
+/* "A process can ring only the queues of pages that it has mapped" (model/queue/uar.c): so it
+ * makes none on another one's page, where that one could ring. */
+START_TEST(a_doorbell_page_is_its_users_alone)
+{
+    struct hca *hca = &d.fw->hca;
+    uint16_t uid, other;
+
+    begin(PRM_CMD_OP_CREATE_UCTX);
+    must(PRM_SIZE(create_uctx_in), PRM_SIZE(create_uctx_out));
+    uid = (uint16_t)PRM_GET(create_uctx_out, out, uid);
+    begin(PRM_CMD_OP_CREATE_UCTX);
+    must(PRM_SIZE(create_uctx_in), PRM_SIZE(create_uctx_out));
+    other = (uint16_t)PRM_GET(create_uctx_out, out, uid);
+    obj_find(&hca->pds, pdn)->uid = uid;
+    cq_obj(cq_find(hca, cqn))->uid = uid;
+
+    obj_find(&hca->uars, uarn)->uid = other;
+    create_in(0);
+    PRM_SET(create_qp_in, in, uid, uid);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_BAD_UID);
+    obj_find(&hca->uars, uarn)->uid = uid;
+    create_in(0);
+    PRM_SET(create_qp_in, in, uid, uid);
+    ck_assert_uint_eq(run(IN_LEN, PRM_SIZE(create_qp_out)), SYN_OK);
+}
+END_TEST
+
 /* Half of the numbers stay for users that reserve none. */
 START_TEST(not_all_numbers_can_be_reserved)
 {
@@ -563,6 +590,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, reserved_qp_numbers_are_nobodys);
     tcase_add_test(tc, a_qp_of_a_reserved_number);
     tcase_add_test(tc, a_reserved_number_is_its_users_alone);
+    tcase_add_test(tc, a_doorbell_page_is_its_users_alone);
     tcase_add_test(tc, not_all_numbers_can_be_reserved);
     suite_add_tcase(s, tc);
     return s;

@@ -22,7 +22,7 @@
 #include "tests/unit/test_fw_driver.h"
 
 #define ORDERS     200
-#define MAX_NAMES  8
+#define MAX_NAMES  9
 #define UMEM_PAGES 8
 #define DBR_AT     64 /* offset in the umem of records */
 #define OUT_ROOM   0x40
@@ -427,15 +427,15 @@ static const struct {
     [XRC_SRQ] = {OBJ_XRC_SRQ, make_xrc_srq, {PD, XRCD, CQ}},
     [RMP] = {OBJ_RMP, make_rmp, {PD, RING_UMEM, DBR_UMEM}},
     [XRQ] = {OBJ_XRQ, make_xrq, {PD, CQ, RING_UMEM, DBR_UMEM}},
-    [QP] = {OBJ_QP, make_qp, {PD, CQ, CQ, SRQ, RANGE, RING_UMEM, DBR_UMEM}},
-    [QP_OF_RMP] = {OBJ_QP, make_qp, {PD, CQ, CQ, RMP, RING_UMEM, DBR_UMEM}},
-    [QP_OF_XRQ] = {OBJ_QP, make_qp, {PD, CQ, CQ, XRQ, RING_UMEM, DBR_UMEM}},
-    [QP_XRC] = {OBJ_QP, make_qp, {PD, CQ, XRCD, RING_UMEM, DBR_UMEM}},
+    [QP] = {OBJ_QP, make_qp, {PD, CQ, CQ, SRQ, RANGE, UAR, RING_UMEM, DBR_UMEM}},
+    [QP_OF_RMP] = {OBJ_QP, make_qp, {PD, CQ, CQ, RMP, UAR, RING_UMEM, DBR_UMEM}},
+    [QP_OF_XRQ] = {OBJ_QP, make_qp, {PD, CQ, CQ, XRQ, UAR, RING_UMEM, DBR_UMEM}},
+    [QP_XRC] = {OBJ_QP, make_qp, {PD, CQ, XRCD, UAR, RING_UMEM, DBR_UMEM}},
     [DCT] = {OBJ_DCT, make_dct, {PD, CQ, SRQ}},
     [DCT_OF_RMP] = {OBJ_DCT, make_dct, {PD, CQ, RMP}},
     [DCT_OF_XRQ] = {OBJ_DCT, make_dct, {PD, CQ, XRQ}},
     [TIS] = {OBJ_TIS, make_tis, {TD}},
-    [SQ] = {OBJ_SQ, make_sq, {PD, CQ, TIS, RING_UMEM, DBR_UMEM}},
+    [SQ] = {OBJ_SQ, make_sq, {PD, CQ, TIS, UAR, RING_UMEM, DBR_UMEM}},
     [RQ] = {OBJ_RQ, make_rq, {PD, CQ, RING_UMEM, DBR_UMEM}},
     [RQT] = {OBJ_RQT, make_rqt, {RQ, RQ}},
     [TIR] = {OBJ_TIR, make_tir, {TD, RQ}},
