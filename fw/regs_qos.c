@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Registers of the quality of service: where the priority of a packet comes from, its VLAN tag or
- * its DSCP (dcb app). It tells which counters count the packet (PPCNT), and whether its mark is
- * answered (model/rdma/notification_point.c).
+ * its DSCP (dcb app). It tells which counters count the packet (PPCNT), whether its mark is
+ * answered (model/rdma/notification_point.c), whether a connection says that its packets may be
+ * marked, and whether it slows down (model/rdma/reaction_point.c).
  *
  * There are no traffic classes that share the port, and no buffers of priorities: QETCR, QTCT, PPTB
  * and PBMC are missing, and the capability "ets" with them.
  */
 #include <string.h>
 #include "fw/regs.h"
+#include "model/port/eswitch.h"
 
 #define QCAM_FIRST 0x4000
 
@@ -36,6 +38,7 @@ static enum syn regs_qpts_write(struct fw *fw, const void *in, void *out)
         return SYN_REG_VALUE;
     }
     fw_uplink(fw)->phy.trusts_dscp = trust == PRM_QPTS_TRUST_DSCP;
+    eswitch_paths_changed(fw->hca.vport->sw); /* the ECN bits of what is sent */
     return SYN_OK;
 }
 
@@ -65,6 +68,7 @@ static enum syn regs_qpdpm_write(struct fw *fw, const void *in, void *out)
         }
     }
     memcpy(phy->dscp_priority, wished, sizeof(wished));
+    eswitch_paths_changed(fw->hca.vport->sw);
     return SYN_OK;
 }
 

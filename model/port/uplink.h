@@ -8,6 +8,7 @@
 
 #include "model/port/cong.h"
 #include "model/port/traffic.h"
+#include "wire/encap/roce.h"
 
 struct wire_port;
 
@@ -86,6 +87,18 @@ static inline unsigned uplink_priority(const struct uplink *uplink, unsigned pcp
 {
     return uplink->phy.trusts_dscp ? uplink->phy.dscp_priority[tclass >> 2] : pcp;
 }
+
+/* The same, of a RoCE packet. */
+static inline unsigned uplink_roce_priority(const struct uplink *uplink,
+                                            const struct roce_addr *addr)
+{
+    return uplink_priority(uplink, roce_priority(addr), addr->tclass);
+}
+
+/* Completes the path of a reliable or unreliable connection: its traffic class becomes ECT(0) if
+ * the reaction point tags packets of this priority (tag_enable) and the class has no ECN bits yet.
+ */
+void uplink_mark_path(const struct uplink *uplink, struct roce_addr *addr);
 
 /* A frame of len bytes, 14 or more; its headers are at frame. */
 void uplink_count_rx(struct uplink *uplink, const uint8_t *frame, size_t len);
