@@ -425,8 +425,8 @@ START_TEST(a_large_send_has_a_limit)
 }
 END_TEST
 
-/* mlx5_post_send() counts the data of a large send against what is left of max_tso, which is 0 where
- * the QP is not one of raw packets. */
+/* mlx5_post_send() counts the data of a large send against what is left of max_tso, which is 0
+ * where the QP is not one of raw packets. */
 START_TEST(a_connected_qp_has_no_large_send)
 {
     const struct service rc = {IBV_QPT_RC, 0, 192};
