@@ -22,9 +22,6 @@ static void teardown(void)
     fwd_clear(&d);
 }
 
-#define READ(id, reg)  fwd_reg(&d, PRM_REG_ID_##id, false, reg, sizeof(reg))
-#define WRITE(id, reg) fwd_reg(&d, PRM_REG_ID_##id, true, reg, sizeof(reg))
-
 /* Driver mlx5_core_set_hca_ctrl(): 0 is little-endian, which is all that the device can be told. */
 START_TEST(the_host_is_little_endian)
 {
