@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "guest-lib/host/event_queue.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
@@ -17,10 +16,7 @@ struct hv_event_store {
     pid_t made_by; /* in a child of fork() another thread may have had the lock, and is not there */
     pthread_mutex_t lock; /* before those of the objects that events are about */
     GQueue events;
-    /* A duplicate of the queue's, open as long as somebody holds this: a thread that is about to
-     * read never meets another file that has the queue's number since. */
-    int fd;
-    bool ended; /* the queue has; atomic */
+    int fd; /* -1: the queue has ended, and the descriptor may be another's; atomic */
     bool closed;
     GDestroyNotify free_event; /* or NULL */
 };
@@ -30,7 +26,6 @@ static void event_release(void *opaque)
     struct hv_event_store *store = opaque;
 
     if (g_atomic_int_dec_and_test(&store->holders)) {
-        close(store->fd);
         pthread_mutex_destroy(&store->lock);
         g_free(store);
     }
@@ -39,15 +34,9 @@ static void event_release(void *opaque)
 int hv_event_queue_init(struct hv_event_queue *queue, GDestroyNotify free_event)
 {
     int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-    int own = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
-    if (own < 0) {
-        int err = errno;
-
-        if (fd >= 0) {
-            close(fd);
-        }
-        return err;
+    if (fd < 0) {
+        return errno;
     }
     queue->store = g_new0(struct hv_event_store, 1);
     pthread_mutex_init(&queue->store->lock, NULL);
@@ -55,8 +44,7 @@ int hv_event_queue_init(struct hv_event_queue *queue, GDestroyNotify free_event)
     queue->store->holders = 1;
     queue->store->made_by = getpid();
     queue->store->free_event = free_event;
-    queue->store->fd = own;
-    queue->fd = fd;
+    queue->store->fd = queue->fd = fd;
     queue->holds_signals = false;
     return 0;
 }
@@ -79,7 +67,7 @@ void hv_event_queue_fini(struct hv_event_queue *queue)
     if (is_ours) {
         pthread_mutex_lock(&store->lock);
     }
-    __atomic_store_n(&store->ended, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&store->fd, -1, __ATOMIC_RELAXED);
     close(queue->fd);
     event_drop_all(store);
     if (is_ours) {
@@ -135,14 +123,16 @@ static void *event_take_first(struct hv_event_store *store, bool (*take)(void *e
 
     pthread_mutex_lock(&store->lock);
     event = g_queue_peek_head(&store->events);
-    *again = !event && !store->closed && !store->ended;
+    *again = !event && !store->closed && store->fd >= 0;
     if (event && take(event, arg)) {
         g_queue_pop_head(&store->events);
     } else if (event || store->closed) {
         err = event ? errno : EIO;
         event = NULL;
-        event_put_token(store);
-    } else if (store->ended) {
+        if (store->fd >= 0) {
+            event_put_token(store);
+        }
+    } else if (store->fd < 0) {
         err = EBADF;
     }
     pthread_mutex_unlock(&store->lock);
@@ -183,12 +173,9 @@ static void *event_wait(struct hv_event_store *store, bool holds_signals,
 
     for (bool again = true; again;) {
         uint64_t one;
+        int fd = __atomic_load_n(&store->fd, __ATOMIC_RELAXED);
 
-        if (__atomic_load_n(&store->ended, __ATOMIC_RELAXED)) {
-            errno = EBADF;
-            break;
-        }
-        again = read(store->fd, &one, sizeof(one)) == sizeof(one);
+        again = read(fd, &one, sizeof(one)) == sizeof(one);
         if (again) {
             event = event_take_quietly(store, holds_signals, take, arg, &again);
         }

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "guest-lib/host/event_queue.h"
@@ -285,57 +284,6 @@ START_TEST(one_who_waits_can_be_cancelled)
 }
 END_TEST
 
-/* -- what happens just before the queue reads its descriptor */
-
-static void (*before_read)(void);
-
-ssize_t read(int fd, void *buf, size_t len)
-{
-    struct iovec iov = {.iov_base = buf, .iov_len = len};
-    void (*now)(void) = before_read;
-
-    before_read = NULL;
-    if (now) {
-        now();
-    }
-    return readv(fd, &iov, 1); /* which can be cancelled, too */
-}
-
-static int others[2]; /* a pipe of somebody else's, that has something to read */
-
-static void end_and_open_another_file(void)
-{
-    int fd = queue.fd;
-
-    hv_event_queue_fini(&queue);
-    ck_assert_int_eq(pipe(others), 0);
-    if (others[0] != fd) {
-        ck_assert_int_eq(dup2(others[0], fd), fd);
-        close(others[0]);
-        others[0] = fd;
-    }
-    ck_assert_int_eq(write(others[1], "not an event", 12), 12);
-}
-
-/* A thread is about to read when another one ends the queue, whose number is then another file's:
- * what is in there stays. */
-START_TEST(one_who_comes_late_reads_no_other_file)
-{
-    char left[16];
-
-    dont_wait();
-    before_read = end_and_open_another_file;
-    errno = 0;
-    ck_assert_ptr_null(hv_event_take(&queue, take, NULL));
-    ck_assert_int_eq(errno, EAGAIN); /* it would wait on */
-    ck_assert_uint_eq(taken, 0);
-    ck_assert_int_eq(read(others[0], left, sizeof(left)), 12);
-    close(others[0]);
-    close(others[1]);
-    setup();
-}
-END_TEST
-
 static sem_t is_inside, may_leave;
 
 /* With the queue's lock. */
@@ -491,7 +439,6 @@ Suite *unit_suite(void)
     if (!UNDER_ASAN) {
         tcase_add_test(tc, one_who_waits_can_be_cancelled);
     }
-    tcase_add_test(tc, one_who_comes_late_reads_no_other_file);
     tcase_add_test(tc, a_child_ends_a_queue_whose_lock_is_taken);
     tcase_add_test(tc, nothing_is_lost_between_threads);
     tcase_add_test(tc, what_moves_is_taken_once);
