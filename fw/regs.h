@@ -6,6 +6,7 @@
 #define HCASIM_FW_REGS_H
 
 #include "fw/fw_internal.h"
+#include "model/port/eswitch.h"
 
 #define REG_MAX_BYTES 268 /* that of NVDA */
 
@@ -25,6 +26,19 @@ struct fw_reg {
 
 /* NULL: there is no such register. */
 const struct fw_reg *fw_reg_find(uint16_t id);
+
+/* Tools name a card by the addresses of its first vport. */
+static inline const struct vport *regs_first_vport(const struct fw *fw)
+{
+    return fw->hca.vport->sw->vports[0];
+}
+
+static inline uint64_t regs_base_mac(const struct fw *fw)
+{
+    const uint8_t *mac = regs_first_vport(fw)->permanent_mac;
+
+    return (uint64_t)mac[0] << 40 | (uint64_t)mac[1] << 32 | prm_load32(mac + 2);
+}
 
 #define FW_LANES  4 /* lanes of the port: PMLP, SLTP */
 

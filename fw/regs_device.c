@@ -68,16 +68,15 @@ static enum syn regs_dtor_query(struct fw *fw, const void *in, void *out)
 static enum syn regs_mgir_query(struct fw *fw, const void *in, void *out)
 {
     const struct fw_profile *p = fw->profile;
-    const uint8_t *mac = fw->hca.vport->sw->vports[0]->permanent_mac;
+    uint64_t mac = regs_base_mac(fw);
     void *chip = PRM_PTR(mgir_reg, out, hw_info), *image = PRM_PTR(mgir_reg, out, fw_info);
 
     PRM_SET(mgir_hardware_info, chip, device_hw_revision, p->pci.revision);
     PRM_SET(mgir_hardware_info, chip, device_id, p->pci.device);
     PRM_SET(mgir_hardware_info, chip, num_ports, 1);
     PRM_SET(mgir_hardware_info, chip, hw_dev_id, p->hw_id);
-    PRM_SET(mgir_hardware_info, chip, manufacturing_base_mac_47_32,
-            (uint32_t)(mac[0] << 8 | mac[1]));
-    PRM_SET(mgir_hardware_info, chip, manufacturing_base_mac_31_0, prm_load32(mac + 2));
+    PRM_SET(mgir_hardware_info, chip, manufacturing_base_mac_47_32, (uint32_t)(mac >> 32));
+    PRM_SET(mgir_hardware_info, chip, manufacturing_base_mac_31_0, (uint32_t)mac);
     PRM_SET(mgir_hardware_info, chip, uptime,
             (uint32_t)((hca_now(&fw->hca) - fw->restarted_ns) / NS_PER_SECOND));
     PRM_SET(mgir_fw_info, image, major, p->fw_major);

@@ -15,21 +15,10 @@
 
 #define MIB (1u << 20)
 
-static const struct vport *regs_first_vport(const struct fw *fw)
-{
-    return fw->hca.vport->sw->vports[0];
-}
-
 static void nv_base_mac_guid(const struct fw *fw, void *data)
 {
-    const struct vport *first = regs_first_vport(fw);
-    uint64_t mac = 0;
-
-    for (size_t i = 0; i < sizeof(first->permanent_mac); i++) {
-        mac = mac << 8 | first->permanent_mac[i];
-    }
-    PRM_SET(nv_base_mac_guid, data, base_mac, mac);
-    PRM_SET(nv_base_mac_guid, data, base_guid, first->node_guid);
+    PRM_SET(nv_base_mac_guid, data, base_mac, regs_base_mac(fw));
+    PRM_SET(nv_base_mac_guid, data, base_guid, regs_first_vport(fw)->node_guid);
 }
 
 static void nv_base_mac_guid_cap(const struct fw *fw, void *data)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Registers of the quality of service: whether the priority of a packet comes from its VLAN tag or
- * from its DSCP (dcb app). The priority selects the counters of the packet (PPCNT), and whether its
- * congestion mark is answered (model/rdma/notification_point.c).
+ * from its DSCP (dcb app). The priority selects the counters of the packet (PPCNT). It decides
+ * whether a congestion mark is answered (model/rdma/notification_point.c), whether the packets of a
+ * connection may be marked, and whether the connection slows down (model/rdma/reaction_point.c).
  *
  * The port is not shared by traffic classes, and has no buffers for priorities. Therefore QETCR,
  * QTCT, PPTB and PBMC do not exist, and the capability "ets" is not advertised.
  */
 #include <string.h>
 #include "fw/regs.h"
+#include "model/port/eswitch.h"
 
 #define QCAM_FIRST 0x4000
 
@@ -36,6 +38,7 @@ static enum syn regs_qpts_write(struct fw *fw, const void *in, void *out)
         return SYN_REG_VALUE;
     }
     fw_uplink(fw)->phy.trusts_dscp = trust == PRM_QPTS_TRUST_DSCP;
+    eswitch_paths_changed(fw->hca.vport->sw); /* the ECN bits of what is sent */
     return SYN_OK;
 }
 
@@ -65,6 +68,7 @@ static enum syn regs_qpdpm_write(struct fw *fw, const void *in, void *out)
         }
     }
     memcpy(phy->dscp_priority, wished, sizeof(wished));
+    eswitch_paths_changed(fw->hca.vport->sw);
     return SYN_OK;
 }
 

@@ -72,13 +72,4 @@ struct cong_side *cong_side(struct cong *cong, unsigned protocol);
 enum syn cong_query(const struct cong *cong, unsigned protocol, void *params);
 enum syn cong_modify(struct cong *cong, unsigned protocol, uint32_t select, const void *params);
 
-/* The traffic class of a packet that a connection sends with a priority. tclass is the traffic
- * class of the connection's context. */
-static inline uint8_t cong_tclass(const struct cong *cong, unsigned priority, uint8_t tclass)
-{
-    bool tags = cong->rp_side.enabled & cong->rp_side.tagged & (1u << priority);
-
-    return tags && !(tclass & ECN_MASK) ? tclass | ECN_ECT0 : tclass;
-}
-
 #endif

@@ -21,6 +21,24 @@ static unsigned uplink_size_class(size_t len)
     return MIN(log2 - 4, 9);
 }
 
+void uplink_mark_path(const struct uplink *uplink, struct roce_addr *addr)
+{
+    const struct cong_side *rp = &uplink->cong.rp_side;
+    unsigned priority = uplink_roce_priority(uplink, addr);
+
+    if ((rp->enabled & rp->tagged & (1u << priority)) && !(addr->tclass & ECN_MASK)) {
+        addr->tclass |= ECN_ECT0;
+    }
+}
+
+/* The most VLAN tags before an IP packet: an S-tag and a C-tag (IEEE 802.1ad). */
+#define TAGS_MOST 2
+
+static bool uplink_is_tag(unsigned type)
+{
+    return type == ETH_TYPE_VLAN || type == ETH_TYPE_QINQ;
+}
+
 /* The priority of a frame. If the DSCP is trusted, a frame that is not IP has the priority of DSCP
  * 0, because a driver chooses its queue in the same way (mlx5e_get_dscp_up()). */
 static unsigned uplink_frame_priority(const struct uplink *uplink, const uint8_t *frame, size_t len)
@@ -30,11 +48,13 @@ static unsigned uplink_frame_priority(const struct uplink *uplink, const uint8_t
 
     if (type == ETH_TYPE_VLAN && len >= 18) {
         pcp = frame[14] >> 5;
-        type = frame[16] << 8 | frame[17];
-        packet += 4;
     }
     if (G_LIKELY(!uplink->phy.trusts_dscp)) {
         return pcp;
+    }
+    for (unsigned tags = 0; tags < TAGS_MOST && uplink_is_tag(type) && packet + 4 <= end; tags++) {
+        type = packet[2] << 8 | packet[3];
+        packet += 4;
     }
     if (type == ETH_TYPE_IPV4 && packet + 2 <= end) {
         return uplink_priority(uplink, pcp, packet[1]);

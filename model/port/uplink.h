@@ -9,6 +9,7 @@
 
 #include "model/port/cong.h"
 #include "model/port/traffic.h"
+#include "wire/encap/roce.h"
 
 struct wire_port;
 
@@ -88,6 +89,18 @@ static inline unsigned uplink_priority(const struct uplink *uplink, unsigned pcp
 {
     return uplink->phy.trusts_dscp ? uplink->phy.dscp_priority[tclass >> 2] : pcp;
 }
+
+/* The priority of a RoCE packet. */
+static inline unsigned uplink_roce_priority(const struct uplink *uplink,
+                                            const struct roce_addr *addr)
+{
+    return uplink_priority(uplink, roce_priority(addr), addr->tclass);
+}
+
+/* Completes the path of a reliable or unreliable connection: its traffic class becomes ECT(0) if
+ * the reaction point tags packets of this priority (tag_enable) and the class has no ECN bits yet.
+ */
+void uplink_mark_path(const struct uplink *uplink, struct roce_addr *addr);
 
 /* Counts a frame of len bytes. len is at least 14, and the headers are at frame. */
 void uplink_count_rx(struct uplink *uplink, const uint8_t *frame, size_t len);

@@ -60,8 +60,7 @@ static void dc_answer_address(const struct dct *dct, const struct roce_packet *p
         addr->has_vlan = false;
         addr->vlan_tci = 0;
     }
-    addr->tclass =
-        cong_tclass(&dct->qp.hca->vport->uplink->cong, roce_priority(addr), addr->tclass);
+    uplink_mark_path(dct->qp.hca->vport->uplink, addr);
 }
 
 static void dc_refuse(struct hca *hca, const struct dct *dct, const struct roce_packet *pkt)

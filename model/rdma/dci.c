@@ -65,7 +65,7 @@ static bool dci_find_path(struct qp *qp, struct roce_addr *path)
     if (!found || roce_gid_is_multicast(path->dgid)) {
         return false;
     }
-    path->tclass = cong_tclass(&qp->hca->vport->uplink->cong, roce_priority(path), path->tclass);
+    uplink_mark_path(qp->hca->vport->uplink, path);
     if (path->udp_sport == 0) {
         path->udp_sport = (uint16_t)(0xc000 | ((qp->obj.num ^ qp->peer.qpn) & 0x3fff));
     }

@@ -37,8 +37,7 @@ void notification_answer_mark(struct peer *peer, const struct roce_packet *pkt)
 {
     struct hca *hca = peer->qp->hca;
     struct cong *cong = notification_cong(hca);
-    unsigned priority =
-        uplink_priority(hca->vport->uplink, roce_priority(&pkt->addr), pkt->addr.tclass);
+    unsigned priority = uplink_roce_priority(hca->vport->uplink, &pkt->addr);
     bool is_initiator = peer->qp->dci;
     uint64_t now = hca_now(hca);
     struct notice_text cnp = {

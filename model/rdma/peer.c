@@ -39,8 +39,8 @@ enum syn peer_find_path(const struct hca *hca, const struct prm_ads *ads, struct
     if (gid->has_vlan) {
         path->vlan_tci = (uint16_t)(PRM_GET(ads, ads, eth_prio) << 13 | (gid->vlan_id & 0xfff));
     }
-    path->tclass = cong_tclass(&hca->vport->uplink->cong, roce_priority(path),
-                               (uint8_t)(PRM_GET(ads, ads, dscp) << 2 | PRM_GET(ads, ads, ecn)));
+    path->tclass = (uint8_t)(PRM_GET(ads, ads, dscp) << 2 | PRM_GET(ads, ads, ecn));
+    uplink_mark_path(hca->vport->uplink, path);
     path->hop_limit = (uint8_t)PRM_GET(ads, ads, hop_limit);
     path->flow_label = path->is_ipv4 ? 0 : PRM_GET(ads, ads, flow_label);
     path->udp_sport = (uint16_t)PRM_GET(ads, ads, udp_sport);

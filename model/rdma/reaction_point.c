@@ -54,7 +54,9 @@ static uint32_t reaction_most(const struct peer *peer)
 
 static bool reaction_is_enabled(const struct peer *peer)
 {
-    return reaction_cong(peer)->rp_side.enabled >> roce_priority(&peer->path) & 1;
+    unsigned priority = uplink_roce_priority(peer->qp->hca->vport->uplink, &peer->path);
+
+    return reaction_cong(peer)->rp_side.enabled >> priority & 1;
 }
 
 /* -- updates over time ------------------------------------------------------------------------ */

@@ -57,8 +57,12 @@ static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint
     struct prm_cqe64 cqe[1] = {0};
     enum prm_cqe_opcode opcode = responder_send_cqe(peer, pkt, flags, cqe);
 
-    if (G_UNLIKELY(resp->tags) && (flags & PKT_SEND)) {
-        tags_mark_wqe(resp->tags, cqe);
+    if (G_UNLIKELY(resp->tags)) {
+        if (flags & PKT_SEND) {
+            tags_mark_wqe(resp->tags, cqe);
+        } else {
+            tags_lose_wqe(peer);
+        }
     }
     responder_complete(peer, opcode, resp->done, cqe, pkt->solicited, data);
 }

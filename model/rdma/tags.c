@@ -155,13 +155,8 @@ enum verdict tags_begin(struct peer *peer, const struct roce_packet *pkt, uint32
     if (t->msg == TAGS_MATCHED && pkt->payload_len < EAGER_HEADER) {
         return VERDICT_INVALID; /* not the packet that came before */
     }
-    if (t->msg == TAGS_MATCHED) {
-        return VERDICT_OK;
-    }
     if (t->msg != TAGS_NONE) {
-        return responder_take(
-            /* does nothing if the WQE is still held; a WRITE with immediate may have used it */
-            peer);
+        return VERDICT_OK;
     }
     if (qp->srq->error) {
         return VERDICT_OPERATION;
@@ -327,6 +322,13 @@ void tags_clear(struct peer *peer)
         rendezvous_clear(peer->qp, &t->rendezvous);
         qp_dealloc(peer->qp, t, sizeof(*t));
         peer->resp.tags = NULL;
+    }
+}
+
+void tags_lose_wqe(struct peer *peer)
+{
+    if (!tags_has_entry(peer)) {
+        tags_flush(peer);
     }
 }
 

@@ -11,19 +11,13 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <pthread.h>
 #include <string.h>
 #include "tests/programs/pair.h"
 
-#define MOST  64 /* the most threads */
 #define SRQS  8
-#define GRH   40
-#define QKEY  0x5a5a
 #define LIVES 3 /* transitions of a QP from RESET to ERR */
 
 struct worker {
-    pthread_t thread;
-    unsigned index;
     const struct kind *kind;
     double done;
     uint8_t buf[4096];
@@ -36,7 +30,6 @@ struct kind {
 };
 
 static unsigned times = 100;
-static pthread_barrier_t start;
 
 /* -- kinds ------------------------------------------------------------------------------------- */
 
@@ -140,16 +133,10 @@ static struct ibv_qp *datagram_qp(struct ibv_cq *cq)
         .qp_type = IBV_QPT_UD,
         .sq_sig_all = 1,
     };
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
     struct ibv_qp *qp = ibv_create_qp(pd[0], &init);
 
     must(qp, "errno %d", errno);
-    must_be_0(
-        ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
-    attr.qp_state = IBV_QPS_RTR;
-    must_be_0(ibv_modify_qp(qp, &attr, IBV_QP_STATE));
-    attr.qp_state = IBV_QPS_RTS;
-    must_be_0(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
+    datagrams_to_rts(qp);
     return qp;
 }
 
@@ -174,17 +161,13 @@ static void address(struct worker *me, unsigned n)
 {
     struct ibv_cq *cq = ibv_create_cq(ctx[0], 4 * DEPTH, NULL, NULL, 0);
     struct ibv_mr *mr = ibv_reg_mr(pd[0], me->buf, sizeof(me->buf), IBV_ACCESS_LOCAL_WRITE);
-    struct ibv_ah_attr to = {
-        .is_global = 1, .port_num = 1, .grh = {.sgid_index = 1, .hop_limit = 1}};
     struct ibv_qp *qp;
 
     must(cq && mr, "errno %d", errno);
     qp = datagram_qp(cq);
-    gid_of(0, &to.grh.dgid);
     for (unsigned i = 0; i < DEPTH; i++) {
-        struct ibv_ah *ah = ibv_create_ah(pd[0], &to);
+        struct ibv_ah *ah = own_address();
 
-        must(ah, "errno %d", errno);
         use_address(me, qp, ah, mr);
         must_be_0(ibv_destroy_ah(ah));
     }
@@ -244,39 +227,31 @@ static const struct kind kinds[] = {
 
 /* -- threads ----------------------------------------------------------------------------------- */
 
-static void *works(void *arg)
+static void works(void *arg)
 {
     struct worker *me = arg;
 
-    pthread_barrier_wait(&start);
     for (unsigned n = 0; n < times; n++) {
         me->kind->once(me, n);
     }
     me->done = now();
-    return NULL;
 }
 
 /* Returns the seconds until the last thread was done; *first: until the first was done. */
 static double run(const struct kind *kind, unsigned threads, double *first)
 {
-    static struct worker workers[MOST];
+    static struct worker workers[THREADS_MOST];
     double began, last = 0;
 
-    must_be_0(pthread_barrier_init(&start, NULL, threads + 1));
     for (unsigned i = 0; i < threads; i++) {
-        workers[i].index = i;
         workers[i].kind = kind;
-        must_be_0(pthread_create(&workers[i].thread, NULL, works, &workers[i]));
     }
-    began = now();
-    pthread_barrier_wait(&start);
+    began = run_at_once(threads, works, workers, sizeof(workers[0]));
     *first = 1e9;
     for (unsigned i = 0; i < threads; i++) {
-        pthread_join(workers[i].thread, NULL);
         *first = workers[i].done < *first ? workers[i].done : *first;
         last = workers[i].done > last ? workers[i].done : last;
     }
-    pthread_barrier_destroy(&start);
     *first -= began;
     return last - began;
 }
@@ -298,7 +273,7 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    must(threads >= 1 && threads <= MOST && times > 0, "%u threads", threads);
+    must(threads >= 1 && threads <= THREADS_MOST && times > 0, "%u threads", threads);
     device_open();
     for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         double first, alone, all;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Implements pair.h: two connected QPs. */
 #include "tests/programs/pair.h"
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -57,6 +58,45 @@ double now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* -- threads ----------------------------------------------------------------------------------- */
+
+struct runner {
+    pthread_t thread;
+    pthread_barrier_t *start;
+    void (*run)(void *arg);
+    void *arg;
+};
+
+static void *runs(void *opaque)
+{
+    struct runner *runner = opaque;
+
+    pthread_barrier_wait(runner->start);
+    runner->run(runner->arg);
+    return NULL;
+}
+
+double run_at_once(unsigned n, void (*run)(void *arg), void *args, size_t size)
+{
+    struct runner runners[THREADS_MOST];
+    pthread_barrier_t start;
+    double began;
+
+    must(n <= THREADS_MOST, "%u threads", n);
+    must_be_0(pthread_barrier_init(&start, NULL, n + 1));
+    for (unsigned i = 0; i < n; i++) {
+        runners[i] = (struct runner){.start = &start, .run = run, .arg = (char *)args + i * size};
+        must_be_0(pthread_create(&runners[i].thread, NULL, runs, &runners[i]));
+    }
+    began = now();
+    pthread_barrier_wait(&start);
+    for (unsigned i = 0; i < n; i++) {
+        must_be_0(pthread_join(runners[i].thread, NULL));
+    }
+    pthread_barrier_destroy(&start);
+    return began;
 }
 
 /* -- two ends ---------------------------------------------------------------------------------- */
@@ -117,6 +157,30 @@ void to_rts(int end, struct ibv_qp *qp, uint32_t dest, uint8_t timeout)
 
     gid_of(!end, &gid);
     to_rts_towards(qp, &gid, dest, timeout);
+}
+
+void datagrams_to_rts(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+
+    must_be_0(
+        ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+    attr.qp_state = IBV_QPS_RTR;
+    must_be_0(ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+    attr.qp_state = IBV_QPS_RTS;
+    must_be_0(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
+}
+
+struct ibv_ah *own_address(void)
+{
+    struct ibv_ah_attr to = {
+        .is_global = 1, .port_num = 1, .grh = {.sgid_index = gid_index, .hop_limit = 1}};
+    struct ibv_ah *ah;
+
+    gid_of(0, &to.grh.dgid);
+    ah = ibv_create_ah(pd[0], &to);
+    must(ah, "errno %d", errno);
+    return ah;
 }
 
 struct pair *pair_new(bool channels, bool srq)

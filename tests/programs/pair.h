@@ -44,7 +44,12 @@ void use_two_devices(void);
 void device_open(void);
 void device_close(void);
 
-double now(void);
+double now(void); /* seconds */
+
+/* Calls run(args + i * size) in n threads (i < n), all at once, and waits until every thread has
+ * returned. Returns the time when they began, as now() has it. */
+#define THREADS_MOST 64
+double run_at_once(unsigned n, void (*run)(void *arg), void *args, size_t size);
 
 /* The SRQ, if any, belongs to the second QP; the channels, if any, to the CQs. */
 struct pair {
@@ -65,6 +70,11 @@ void to_rts(int end, struct ibv_qp *qp, uint32_t dest, uint8_t timeout);
 /* The same towards a QP of another process, with this GID. */
 void to_rts_towards(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t dest, uint8_t timeout);
 void gid_of(int end, union ibv_gid *gid);
+/* A UD QP from RESET to RTS, with that Q_Key; an address handle of end 0's own GID. */
+#define QKEY 0x5a5a
+#define GRH  40 /* bytes before the data of a datagram that was received */
+void datagrams_to_rts(struct ibv_qp *qp);
+struct ibv_ah *own_address(void);
 
 /* slot: a slot of the end's buffer; it is the wr_id of the completion. */
 void post_recv(struct pair *p, int end, unsigned slot);

@@ -14,16 +14,13 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include "tests/programs/pair.h"
 
-#define MOST    64 /* the most threads */
-#define GRH     40
+#define MOST    THREADS_MOST
 #define ROOM    256 /* bytes of a receive */
-#define QKEY    0x5a5a
-#define ANSWERS 2 /* receives and sends for each other thread: its question and an answer */
+#define ANSWERS 2   /* receives and sends for each other thread: its question and an answer */
 
 enum kind {
     UD,
@@ -40,7 +37,6 @@ struct word {
 };
 
 struct spinner {
-    pthread_t thread;
     unsigned index;
     struct ibv_cq *cq;
     struct ibv_srq *srq;
@@ -59,7 +55,6 @@ static unsigned threads = 32, questions = 100, finished;
 static bool yields;
 static struct spinner all[MOST];
 static struct word mailbox[MOST][MOST][2]; /* to, from, whether it answers */
-static pthread_barrier_t start;
 
 /* -- a device ---------------------------------------------------------------------------------- */
 
@@ -89,20 +84,10 @@ static struct ibv_qp *make_qp(struct spinner *me)
 
 static void make_ud(struct spinner *me)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
-    struct ibv_ah_attr to = {
-        .is_global = 1, .port_num = 1, .grh = {.sgid_index = 1, .hop_limit = 1}};
     struct ibv_qp *qp = make_qp(me);
 
-    must_be_0(
-        ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
-    attr.qp_state = IBV_QPS_RTR;
-    must_be_0(ibv_modify_qp(qp, &attr, IBV_QP_STATE));
-    attr.qp_state = IBV_QPS_RTS;
-    must_be_0(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
-    gid_of(0, &to.grh.dgid);
-    me->ah = ibv_create_ah(pd[0], &to);
-    must(me->ah, "errno %d", errno);
+    datagrams_to_rts(qp);
+    me->ah = own_address();
     for (unsigned i = 0; i < threads; i++) {
         me->qp[i] = qp;
     }
@@ -240,12 +225,11 @@ static void take_answer(struct spinner *me, const struct word *word)
     }
 }
 
-static void *spins(void *arg)
+static void spins(void *arg)
 {
     struct spinner *me = arg;
     struct word word;
 
-    pthread_barrier_wait(&start);
     ask(me);
     while (__atomic_load_n(&finished, __ATOMIC_SEQ_CST) < threads) {
         if (!hear(me, &word)) {
@@ -258,7 +242,6 @@ static void *spins(void *arg)
             say(me, word.from, (struct word){me->index, word.number, true});
         }
     }
-    return NULL;
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -298,15 +281,11 @@ int main(int argc, char **argv)
     if (kind != MEMORY) {
         make_all();
     }
-    must_be_0(pthread_barrier_init(&start, NULL, threads + 1));
     for (unsigned i = 0; i < threads; i++) {
         all[i].index = i;
-        must_be_0(pthread_create(&all[i].thread, NULL, spins, &all[i]));
     }
-    began = now();
-    pthread_barrier_wait(&start);
+    began = run_at_once(threads, spins, all, sizeof(all[0]));
     for (unsigned i = 0; i < threads; i++) {
-        pthread_join(all[i].thread, NULL);
         first = all[i].done < first ? all[i].done : first;
         last = all[i].done > last ? all[i].done : last;
         longest = all[i].longest > longest ? all[i].longest : longest;

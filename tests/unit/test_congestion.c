@@ -256,6 +256,42 @@ START_TEST(a_cnp_halves_the_rate)
 }
 END_TEST
 
+/* The DSCP of a's packets, which have no VLAN tag, stands for that priority. */
+static void trust_dscp(unsigned priority)
+{
+    struct vport *vport = left->hca.vport;
+
+    vport->uplink->phy.dscp_priority[a.qp->peer.path.tclass >> 2] = (uint8_t)priority;
+    vport->uplink->phy.trusts_dscp = true;
+    eswitch_paths_changed(vport->sw); /* as writes of QPTS and QPDPM do */
+}
+
+START_TEST(a_priority_that_the_dscp_stands_for_reacts)
+{
+    trust_dscp(3);
+    cong_of(left)->rp_side.enabled = _i ? 1u << 3 : (uint8_t) ~(1u << 3);
+    tell(&a);
+    ck_assert_int_eq(a.qp->peer.limiter != NULL, _i);
+    ck_assert_uint_eq(cong_of(left)->counters.cnps_ignored, !_i);
+    write_and_run(100); /* a limiter stays while its priority reacts */
+    ck_assert_int_eq(a.qp->peer.limiter != NULL, _i);
+}
+END_TEST
+
+/* .tag_enable: packets say that they may be marked. */
+START_TEST(a_priority_that_the_dscp_stands_for_may_be_marked)
+{
+    cong_of(left)->rp_side.tagged = 1u << 3;
+    cong_of(left)->rp_side.enabled = 0xff;
+    eswitch_paths_changed(left->hca.vport->sw);
+    write_and_run(100);
+    ck_assert_uint_eq(a.qp->peer.path.tclass & ECN_MASK, 0);
+    trust_dscp(3);
+    write_and_run(100);
+    ck_assert_uint_eq(a.qp->peer.path.tclass & ECN_MASK, ECN_ECT0);
+}
+END_TEST
+
 static uint64_t time_of(void (*post)(void))
 {
     uint64_t start = left->host.now;
@@ -728,6 +764,8 @@ Suite *unit_suite(void)
     tc = tcase_create("reaction point");
     tcase_add_checked_fixture(tc, setup_slow_link, teardown);
     tcase_add_test(tc, a_cnp_halves_the_rate);
+    tcase_add_loop_test(tc, a_priority_that_the_dscp_stands_for_reacts, 0, 2);
+    tcase_add_test(tc, a_priority_that_the_dscp_stands_for_may_be_marked);
     tcase_add_test(tc, a_slower_qp_sends_at_its_rate);
     tcase_add_test(tc, read_data_is_sent_at_the_responders_rate);
     tcase_add_test(tc, a_qp_that_hears_no_more_comes_back_to_full_speed);

@@ -72,6 +72,9 @@ void fwd_leave_alone(struct fwd *d);
 
 /* ACCESS_REG: reads or writes the register; reg holds its value afterwards. */
 enum syn fwd_reg(struct fwd *d, uint16_t id, bool write, void *reg, size_t size);
+/* The same, in a test whose driver is d; reg is a variable that is as long as the register. */
+#define READ(id, reg)  fwd_reg(&d, PRM_REG_ID_##id, false, reg, sizeof(reg))
+#define WRITE(id, reg) fwd_reg(&d, PRM_REG_ID_##id, true, reg, sizeof(reg))
 
 /* Executes QUERY_HCA_CAP of a section into cap (4096 bytes). */
 enum syn fwd_query_cap(struct fwd *d, uint16_t section, bool max, void *cap);

@@ -22,9 +22,6 @@ static void teardown(void)
     fwd_clear(&d);
 }
 
-#define READ(id, reg)  fwd_reg(&d, PRM_REG_ID_##id, false, reg, sizeof(reg))
-#define WRITE(id, reg) fwd_reg(&d, PRM_REG_ID_##id, true, reg, sizeof(reg))
-
 /* Driver mlx5_core_set_hca_ctrl(): 0 means little-endian, the only setting of the device. */
 START_TEST(the_host_is_little_endian)
 {
@@ -220,6 +217,19 @@ static unsigned trust(bool is_write, unsigned state, enum syn want)
     return PRM_GET(qpts_reg, reg, trust_state);
 }
 
+/* Whether the paths of QPs are worked out again: the priority decides whether packets may be
+ * marked.
+ */
+static bool paths_have_changed(void)
+{
+    static uint32_t seen;
+    uint32_t now = d.fw->hca.vport->gid_version;
+    bool changed = now != seen;
+
+    seen = now;
+    return changed;
+}
+
 /* Driver MLX5_DSCP_SUPPORTED(): QCAM names these two. No other register of its group exists. */
 START_TEST(where_priorities_come_from_can_be_set)
 {
@@ -232,7 +242,9 @@ START_TEST(where_priorities_come_from_can_be_set)
     ck_assert_uint_eq(READ(QCAM, qcam), SYN_REG_VALUE);
 
     ck_assert_uint_eq(trust(false, 0, SYN_OK), PRM_QPTS_TRUST_PCP);
+    paths_have_changed();
     trust(true, PRM_QPTS_TRUST_DSCP, SYN_OK);
+    ck_assert(paths_have_changed());
     ck_assert_uint_eq(trust(false, 0, SYN_OK), PRM_QPTS_TRUST_DSCP);
     trust(true, PRM_QPTS_TRUST_BOTH, SYN_REG_VALUE); /* feature qpts_trust_both is missing */
     trust(true, 0, SYN_REG_VALUE);
@@ -268,7 +280,9 @@ START_TEST(each_dscp_has_a_priority)
     PRM_SET(qpdpm_dscp_reg, entry, e, 1);
     PRM_SET(qpdpm_dscp_reg, entry, prio, 5);
     PRM_SET(qpdpm_dscp_reg, PRM_PTR_AT(qpdpm_reg, reg, dscp, 0), prio, 7); /* without e */
+    paths_have_changed();
     ck_assert_uint_eq(WRITE(QPDPM, reg), SYN_OK);
+    ck_assert(paths_have_changed());
     ck_assert_uint_eq(dscp_priority(26), 5);
     ck_assert_uint_eq(dscp_priority(0), 0);
     PRM_SET(qpdpm_dscp_reg, entry, prio, 8);
@@ -303,7 +317,12 @@ START_TEST(frames_are_counted_by_their_priority)
         {"\x86\xdd\x6b\x80", 4, 0, 5},                 /* IPv6, DSCP 46 */
         {"\x81\x00\xc0\x07\x08\x00\x45\x68", 8, 6, 3}, /* IPv4 in a VLAN, priority 6 */
         {"\x81\x00\x40\x07\x08\x06", 6, 2, 0},         /* ARP in a VLAN, priority 2 */
-        {"\x08\x06", 2, 0, 0},                         /* ARP */
+        {"\x88\xa8\xc0\x07\x08\x00\x45\x68", 8, 0, 3}, /* IPv4 behind an S-tag */
+        /* IPv6 behind an S-tag and a C-tag, IPv4 behind two C-tags; three tags are not passed by */
+        {"\x88\xa8\xc0\x07\x81\x00\x40\x07\x86\xdd\x6b\x80", 12, 0, 5},
+        {"\x81\x00\xc0\x07\x81\x00\x40\x07\x08\x00\x45\x68", 12, 6, 3},
+        {"\x81\x00\xc0\x07\x81\x00\x40\x07\x81\x00\x40\x07\x08\x00\x45\x68", 16, 6, 0},
+        {"\x08\x06", 2, 0, 0}, /* ARP */
     };
 
     for (unsigned by_dscp = 0; by_dscp < 2; by_dscp++) {
@@ -328,6 +347,7 @@ START_TEST(frames_are_counted_by_their_priority)
     /* a header that ends with the frame */
     uplink_count_rx(fw_uplink(d.fw), (uint8_t[14]){[12] = 0x08}, 14);
     uplink_count_rx(fw_uplink(d.fw), (uint8_t[15]){[12] = 0x81}, 15);
+    uplink_count_rx(fw_uplink(d.fw), (uint8_t[19]){[12] = 0x88, 0xa8, 0, 0, 0x81}, 19);
 }
 END_TEST
 

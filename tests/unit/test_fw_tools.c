@@ -23,9 +23,6 @@ static void teardown(void)
     fwd_clear(&d);
 }
 
-#define READ(id, reg)  fwd_reg(&d, PRM_REG_ID_##id, false, reg, sizeof(reg))
-#define WRITE(id, reg) fwd_reg(&d, PRM_REG_ID_##id, true, reg, sizeof(reg))
-
 /* MCAM, which mstflint reads first. */
 static bool has_register(unsigned id)
 {

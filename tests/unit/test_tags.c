@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "model/core/pd.h"
+#include "model/memory/mkey_priv.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/tags_bench.h"
 
@@ -200,6 +201,92 @@ START_TEST(a_write_with_immediate_is_not_matched)
     ck_assert_ptr_nonnull(cqe);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode), PRM_CQE_OPCODE_RESP_WR_IMM);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, app), PRM_CQE_APP_NONE);
+}
+END_TEST
+
+/* -- a buffer whose page is missing ------------------------------------------------------------ */
+
+static void ignore_fault(struct pager *pager, struct qp *qp, enum fault_side side,
+                         const struct mem_fault *fault)
+{
+}
+
+/* Gives the first receive WQE a key with one page, which is missing. */
+static void take_page_out(void)
+{
+    static struct pager pager = {.fault = ignore_fault};
+    uint64_t pas[2] = {GUINT64_TO_BE(unexpected)};
+    struct prm_mkc mkc[1] = {0};
+    struct mkey *mkey;
+    uint32_t index;
+
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
+    PRM_SET(mkc, mkc, lw, 1);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, pd, b.pdn);
+    PRM_SET(mkc, mkc, start_addr, unexpected);
+    PRM_SET(mkc, mkc, len, ROOM);
+    PRM_SET(mkc, mkc, log_page_size, 12);
+    PRM_SET(mkc, mkc, translations_octword_size, 1);
+    ck_assert_int_eq(mkey_create(&b.hca, 0, mkc, pas, sizeof(pas), true, &index), SYN_OK);
+    PRM_SET(wqe_data_seg,
+            fake_host_ptr(&b.host, ring + PRM_SIZE(wqe_srq_next_seg), PRM_SIZE(wqe_data_seg)), lkey,
+            index << 8);
+    mkey = mkey_find(&b.hca, index);
+    mkey->on_demand = true;
+    mkey->mtt[0] = 0;
+    b.hca.pager = &pager;
+}
+
+static void write_with_immediate(void)
+{
+    struct roce_packet pkt = bench_packet(&data_qp, BTH_RC | BTH_WRITE_ONLY_IMM, psn);
+
+    pkt.ackreq = true;
+    pkt.reth.va = mem + ROOM;
+    pkt.reth.rkey = bench_mkey(&b, mem, ROOM * 16, MEM_REMOTE_WRITE);
+    pkt.reth.len = 20;
+    bench_rx(&b, &pkt, message, 20);
+}
+
+/* IBTA 9.7.5.2.8: after an RNR NAK the request comes again. If the peer sends a WRITE with
+ * immediate instead, the WRITE gets the WQE that the SEND had taken. The next SEND begins a new
+ * message: it takes a WQE, or may match, and its own header says what it is. */
+START_TEST(a_message_that_lost_its_wqe_begins_anew)
+{
+    bool had_tag = _i & 1, matches = _i & 2;
+    struct told told;
+
+    take_page_out();
+    post_wqes(2);
+    put_header(had_tag ? PRM_TM_OP_EAGER : PRM_TM_OP_NO_TAG, 3);
+    rx(BTH_SEND_ONLY, 0, 20);
+    expect_answer(0x20);
+    ck_assert_uint_eq(xrq->tags->hw_phase, had_tag);
+    qp_resume(data_qp.qp, FAULT_RESPONDER, false);
+
+    write_with_immediate();
+    expect_answer(ACK);
+    ck_assert(poll_told(&told));
+    ck_assert_uint_eq(told.opcode, PRM_CQE_OPCODE_RESP_WR_IMM);
+    ck_assert_uint_eq(told.index, 0);
+    ck_assert_uint_eq(xrq->tags->hw_phase, 0); /* no unexpected message was delivered */
+    psn++;
+
+    append(4, ALL, 0, 100, 0);
+    if (matches) {
+        send_eager(4, 20);
+        EXPECT(CONSUMED_MSG, RESP_SEND);
+        expect_bytes(mem, 16, 20);
+    } else { /* of the other kind than the first message */
+        send_one(had_tag ? PRM_TM_OP_NO_TAG : PRM_TM_OP_EAGER, 3, 20);
+        told = expect_told(had_tag ? PRM_CQE_TM_OP_NO_TAG : PRM_CQE_TM_OP_UNEXPECTED,
+                           PRM_CQE_OPCODE_RESP_SEND);
+        ck_assert_uint_eq(told.index, 1);
+        expect_bytes(unexpected + ROOM, 0, 20);
+        ck_assert_uint_eq(xrq->tags->hw_phase, !had_tag);
+    }
+    expect_nothing();
 }
 END_TEST
 
@@ -635,6 +722,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_message_may_carry_an_immediate);
     tcase_add_loop_test(tc, a_message_may_invalidate_a_key, 0, 2);
     tcase_add_test(tc, a_write_with_immediate_is_not_matched);
+    tcase_add_loop_test(tc, a_message_that_lost_its_wqe_begins_anew, 0, 4);
     tcase_add_test(tc, what_finds_no_wqe_is_matched_anew);
     tcase_add_test(tc, a_message_longer_than_the_buffer_is_a_fault);
     tcase_add_test(tc, a_buffer_whose_key_does_not_allow_it_is_a_fault);

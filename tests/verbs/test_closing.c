@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "tests/programs/own_wire.h"
@@ -60,7 +61,8 @@ struct reader {
     struct ibv_context *ctx;
     struct ibv_comp_channel *channel;
     int answer, err;
-    unsigned events;
+    bool once;   /* it asks for one event */
+    gint events; /* told so far */
 };
 
 static void begin(struct reader *reader, void *(*run)(void *reader))
@@ -68,9 +70,13 @@ static void begin(struct reader *reader, void *(*run)(void *reader))
     ck_assert_int_eq(pthread_create(&reader->thread, NULL, run, reader), 0);
 }
 
-static void end(struct reader *reader)
+/* True: it was cancelled. */
+static bool end(struct reader *reader)
 {
-    ck_assert_int_eq(pthread_join(reader->thread, NULL), 0);
+    void *how;
+
+    ck_assert_int_eq(pthread_join(reader->thread, &how), 0);
+    return how == PTHREAD_CANCELED;
 }
 
 /* Waits until the thread is in read(). */
@@ -111,10 +117,12 @@ static void *read_async(void *opaque)
         reader->answer = ibv_get_async_event(reader->ctx, &event);
         reader->err = errno;
         if (!reader->answer) {
+            ck_assert_int_eq(event.event_type, IBV_EVENT_PORT_ACTIVE);
+            ck_assert_int_eq(event.element.port_num, 1);
             ibv_ack_async_event(&event);
-            reader->events++;
+            g_atomic_int_inc(&reader->events);
         }
-    } while (!reader->answer);
+    } while (!reader->answer && !reader->once);
     return NULL;
 }
 
@@ -137,26 +145,104 @@ START_TEST(a_reader_of_asynchronous_events_waits_on)
 }
 END_TEST
 
-/* An event that was there is delivered, or disappears with the context. Its reader accesses nothing
- * else. */
+static const struct drv_event port_up = {.type = PRM_EVENT_TYPE_PORT_CHANGE, .sub_type = 4};
+
+/* Returns how many events of the context nobody has read. */
+static int unread(struct ibv_context *ctx)
+{
+    struct reader reader = {.ctx = ctx};
+
+    ck_assert_int_eq(fcntl(ctx->async_fd, F_SETFL, O_NONBLOCK), 0);
+    read_async(&reader);
+    ck_assert_int_eq(reader.answer, -1);
+    ck_assert_int_eq(reader.err, EAGAIN);
+    return reader.events;
+}
+
+/* The reader is in its call when the context is closed. Its call returns an event that was there,
+ * or waits until it is cancelled, or fails because it came too late. The context's unread events
+ * disappear with it; another context receives all events. */
 START_TEST(events_come_while_it_is_closed)
 {
-    const struct drv_event change = {.type = PRM_EVENT_TYPE_PORT_CHANGE, .sub_type = 4};
     struct ibv_context *other = open_device();
+    int all = 0;
 
     for (int i = 0; i < ROUNDS; i++) {
-        struct reader reader = {.ctx = open_device()};
+        struct reader reader = {.ctx = open_device(), .once = true};
+        int events = 1 + i % 4;
+        bool is_told = i % 8 >= 4; /* before it is closed */
 
         begin(&reader, read_async);
         until_it_reads(&reader);
-        for (int events = i % 4; events >= 0; events--) {
-            hv_events_dispatch(hv_hca_of(other), &change);
+        for (int n = 0; n < events; n++) {
+            hv_events_dispatch(hv_hca_of(other), &port_up);
+        }
+        while (is_told && !g_atomic_int_get(&reader.events)) {
+            sched_yield();
         }
         usleep((useconds_t)(i % 5) * 10);
         ck_assert_int_eq(ibv_close_device(reader.ctx), 0);
+        hv_events_dispatch(hv_hca_of(other), &port_up); /* which is not for it any more */
         pthread_cancel(reader.thread);
-        end(&reader);
+        if (!end(&reader) && reader.answer) {
+            ck_assert_int_eq(reader.err, EBADF);
+        }
+        ck_assert_int_ge(reader.events, is_told);
+        ck_assert_int_le(reader.events, 1);
+        all += events + 1;
     }
+    ck_assert_int_eq(unread(other), all);
+    ck_assert_int_eq(ibv_close_device(other), 0);
+}
+END_TEST
+
+/* -- DevX event channels ----------------------------------------------------------------------- */
+
+static void *close_context(void *ctx)
+{
+    ck_assert_int_eq(ibv_close_device(ctx), 0);
+    return NULL;
+}
+
+struct events {
+    struct hv_hca *hca;
+    gint stop;
+};
+
+static void *make_events(void *opaque)
+{
+    struct events *events = opaque;
+
+    while (!g_atomic_int_get(&events->stop)) {
+        hv_dv_event(events->hca, &port_up);
+    }
+    return NULL;
+}
+
+/* One thread closes the context, another one its event channel, while events come. Nobody is
+ * subscribed afterwards, whoever was first. */
+START_TEST(an_event_channel_goes_beside_its_context)
+{
+    struct ibv_context *other = open_device();
+    struct events events = {.hca = hv_hca_of(other)};
+    pthread_t maker, closer;
+
+    ck_assert_int_eq(pthread_create(&maker, NULL, make_events, &events), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct ibv_context *ctx = open_device();
+        struct mlx5dv_devx_event_channel *channel = hv_dv_devx_create_event_channel(ctx, 0);
+        uint16_t port = PRM_EVENT_TYPE_PORT_CHANGE;
+
+        ck_assert_ptr_nonnull(channel);
+        ck_assert_int_eq(hv_dv_devx_subscribe_devx_event(channel, NULL, sizeof(port), &port, 7), 0);
+        ck_assert_int_eq(pthread_create(&closer, NULL, close_context, ctx), 0);
+        usleep((useconds_t)(i % 10) * 20);
+        hv_dv_devx_destroy_event_channel(channel);
+        ck_assert_int_eq(pthread_join(closer, NULL), 0);
+        ck_assert_uint_eq(events.hca->subscriptions->len, 0);
+    }
+    g_atomic_int_set(&events.stop, 1);
+    ck_assert_int_eq(pthread_join(maker, NULL), 0);
     ck_assert_int_eq(ibv_close_device(other), 0);
 }
 END_TEST
@@ -313,6 +399,7 @@ int main(void)
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, a_reader_of_asynchronous_events_waits_on, 0, 2);
     tcase_add_test(tc, events_come_while_it_is_closed);
+    tcase_add_test(tc, an_event_channel_goes_beside_its_context);
     tcase_add_loop_test(tc, a_reader_of_a_channel_is_told, 0, 2);
     tcase_add_test(tc, a_channel_says_so_afterwards);
     tcase_add_loop_test(tc, an_empty_cq_stays_empty, 0, 2);

@@ -7,8 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "guest-lib/host/event_queue.h"
 #include "tests/unit/suite.h"
@@ -281,6 +284,55 @@ START_TEST(one_who_waits_can_be_cancelled)
 }
 END_TEST
 
+static sem_t is_inside, may_leave;
+
+/* With the queue's lock. */
+static bool take_slowly(void *ev, void *arg)
+{
+    sem_post(&is_inside);
+    while (sem_wait(&may_leave)) {
+    }
+    return true;
+}
+
+static void *take_one_slowly(void *opaque)
+{
+    return hv_event_take(&queue, take_slowly, NULL);
+}
+
+/* A child of fork() has the lock as it was, and not the thread that would give it back. */
+START_TEST(a_child_ends_a_queue_whose_lock_is_taken)
+{
+    pthread_t thread;
+    void *got;
+    pid_t pid;
+    int status;
+
+    sem_init(&is_inside, 0, 0);
+    sem_init(&may_leave, 0, 0);
+    hv_event_put(&queue, event(1));
+    hv_event_put(&queue, event(2));
+    ck_assert_int_eq(pthread_create(&thread, NULL, take_one_slowly, NULL), 0);
+    while (sem_wait(&is_inside)) {
+    }
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (!pid) {
+        signal(SIGALRM, SIG_DFL);
+        alarm(10); /* ends it if it waits for the lock */
+        hv_event_queue_fini(&queue);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    sem_post(&may_leave);
+    pthread_join(thread, &got);
+    ck_assert_ptr_eq(got, event(1));
+    ck_assert_ptr_eq(hv_event_take(&queue, take, NULL), event(2));
+    expect_nothing();
+}
+END_TEST
+
 static void *put_many(void *opaque)
 {
     for (unsigned i = 0; i < EVENTS; i++) {
@@ -387,6 +439,7 @@ Suite *unit_suite(void)
     if (!UNDER_ASAN) {
         tcase_add_test(tc, one_who_waits_can_be_cancelled);
     }
+    tcase_add_test(tc, a_child_ends_a_queue_whose_lock_is_taken);
     tcase_add_test(tc, nothing_is_lost_between_threads);
     tcase_add_test(tc, what_moves_is_taken_once);
     suite_add_tcase(suite, tc);

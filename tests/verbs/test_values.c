@@ -426,6 +426,28 @@ START_TEST(a_large_send_has_a_limit)
 }
 END_TEST
 
+/* mlx5_post_send() subtracts the data of a large send from max_tso, which is 0 unless the QP is one
+ * of raw packets. */
+START_TEST(a_connected_qp_has_no_large_send)
+{
+    const struct service rc = {IBV_QPT_RC, 0, 192};
+    struct ibv_qp_cap cap = {.max_send_wr = 8, .max_send_sge = 2};
+    struct ibv_qp *qp = service_qp(&rc, &cap);
+    struct ibv_sge sge[] = {{0, 0, 0}, {0, 1, 0}};
+    struct ibv_send_wr wr = {.sg_list = sge, .num_sge = 2, .opcode = IBV_WR_TSO}, *bad = NULL;
+
+    to_rts(qp);
+    ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), EINVAL);
+    ck_assert_ptr_eq(bad, &wr);
+    /* Without data it is posted, and the device refuses the WQE. */
+    wr.num_sge = 1;
+    ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), 0);
+    table_wait(v);
+    ck_assert_int_eq(table_wc(v, cq).status, IBV_WC_LOC_QP_OP_ERR);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
 /* A setter without a request writes into no WQE, whether or not there was one before. */
 START_TEST(a_setter_without_a_request_is_refused)
 {
@@ -753,6 +775,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, inline_lengths_do_not_wrap);
     tcase_add_test(tc, pieces_of_a_request_without_data_count);
     tcase_add_test(tc, a_large_send_has_a_limit);
+    tcase_add_test(tc, a_connected_qp_has_no_large_send);
     tcase_add_test(tc, a_setter_without_a_request_is_refused);
     tcase_add_test(tc, attributes_are_looked_at_in_libmlx5s_order);
     tcase_add_test(tc, an_srqs_attributes_are_looked_at_in_libmlx5s_order);

@@ -518,10 +518,22 @@ def flow_control(lab):
     finally:
         vm.run(f"ethtool -A {netdev} rx off tx off; dcb pfc set dev {netdev} prio-pfc all:off")
     vm.until(f"grep -qx 1 /sys/class/net/{netdev}/carrier")
-    # What is not there is refused: bandwidth shares, and buffers of priorities.
-    for refused in ("ets set dev {} prio-tc all:0", "buffer set dev {} prio-buffer all:0"):
-        said = vm.run("dcb " + refused.format(netdev), check=False)
-        expect("not found" in said.err, f"{refused} was taken: {said}")
+
+
+@check("dcb ets, maxrate and buffer are refused, and change nothing", only="hcasim")
+def bandwidth_shares(lab):
+    vm, netdev = lab.vms[0], lab.hosts[0]["netdev"]
+
+    def shown(what):
+        said = vm.run(f"dcb {what} show dev {netdev}", check=False)
+        return said.status, said.out
+
+    for what, wish in (("ets", "prio-tc all:1"), ("ets", "tc-tsa all:strict"), ("maxrate", "tc-maxrate 0:1Gbit"),
+                       ("buffer", "prio-buffer all:1")):
+        before = shown(what)
+        said = vm.run(f"dcb {what} set dev {netdev} {wish}", check=False)
+        expect(said.status, f"dcb {what} set ... {wish} was taken: {said}")
+        expect(shown(what) == before, f"dcb {what} set ... {wish} changed {before} to {shown(what)}")
 
 
 @check("dcb app gives packets with a DSCP a priority, by which both ends count them", only="hcasim")

@@ -375,7 +375,8 @@ int shm_file_open_again(int fd, const char *path)
 
 /* ---- the end ---- */
 
-void shm_file_left(int fd, const char *path)
+/* is_new: the file was made here and is empty, if nobody has made a segment of it since. */
+static void shm_file_leave(int fd, const char *path, bool is_new)
 {
     for (int i = 0; i < LOOKS_AT_LEAVING; i++) {
         bool needed;
@@ -384,7 +385,7 @@ void shm_file_left(int fd, const char *path)
             return; /* its holder checks again after this */
         }
         needed = shm_file_anybody_alive(fd);
-        if (!needed && shm_file_is_at(fd, path) && shm_file_is_segment(fd)) {
+        if (!needed && shm_file_is_at(fd, path) && (is_new || shm_file_is_segment(fd))) {
             shm_file_unlink_fifos(path);
             unlink(path);
         }
@@ -393,6 +394,11 @@ void shm_file_left(int fd, const char *path)
             return;
         }
     }
+}
+
+void shm_file_left(int fd, const char *path)
+{
+    shm_file_leave(fd, path, false);
 }
 
 /* Removes a FIFO whose segment was removed by hand. An empty segment file is made in its place, and
@@ -405,10 +411,7 @@ static void shm_file_sweep_fifo(const char *fifo)
     int fd = path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 
     if (fd >= 0) {
-        if (pwrite(fd, SHM_MAGIC, strlen(SHM_MAGIC), 0) < 0) {
-            unlink(path);
-        }
-        shm_file_left(fd, path);
+        shm_file_leave(fd, path, true);
         close(fd);
     }
     g_free(path);

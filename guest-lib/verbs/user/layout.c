@@ -7,6 +7,7 @@
 G_STATIC_ASSERT(offsetof(struct user_cq, ibv) == 0);
 G_STATIC_ASSERT(offsetof(struct user_qp, ibv) == 0);
 G_STATIC_ASSERT(offsetof(struct hv_srq, ibv) == 0);
+G_STATIC_ASSERT(offsetof(struct hv_rwq, ibv) == 0);
 G_STATIC_ASSERT(offsetof(struct hv_pd, ibv) == 0);
 G_STATIC_ASSERT(offsetof(struct hv_mr, ibv) == 0);
 G_STATIC_ASSERT(offsetof(struct hv_ah, ibv) == 0);

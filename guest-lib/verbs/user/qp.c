@@ -308,7 +308,8 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
     qp->sq_sig_all = attr->sq_sig_all;
     qp->inline_l2 = attr->qp_type == IBV_QPT_RAW_PACKET &&
                     HV_ETH_CAP(qp->hca, wqe_inline_mode) == PRM_CAP_INLINE_MODE_L2;
-    qp->max_tso = 1u << HV_ETH_CAP(qp->hca, max_lso_cap);
+    /* Other QPs have no large send: libmlx5 refuses one that has data. */
+    qp->max_tso = attr->qp_type == IBV_QPT_RAW_PACKET ? 1u << HV_ETH_CAP(qp->hca, max_lso_cap) : 0;
     qp->max_tso_header =
         attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER ? attr->max_tso_header : 0;
     qp->end_padding = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
