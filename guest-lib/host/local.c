@@ -16,16 +16,24 @@
 
 /* -- host callbacks of the HCA (model/core/host.h) --------------------------------------------- */
 
-static void local_log(void *host, enum hca_log_level level, const char *line)
+bool local_logs(const struct local_hca *hca, enum hca_log_level level)
 {
-    const struct local_hca *hca = host;
+    return (int)level <= hca->log_level;
+}
 
-    if ((int)level <= hca->log_level) {
+void local_log(const struct local_hca *hca, enum hca_log_level level, const char *line)
+{
+    if (local_logs(hca, level)) {
         int state = cancel_disable();
 
         fprintf(stderr, "%s: %s\n", hca->name, line);
         cancel_restore(state);
     }
+}
+
+static void local_log_of_model(void *host, enum hca_log_level level, const char *line)
+{
+    local_log(host, level, line);
 }
 
 static void local_unanswered(void *host, uint64_t addr, size_t len)
@@ -113,7 +121,7 @@ static const struct hca_host_ops host_ops = {
     .clock_ns = local_clock_ns,
     .timer_arm = local_timer_arm,
     .wake = local_wake,
-    .log = local_log,
+    .log = local_log_of_model,
 };
 
 /* -- creation and end -------------------------------------------------------------------------- */

@@ -75,6 +75,9 @@ void local_reset(struct local_hca *hca);
 /* Hot removal of the function: its cable and its helper are gone, it does no work any more, and
  * writes to it have no effect. Other threads may be in any other call. To be called once. */
 void local_remove(struct local_hca *hca);
+/* Writes a line to standard error if the log has this level. Any thread. */
+bool local_logs(const struct local_hca *hca, enum hca_log_level level);
+void local_log(const struct local_hca *hca, enum hca_log_level level, const char *line);
 /* To be called around fork(), in the parent: the helper sleeps meanwhile. */
 void local_before_fork(struct local_hca *hca);
 void local_after_fork(struct local_hca *hca);
@@ -109,6 +112,8 @@ bool local_find_neighbour(struct local_hca *hca, const uint8_t gid[16], const ui
 /* Sets the callback that is called, with the lock held, when such a question has an answer; the
  * callback only makes a note. There is one callback; NULL: none. */
 void local_on_neighbour(struct local_hca *hca, void (*answered)(void *opaque), void *opaque);
+/* wire_knows(): another host of the wire is known to have this address. */
+bool local_knows(struct local_hca *hca, const uint8_t mac[6]);
 /* Sets the callback that is called, with the lock held, when a host of the wire may have ended; the
  * callback only makes a note. There is one callback; NULL: none. From then on other hosts that
  * watch are told of this host's end. False: the wire cannot report ends, so the caller must check

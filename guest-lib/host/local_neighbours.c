@@ -140,6 +140,16 @@ bool local_on_host_end(struct local_hca *hca, void (*ended)(void *opaque), void 
     return told;
 }
 
+bool local_knows(struct local_hca *hca, const uint8_t mac[6])
+{
+    bool knows;
+
+    pthread_mutex_lock(&hca->lock);
+    knows = hca->port && wire_knows(hca->port, mac);
+    pthread_mutex_unlock(&hca->lock);
+    return knows;
+}
+
 uint64_t local_host_at(struct local_hca *hca, const uint8_t mac[6])
 {
     uint64_t host;

@@ -341,6 +341,12 @@ struct hv_qp {
     uint64_t pinned;            /* pages (memlock.h) */
     unsigned access;            /* IBV_ACCESS_ of the last ibv_modify_qp() */
     uint8_t max_dest_rd_atomic; /* of the last ibv_modify_qp() */
+    struct {
+        bool known; /* qpn, gid and mac are given */
+        uint32_t qpn;
+        union ibv_gid gid;
+        uint8_t mac[6], timeout, retry_cnt, rnr_retry;
+    } peer; /* of the last ibv_modify_qp(), for lines of the log */
     /* multicast groups and flows; destroying the QP then fails with EBUSY */
     gint refs;
     struct hv_mcast *groups;   /* multicast groups that it is in (mcast.c) */

@@ -239,8 +239,12 @@ void requester_retire(struct qp *qp)
 
 void requester_fail(struct qp *qp, struct send_desc *desc, uint8_t syndrome)
 {
-    hca_log(qp->hca, HCA_LOG_TRACE, "qp 0x%x: wqe %u fails, syndrome 0x%x", qp->obj.num,
-            desc->index, syndrome);
+    const char *opcode = prm_enum_name("wqe_opcode", desc->opcode);
+    const char *error = prm_enum_name("cqe_syndrome", syndrome);
+
+    hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: WQE %u (%s 0x%x) fails with %s (syndrome 0x%x)",
+            qp->obj.num, desc->index, opcode ? opcode : "opcode", desc->opcode,
+            error ? error : "an error", syndrome);
     desc->status = SEND_FAILED;
     desc->syndrome = syndrome;
     requester_queue_step(qp, QUEUE_WQE_FAILED);
@@ -415,8 +419,6 @@ static void requester_end_local(struct qp *qp, struct send_desc *desc, const str
     }
     requester_forget_umr(qp);
     if (syndrome) {
-        hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: bad WQE %u, opcode 0x%x, syndrome 0x%x",
-                qp->obj.num, desc->index, desc->opcode, syndrome);
         requester_fail(qp, desc, syndrome);
     } else {
         desc->status = SEND_DONE;

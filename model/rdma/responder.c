@@ -75,21 +75,27 @@ bool responder_step(struct peer *peer, enum responder_event event)
 
 /* What the verdicts cause that end a QP. */
 static const struct fault {
-    uint8_t nak;   /* NAK for the requester; 0: none */
-    uint8_t cqe;   /* syndrome for the receive WQE that the request has taken */
-    uint8_t event; /* event, if there is no such WQE */
+    uint8_t nak;     /* NAK for the requester; 0: none */
+    uint8_t cqe;     /* syndrome for the receive WQE that the request has taken */
+    uint8_t event;   /* event, if there is no such WQE */
+    const char *why; /* in the log */
 } faults[] = {
     [VERDICT_INVALID] = {AETH_NAK_INVALID, PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR,
-                         PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR},
+                         PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR,
+                         "the QP does not allow it (access flags, length, order)"},
     [VERDICT_LENGTH] = {AETH_NAK_INVALID, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR,
-                        PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR},
-    [VERDICT_ACCESS] = {AETH_NAK_ACCESS, PRM_CQE_SYNDROME_LOCAL_ACCESS_ERR,
-                        PRM_EVENT_TYPE_WQ_ACCESS_ERROR},
+                        PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR,
+                        "the message is longer than the receive that it takes"},
+    [VERDICT_ACCESS] =
+        {AETH_NAK_ACCESS, PRM_CQE_SYNDROME_LOCAL_ACCESS_ERR, PRM_EVENT_TYPE_WQ_ACCESS_ERROR,
+         "its rkey is no key of this PD, or does not allow this access to these bytes"},
     [VERDICT_LOCAL_PROT] = {AETH_NAK_OP, PRM_CQE_SYNDROME_LOCAL_PROT_ERR,
-                            PRM_EVENT_TYPE_WQ_CATAS_ERROR},
+                            PRM_EVENT_TYPE_WQ_CATAS_ERROR,
+                            "a key of the receive that it takes does not allow the write"},
     [VERDICT_OPERATION] = {AETH_NAK_OP, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-                           PRM_EVENT_TYPE_WQ_CATAS_ERROR},
-    [VERDICT_INVALIDATE] = {0, PRM_CQE_SYNDROME_MW_BIND_ERR, PRM_EVENT_TYPE_WQ_ACCESS_ERROR},
+                           PRM_EVENT_TYPE_WQ_CATAS_ERROR, "the device cannot carry it out"},
+    [VERDICT_INVALIDATE] = {0, PRM_CQE_SYNDROME_MW_BIND_ERR, PRM_EVENT_TYPE_WQ_ACCESS_ERROR,
+                            "the key that it invalidates cannot be invalidated"},
 };
 
 bool responder_park(struct peer *peer)
@@ -137,8 +143,9 @@ static const struct fault *responder_report(struct peer *peer, enum verdict verd
 
     peer->resp.nak = fault->nak;
     peer->resp.nak_psn = psn;
-    hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: request with psn 0x%x failed, nak 0x%x",
-            qp->obj.num, psn, fault->nak);
+    hca_log(qp->hca, HCA_LOG_GUEST_ERROR,
+            "qp 0x%x: a request of the peer (psn 0x%x) fails: %s (syndrome 0x%x, nak 0x%x)",
+            qp->obj.num, psn, fault->why, fault->cqe, fault->nak);
     qp_note_error(qp, PRM_CQE_OPCODE_RESP_ERR, fault->cqe);
     if (qp->service->reliable && fault->nak) {
         responder_step(peer, RESPONDER_FAULT);

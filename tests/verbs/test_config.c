@@ -52,7 +52,7 @@ static void refused(const char *name, const char *value, const char *why)
 START_TEST(a_port_is_what_the_file_says)
 {
     look("[hcasim]\nwire=lab\nip=10.1.2.3\nmac=02:00:00:00:00:09\nmtu=9000\nmemory=512M\n"
-         "responders=16\nmemlock=1\nprofile=cx7\nlog=info\nhost=7\n");
+         "responders=16\nmemlock=1\nexplain=1\nprofile=cx7\nlog=info\nhost=7\n");
     ck_assert_uint_eq(count, 1);
     ck_assert_str_eq(ports[0].wire, "shm:lab");
     ck_assert_uint_eq(ports[0].ipv4, 0x0a010203);
@@ -61,6 +61,7 @@ START_TEST(a_port_is_what_the_file_says)
     ck_assert_uint_eq(ports[0].memory, 512ull << 20);
     ck_assert_uint_eq(ports[0].responders, 16);
     ck_assert(ports[0].memlock);
+    ck_assert(ports[0].explain);
     ck_assert_str_eq(ports[0].profile, "cx7");
     ck_assert_int_eq(ports[0].log_level, 2);
 }
@@ -166,6 +167,7 @@ START_TEST(numbers_have_bounds)
     refused("HCASIM_HOST", "0", "host must be 1 to 65518, but it is 0");
     refused("HCASIM_RESPONDERS", "0", "responders must be 1 to 65536, but it is 0");
     refused("HCASIM_MEMLOCK", "yes", "memlock must be 0 to 1, but it is yes");
+    refused("HCASIM_EXPLAIN", "yes", "explain must be 0 to 1, but it is yes");
     refused("HCASIM_MEMORY", "1", "memory must be 8M or more");
     refused("HCASIM_MEMORY", "M", "memory must be 8M or more");
     refused("HCASIM_MEMORY", "18446744073709551615G", "memory must be 8M or more");

@@ -8,7 +8,10 @@ int uverbs_create_ah(struct hv_ah *ah, const struct ibv_ah_attr *attr, uint8_t m
     int err = hv_resolve_mac(hv_context(context), attr->port_num, attr->grh.sgid_index,
                              &attr->grh.dgid, mac);
 
-    err = err ? err : hv_check_there(hv_hca_of(context));
+    if (err) {
+        return hv_refuse_path(hv_context(context), err, "create_ah: ", attr);
+    }
+    err = hv_check_there(hv_hca_of(context));
     err = err ? err : hv_pd_check(ah->ibv.pd);
     if (!err) {
         ah->ibv.handle = hv_handle_add(context, HV_HANDLE_AH, ah);

@@ -198,7 +198,7 @@ static bool config_read_wire(struct hv_port_config *port, GError **err)
  * that. */
 static bool config_read_port(struct hv_port_config *port, unsigned index, GError **err)
 {
-    uint64_t responders = FW_RESPONDERS_DEFAULT, mtu = DEFAULT_MTU, memlock = 0;
+    uint64_t responders = FW_RESPONDERS_DEFAULT, mtu = DEFAULT_MTU, memlock = 0, explain = 0;
     g_autofree char *profile = config_get("profile");
     struct hv_value log, generation;
     bool logs;
@@ -209,11 +209,16 @@ static bool config_read_port(struct hv_port_config *port, unsigned index, GError
         !config_get_number("memory", &port->memory, err) ||
         !config_get_number("responders", &responders, err) ||
         !config_get_number("memlock", &memlock, err) ||
+        !config_get_number("explain", &explain, err) ||
         !config_get_value("profile", &generation, NULL, err) ||
         (index == 0 && !config_read_first(port, err)) || !config_read_addresses(port, index, err)) {
         return false;
     }
     port->log_level = logs ? (int)log.number : -1;
+    if (explain) {
+        port->log_level = MAX(port->log_level, HCA_LOG_GUEST_ERROR);
+    }
+    port->explain = explain;
     port->responders = (unsigned)responders;
     port->memlock = memlock;
     port->mtu = (unsigned)mtu;

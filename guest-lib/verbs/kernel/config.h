@@ -34,6 +34,7 @@ struct hv_port_config {
     unsigned responders;
     bool memlock; /* RLIMIT_MEMLOCK applies */
     int log_level;
+    bool explain; /* error completions, when they are polled */
     bool removes; /* the device is removed remove_after_ns after it was opened */
     uint64_t remove_after_ns;
     char *remove_when; /* the device is removed when this file exists; or NULL */

@@ -30,7 +30,7 @@ int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
     /* a descriptor of another file is invalid (lookup_get_fd_uobject()) */
     if (channel &&
         ((const struct hv_channel *)channel)->file.file != hv_context(cq->ibv.context)->file) {
-        return EBADF;
+        return hv_refuse(cq->hca, EBADF, "create_cq: the completion channel is of another context");
     }
     err = hv_pin_queue(cq->ibv.context, cq->ring, cq->ring_size, cq->dbrec, &cq->pinned);
     if (err) {
@@ -61,7 +61,10 @@ int uverbs_destroy_cq(struct hv_cq *cq)
     int err = hv_cq_check(&cq->ibv);
 
     if (!err && g_atomic_int_get(&cq->users)) {
-        err = EBUSY;
+        err = hv_refuse(cq->hca, EBUSY,
+                        "destroy_cq: %d queues use the CQ (QPs count for send_cq and for recv_cq); "
+                        "destroy them first",
+                        g_atomic_int_get(&cq->users));
     }
     if (err) {
         return err;
@@ -117,10 +120,11 @@ int uverbs_check_resize_cq(struct hv_cq *cq, int cqe)
 
     err = err ? err : hv_cq_check(&cq->ibv);
     if (!err && !HV_CAP(cq->hca, cq_resize)) {
-        err = ENOSYS;
+        err = hv_refuse(cq->hca, ENOSYS, "resize_cq: the device does not resize CQs");
     }
     if (!err && (cqe < 1 || g_bit_storage((gulong)cqe) > HV_CAP(cq->hca, log_max_cq_sz))) {
-        err = EINVAL;
+        err = hv_refuse(cq->hca, EINVAL, "resize_cq: cqe is %d; it may be 1 to %u", cqe,
+                        (1u << HV_CAP(cq->hca, log_max_cq_sz)) - 1);
     }
     return err;
 }

@@ -103,7 +103,7 @@ static int dct_to_rtr(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask
 int hv_dct_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     if (!(mask & IBV_QP_STATE)) {
-        return EINVAL;
+        return hv_refuse(qp->hca, EINVAL, "modify_qp (a DCT): attr_mask must have IBV_QP_STATE");
     }
     if (qp->state == IBV_QPS_RESET && attr->qp_state == IBV_QPS_INIT) {
         return dct_to_init(qp, attr, mask);
@@ -111,7 +111,10 @@ int hv_dct_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
     if (qp->state == IBV_QPS_INIT && attr->qp_state == IBV_QPS_RTR && !qp->dct_exists) {
         return dct_to_rtr(qp, attr, mask);
     }
-    return EINVAL;
+    return hv_refuse(qp->hca, EINVAL,
+                     "modify_qp (a DCT): %s to %s is no transition; a DCT goes from RESET to INIT, "
+                     "then to RTR",
+                     hv_qp_state_name(qp->state), hv_qp_state_name(attr->qp_state));
 }
 
 int hv_dct_query(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask)

@@ -7,6 +7,8 @@
 #include "guest-lib/host/neighbours.h"
 #include "wire/cancel.h"
 
+G_STATIC_ASSERT(HV_GIDS == 2); /* HV_GIDS_USED */
+
 unsigned hv_gid_table_len(struct hv_hca *hca)
 {
     return PRM_GET(roce_cap, hv_drv(hca)->roce_cap, roce_address_table_size);
@@ -228,6 +230,36 @@ int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
     return err == EAGAIN ? ETIMEDOUT : err;
 }
 
+int hv_refuse_path(struct hv_context *ctx, int err, const char *verb,
+                   const struct ibv_ah_attr *attr)
+{
+    struct hv_words dgid;
+
+    if (!hv_says(ctx->hca)) {
+        return err;
+    }
+    hv_gid_name(&attr->grh.dgid, &dgid);
+    if (err == EINVAL && attr->port_num != 1) {
+        return hv_refuse(ctx->hca, err, "%sport_num is %u; the device has port 1", verb,
+                         attr->port_num);
+    }
+    if (err == EINVAL) {
+        return hv_refuse(ctx->hca, err, "%sgrh.sgid_index %u is empty; " HV_GIDS_USED, verb,
+                         attr->grh.sgid_index);
+    }
+    if (err == EIO) {
+        return hv_refuse(ctx->hca, err,
+                         "%sgrh.dgid cannot be looked for: the device has been removed", verb);
+    }
+    if (err == EHOSTUNREACH) {
+        return hv_refuse(ctx->hca, err,
+                         "%sgrh.dgid is %s, which is neither an IPv4 address nor a link-local one",
+                         verb, dgid.text);
+    }
+    return hv_refuse(ctx->hca, err, "%sgrh.dgid is %s; no host on the wire has this address", verb,
+                     dgid.text);
+}
+
 void hv_on_neighbour(struct hv_hca *hca, void (*answered)(void *opaque), void *opaque)
 {
     local_on_neighbour(hca->local, answered, opaque);
@@ -236,6 +268,11 @@ void hv_on_neighbour(struct hv_hca *hca, void (*answered)(void *opaque), void *o
 bool hv_on_host_end(struct hv_hca *hca, void (*ended)(void *opaque), void *opaque)
 {
     return local_on_host_end(hca->local, ended, opaque);
+}
+
+bool hv_knows_host(struct hv_hca *hca, const uint8_t mac[6])
+{
+    return local_knows(hca->local, mac);
 }
 
 uint64_t hv_host_at(struct hv_hca *hca, const uint8_t mac[6])

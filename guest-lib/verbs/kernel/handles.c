@@ -226,8 +226,17 @@ bool hv_handle_find(struct ibv_context *context, enum hv_handle_kind kind,
 int hv_handle_check(struct ibv_context *context, enum hv_handle_kind kind, uint32_t handle,
                     const void *obj)
 {
+    static const char *const kinds[HV_HANDLE_KINDS] = {
+        "PD", "MR",        "MW",   "AH",      "CQ",          "SRQ",  "QP", "XRCD",
+        "WQ", "RWQ table", "flow", "matcher", "DevX object", "umem", "UAR"};
     int err;
     void *found = hv_handle_get(context, kind, handle, &err);
 
-    return found && found != obj ? EINVAL : err;
+    if (found && found != obj) {
+        err = EINVAL;
+    }
+    return hv_refuse(hv_hca_of(context), err,
+                     "handle %u is not this %s: the %s has been destroyed, belongs to another "
+                     "context, or its structure was overwritten",
+                     handle, kinds[kind], kinds[kind]);
 }

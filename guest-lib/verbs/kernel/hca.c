@@ -273,6 +273,7 @@ static void hca_free_parts(struct hv_hca *hca)
     pthread_mutex_destroy(&hca->xrcd_lock);
     pthread_mutex_destroy(&hca->flow_lock);
     pthread_mutex_destroy(&hca->devx_lock);
+    hv_said_fini(&hca->said);
     g_free(hca);
 }
 
@@ -323,6 +324,8 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
     pthread_mutex_init(&hca->xrcd_lock, NULL);
     pthread_mutex_init(&hca->flow_lock, NULL);
     pthread_mutex_init(&hca->devx_lock, NULL);
+    hv_said_init(&hca->said);
+    hca->explains = config->explain;
     hca->doorbell_pages = g_ptr_array_new();
     hca->numbers = g_hash_table_new(NULL, NULL);
     hca->contexts = g_ptr_array_new();

@@ -5,6 +5,7 @@
 
 #include "guest-lib/host/local.h"
 #include "guest-lib/verbs/kernel/config.h"
+#include "guest-lib/verbs/kernel/refuse.h"
 #include "guest-lib/verbs/verbs.h"
 
 struct hv_hca {
@@ -34,6 +35,8 @@ struct hv_hca {
     struct hv_sniffers *sniffers;     /* NULL: there are none (flow_sniffer.c) */
     pthread_mutex_t devx_lock;        /* around subscriptions */
     GPtrArray *subscriptions;         /* of DevX event channels (devx_event.c) */
+    struct hv_said said;              /* lines of the log that explain refused verbs */
+    bool explains;                    /* error completions are explained when they are polled */
     struct hv_hca *next_kept;         /* list of closed HCAs with objects left behind */
 };
 

@@ -6,7 +6,7 @@
 #ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_KERNEL_H
 #define HCASIM_GUEST_LIB_VERBS_KERNEL_KERNEL_H
 
-#include "guest-lib/verbs/verbs.h"
+#include "guest-lib/verbs/kernel/refuse.h"
 
 struct hv_port_config;
 
@@ -145,7 +145,7 @@ bool hv_is_removed(const struct hv_hca *hca);
  * to the device. */
 static inline int hv_check_there(struct hv_hca *hca)
 {
-    return hv_is_removed(hca) ? EIO : 0;
+    return hv_is_removed(hca) ? hv_refuse(hca, EIO, "the device has been removed") : 0;
 }
 /* To be called in the child of fork(): the HCA stays with the parent. */
 void hv_hca_abandon(struct hv_hca *hca);
@@ -243,6 +243,14 @@ int hv_find_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
 /* As hv_find_mac(), but waits: returns ETIMEDOUT instead of EAGAIN, as ib_resolve_eth_dmac(). */
 int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
                    const union ibv_gid *dgid, uint8_t mac[6]);
+/* Says why hv_find_mac() or hv_resolve_mac() failed with err for this address, and returns err.
+ * verb: how the line begins, as far as the name of the ibv_ah_attr's first member. */
+int hv_refuse_path(struct hv_context *ctx, int err, const char *verb,
+                   const struct ibv_ah_attr *attr);
+#define HV_GIDS_USED "0 (link-local) and 1 (IPv4) are in use"
+#define HV_NOT_GLOBAL                                                                              \
+    "is_global is 0, but RoCE has no LIDs: set is_global, grh.dgid and grh.sgid_index "            \
+    "(an option of most programs, such as -g 1)"
 /* Sets the callback that is called, with locks held, when hv_find_mac() has an answer; it must only
  * make a note. */
 void hv_on_neighbour(struct hv_hca *hca, void (*answered)(void *opaque), void *opaque);
@@ -252,5 +260,7 @@ void hv_on_neighbour(struct hv_hca *hca, void (*answered)(void *opaque), void *o
 bool hv_on_host_end(struct hv_hca *hca, void (*ended)(void *opaque), void *opaque);
 uint64_t hv_host_at(struct hv_hca *hca, const uint8_t mac[6]);
 bool hv_has_ended(struct hv_hca *hca, uint64_t host);
+/* Whether another host of the wire is known to have this address (wire_knows()). */
+bool hv_knows_host(struct hv_hca *hca, const uint8_t mac[6]);
 
 #endif

@@ -12,6 +12,23 @@ struct hv_mcast {
     struct hv_mcast *next;
 };
 
+/* Groups are for UD QPs, and have multicast GIDs: 0 or EINVAL. */
+static int mcast_check(struct hv_qp *qp, const union ibv_gid *gid, const char *verb)
+{
+    struct hv_words name;
+
+    if (qp->ibv.qp_type != IBV_QPT_UD) {
+        return hv_refuse(qp->hca, EINVAL, "%s: QP 0x%x is a %s QP; only UD QPs have groups", verb,
+                         qp->ibv.qp_num, hv_qp_type_name(qp->ibv.qp_type));
+    }
+    if (!hv_gid_is_multicast(gid)) {
+        return hv_refuse(qp->hca, EINVAL,
+                         "%s: %s is no multicast address (ff00::/8, or 224.0.0.0/4 as an IPv4 GID)",
+                         verb, hv_gid_name(gid, &name));
+    }
+    return 0;
+}
+
 static int mcast_attach(struct hv_qp *qp, const union ibv_gid *gid)
 {
     struct prm_attach_to_mcg_in in[1] = {0};
@@ -57,8 +74,9 @@ static int mcast_join(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
     if (err) {
         return err;
     }
-    if (ibqp->qp_type != IBV_QPT_UD || !hv_gid_is_multicast(gid)) {
-        return EINVAL;
+    err = mcast_check(qp, gid, "attach_mcast");
+    if (err) {
+        return err;
     }
     pthread_mutex_lock(&ibqp->mutex);
     at = mcast_find(qp, gid, lid);
@@ -95,9 +113,9 @@ static int mcast_leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
     if (err) {
         return err;
     }
-    err = EINVAL;
-    if (ibqp->qp_type != IBV_QPT_UD || !hv_gid_is_multicast(gid)) {
-        return EINVAL;
+    err = mcast_check(qp, gid, "detach_mcast");
+    if (err) {
+        return err;
     }
     pthread_mutex_lock(&ibqp->mutex);
     at = mcast_find(qp, gid, lid);
@@ -110,6 +128,11 @@ static int mcast_leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
             free(group);
             g_atomic_int_add(&qp->refs, -1);
         }
+    } else {
+        struct hv_words name;
+
+        err = hv_refuse(qp->hca, EINVAL, "detach_mcast: QP 0x%x is not in the group %s",
+                        ibqp->qp_num, hv_gid_name(gid, &name));
     }
     pthread_mutex_unlock(&ibqp->mutex);
     return err;

@@ -8,6 +8,7 @@
  * It is not pinned: a program that unmaps a region before deregistering it takes the memory away
  * from the device.
  */
+#include <inttypes.h>
 #include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
@@ -31,13 +32,21 @@ static int mr_check_access(struct hv_hca *hca, unsigned access)
 {
     if ((access & (IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE)) &&
         !(access & IBV_ACCESS_LOCAL_WRITE)) {
-        return EINVAL;
+        return hv_refuse(hca, EINVAL,
+                         "reg_mr: access 0x%x has IBV_ACCESS_REMOTE_WRITE or "
+                         "IBV_ACCESS_REMOTE_ATOMIC, which need IBV_ACCESS_LOCAL_WRITE, too",
+                         access);
     }
     if (access & ~(ACCESS_SUPPORTED | IBV_ACCESS_OPTIONAL_RANGE)) {
-        return EINVAL;
+        return hv_refuse(hca, EINVAL, "reg_mr: access has unknown bits 0x%x",
+                         access & ~(unsigned)(ACCESS_SUPPORTED | IBV_ACCESS_OPTIONAL_RANGE));
     }
-    if ((access & IBV_ACCESS_ON_DEMAND) || (access & ACCESS_FLUSH)) {
-        return EOPNOTSUPP;
+    if (access & IBV_ACCESS_ON_DEMAND) {
+        return hv_refuse(hca, EOPNOTSUPP,
+                         "reg_mr: the device has no on-demand paging (IBV_ACCESS_ON_DEMAND)");
+    }
+    if (access & ACCESS_FLUSH) {
+        return hv_refuse(hca, EOPNOTSUPP, "reg_mr: the device has no FLUSH (access 0x%x)", access);
     }
     return 0;
 }
@@ -115,22 +124,27 @@ static int mr_create_key(struct hv_pd *pd, uint64_t addr, uint64_t len, uint64_t
 static int mr_register_range(struct hv_pd *pd, void *addr, size_t length, uint64_t iova,
                              unsigned access, uint32_t *key, uint64_t *pinned)
 {
+    struct hv_hca *hca = hv_hca_of(pd->ibv.context);
     uint64_t start = (uintptr_t)addr;
     int err;
 
     if (start + length < start || start + length > UINT64_MAX - PCI_PAGE || iova + length < iova) {
-        return EINVAL;
+        return hv_refuse(hca, EINVAL, "reg_mr: %zu bytes at %p go past the end of the addresses",
+                         length, addr);
     }
     /* The range is counted in pages. A region of length 0 has one page, unless it begins at the
      * start of a page. */
     if (!length && !(start & (PCI_PAGE - 1))) {
-        return EINVAL;
+        return hv_refuse(hca, EINVAL, "reg_mr: length is 0");
     }
-    err = hv_pin(hv_hca_of(pd->ibv.context), addr, length, pinned);
+    err = hv_pin(hca, addr, length, pinned);
     if (err) {
-        return err;
+        return hv_refuse(
+            hca, err, "reg_mr: %zu bytes are more than RLIMIT_MEMLOCK leaves (ulimit -l)", length);
     }
     err = hv_umem_check(addr, length, access & ACCESS_WRITABLE);
+    hv_refuse(hca, err, "reg_mr: the %zu bytes at %p are not all mapped%s", length, addr,
+              access & ACCESS_WRITABLE ? " and writable" : "");
     err = err ? err : mr_create_key(pd, start, length, iova, access, key);
     if (err) {
         hv_unpin(pinned);
@@ -145,7 +159,10 @@ int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length
     int err;
 
     if (((uintptr_t)addr ^ iova) & (PCI_PAGE - 1)) {
-        return EINVAL;
+        return hv_refuse(hv_hca_of(pd->context), EINVAL,
+                         "reg_mr: addr %p and iova 0x%" PRIx64
+                         " lie at other places of their pages",
+                         addr, iova);
     }
     err = mr_check_access(hv_hca_of(pd->context), access);
     err = err ? err : hv_pd_check(pd);

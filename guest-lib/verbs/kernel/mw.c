@@ -13,7 +13,9 @@ int uverbs_alloc_mw(struct hv_mw *mw, enum ibv_mw_type type)
     int err = hv_pd_check(mw->ibv.pd);
 
     if (!err && type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
-        err = EINVAL;
+        err = hv_refuse(hv_hca_of(mw->ibv.context), EINVAL,
+                        "alloc_mw: type is %u; it may be IBV_MW_TYPE_1 or IBV_MW_TYPE_2",
+                        (unsigned)type);
     }
     if (err) {
         return err;

@@ -66,7 +66,10 @@ int uverbs_dealloc_pd(struct ibv_pd *ibpd)
         return err;
     }
     if (g_atomic_int_get(&pd->refs)) {
-        return EBUSY;
+        return hv_refuse(ctx->hca, EBUSY,
+                         "dealloc_pd: %d objects are in the PD (QPs, MRs, MWs, AHs, SRQs, WQs); "
+                         "destroy them first",
+                         g_atomic_int_get(&pd->refs));
     }
     PRM_SET(dealloc_pd_in, in, opcode, PRM_CMD_OP_DEALLOC_PD);
     PRM_SET(dealloc_pd_in, in, uid, ctx->uid);

@@ -243,7 +243,9 @@ int uverbs_destroy_qp(struct hv_qp *qp)
         hv_mcast_leave_all(qp);
     }
     if (!err && g_atomic_int_get(&qp->refs)) {
-        err = EBUSY;
+        err = hv_refuse(qp->hca, EBUSY,
+                        "destroy_qp: QP 0x%x is in %d multicast groups or flows; detach it first",
+                        qp->ibv.qp_num, g_atomic_int_get(&qp->refs));
     }
     if (err) {
         return err;

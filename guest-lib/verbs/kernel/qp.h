@@ -7,6 +7,11 @@
 
 /* Fills in what every command that creates or modifies a QP says of it: service, PD, CQs. */
 void hv_qp_fill_identity(const struct hv_qp *qp, struct prm_qpc *qpc);
+/* What ibv_modify_qp() from one state to another must have in its mask, and may have besides
+ * IBV_QP_STATE and IBV_QP_CUR_STATE. IBV_QPT_DRIVER is a DCI. False: there is no such transition in
+ * the table. Those to RESET and ERR are not in it: they take nothing else. */
+bool hv_qp_transition(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+                      int *required, int *optional);
 /* Sends PRM_CMD_OP_2RST_QP or 2ERR_QP. Returns 0 or errno. */
 int hv_qp_stop(struct hv_qp *qp, uint16_t op);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: states. A table says which attributes a transition requires and allows
  * (ib_modify_qp_is_ok()). */
+#include <stdarg.h>
 #include <string.h>
 #include "guest-lib/verbs/kernel/qp.h"
 
@@ -104,6 +105,76 @@ qp_modify_transition_find(const struct hv_qp *qp, enum ibv_qp_state from, enum i
     return NULL;
 }
 
+bool hv_qp_transition(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+                      int *required, int *optional)
+{
+    const struct hv_qp qp = {.ibv = {.qp_type = type},
+                             .dc = type == IBV_QPT_DRIVER ? HV_DC_DCI : HV_DC_NONE};
+    const struct transition *t = qp_modify_transition_find(&qp, from, to);
+
+    if (t) {
+        *required = t->required;
+        *optional = t->optional;
+    }
+    return t;
+}
+
+/* -- why not ------------------------------------------------------------------------------------
+ */
+
+/* Says why the change is refused, and returns err. */
+static int G_GNUC_PRINTF(5, 6) modify_refuse(const struct hv_qp *qp, enum ibv_qp_state from,
+                                             enum ibv_qp_state to, int err, const char *fmt, ...)
+{
+    g_autofree char *why = NULL;
+    va_list ap;
+
+    if (!hv_says(qp->hca)) {
+        return err;
+    }
+    va_start(ap, fmt);
+    why = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    return hv_refuse(qp->hca, err, "modify_qp (QP 0x%x, %s to %s): %s", qp->ibv.qp_num,
+                     hv_qp_state_name(from), hv_qp_state_name(to), why);
+}
+
+/* There is no such transition: where the QP may go. */
+static int modify_refuse_transition(const struct hv_qp *qp, enum ibv_qp_state from,
+                                    enum ibv_qp_state to)
+{
+    g_autoptr(GString) next = g_string_new(NULL);
+
+    for (enum ibv_qp_state state = IBV_QPS_RESET; state <= IBV_QPS_ERR; state++) {
+        bool may = state == IBV_QPS_RESET || (state == IBV_QPS_ERR && from != IBV_QPS_RESET) ||
+                   qp_modify_transition_find(qp, from, state);
+
+        if (may && state != from) {
+            g_string_append_printf(next, "%s%s", next->len ? " or " : "", hv_qp_state_name(state));
+        }
+    }
+    return modify_refuse(qp, from, to, EINVAL,
+                         "there is no such transition; from %s the QP may go to %s",
+                         hv_qp_state_name(from), next->str);
+}
+
+static int modify_refuse_mask(const struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
+                              int missing, int excess)
+{
+    struct hv_words words;
+
+    if (missing) {
+        return modify_refuse(qp, from, to, EINVAL, "attr_mask must have %s, too",
+                             hv_qp_mask_names(missing, &words));
+    }
+    return modify_refuse(qp, from, to, EINVAL,
+                         "attr_mask must not have %s in this transition of %s QPs",
+                         hv_qp_mask_names(excess, &words),
+                         qp->dc == HV_DC_DCI ? "DCI" : hv_qp_type_name(qp->ibv.qp_type));
+}
+
+/* -- a change, as a command -------------------------------------------------------------------- */
+
 static uint32_t modify_opt_params(int mask)
 {
     return (mask & (IBV_QP_ACCESS_FLAGS | IBV_QP_MAX_DEST_RD_ATOMIC) ? RC_ACCESS : 0) |
@@ -140,12 +211,13 @@ static int modify_fill_path(struct hv_qp *qp, const struct ibv_qp_attr *attr, st
     int err;
 
     if (!ah->is_global) {
-        return EINVAL;
+        return hv_refuse(qp->hca, EINVAL, "modify_qp (QP 0x%x): ah_attr." HV_NOT_GLOBAL,
+                         qp->ibv.qp_num);
     }
     err = hv_resolve_mac(hv_context(qp->ibv.context), ah->port_num ? ah->port_num : 1,
                          ah->grh.sgid_index, &ah->grh.dgid, mac);
     if (err) {
-        return err;
+        return hv_refuse_path(hv_context(qp->ibv.context), err, "modify_qp: ah_attr.", ah);
     }
     PRM_SET(ads, ads, vhca_port_num, 1);
     PRM_SET(ads, ads, src_addr_index, ah->grh.sgid_index);
@@ -256,39 +328,56 @@ int hv_qp_stop(struct hv_qp *qp, uint16_t op)
     return hv_cmd_simple(qp->hca, in, sizeof(in));
 }
 
-/* The checks that the kernel makes without the device: 0 or errno. */
-static int modify_check(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+/* The checks of values that the kernel makes without the device: 0 or EINVAL. */
+static int modify_check_values(const struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask,
+                               enum ibv_qp_state from, enum ibv_qp_state to)
 {
-    bool bad_cur = mask & IBV_QP_CUR_STATE && attr->cur_qp_state != IBV_QPS_RTR &&
-                   attr->cur_qp_state != IBV_QPS_RTS && attr->cur_qp_state != IBV_QPS_SQD &&
-                   attr->cur_qp_state != IBV_QPS_SQE;
-    bool bad_state = mask & IBV_QP_STATE && attr->qp_state > IBV_QPS_ERR;
-    bool bad_port = (mask & IBV_QP_PORT && attr->port_num != 1) ||
-                    (mask & IBV_QP_AV && attr->ah_attr.port_num != 1);
-    bool bad_pkey =
-        mask & IBV_QP_PKEY_INDEX && attr->pkey_index >= 128u << HV_CAP(qp->hca, pkey_table_size);
-    bool bad_mtu =
-        mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096);
     bool dci = qp->dc == HV_DC_DCI;
-    unsigned log_res =
-        dci ? HV_CAP(qp->hca, log_max_ra_res_dc) : HV_CAP(qp->hca, log_max_ra_res_qp);
-    unsigned log_req =
-        dci ? HV_CAP(qp->hca, log_max_ra_req_dc) : HV_CAP(qp->hca, log_max_ra_req_qp);
-    bool bad_depth = (mask & IBV_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > 1u << log_res) ||
-                     (mask & IBV_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > 1u << log_req);
-    int err = hv_qp_check(&qp->ibv);
+    unsigned most_init =
+        1u << (dci ? HV_CAP(qp->hca, log_max_ra_res_dc) : HV_CAP(qp->hca, log_max_ra_res_qp));
+    unsigned most_resp =
+        1u << (dci ? HV_CAP(qp->hca, log_max_ra_req_dc) : HV_CAP(qp->hca, log_max_ra_req_qp));
+    unsigned pkeys = 128u << HV_CAP(qp->hca, pkey_table_size);
 
-    if (!err && (bad_cur || bad_state || bad_port || bad_pkey || bad_mtu || bad_depth)) {
-        err = EINVAL;
-    }
-    return err;
+#define REFUSE_IF(bit, condition, ...)                                                             \
+    do {                                                                                           \
+        if ((mask & (bit)) && (condition)) {                                                       \
+            return modify_refuse(qp, from, to, EINVAL, __VA_ARGS__);                               \
+        }                                                                                          \
+    } while (0)
+    REFUSE_IF(IBV_QP_CUR_STATE,
+              attr->cur_qp_state != IBV_QPS_RTR && attr->cur_qp_state != IBV_QPS_RTS &&
+                  attr->cur_qp_state != IBV_QPS_SQD && attr->cur_qp_state != IBV_QPS_SQE,
+              "cur_qp_state is %s; it may be RTR, RTS, SQD or SQE",
+              hv_qp_state_name(attr->cur_qp_state));
+    REFUSE_IF(IBV_QP_STATE, attr->qp_state > IBV_QPS_ERR, "qp_state is %u, which is no state",
+              (unsigned)attr->qp_state);
+    REFUSE_IF(IBV_QP_PORT, attr->port_num != 1, "port_num is %u; the device has port 1",
+              attr->port_num);
+    REFUSE_IF(IBV_QP_AV, attr->ah_attr.port_num != 1,
+              "ah_attr.port_num is %u; the device has port 1", attr->ah_attr.port_num);
+    REFUSE_IF(IBV_QP_PKEY_INDEX, attr->pkey_index >= pkeys,
+              "pkey_index is %u; the table has %u entries", attr->pkey_index, pkeys);
+    REFUSE_IF(IBV_QP_PATH_MTU, attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096,
+              "path_mtu is %u; it may be IBV_MTU_256 (1) to IBV_MTU_4096 (5)",
+              (unsigned)attr->path_mtu);
+    REFUSE_IF(IBV_QP_MAX_QP_RD_ATOMIC, attr->max_rd_atomic > most_init,
+              "max_rd_atomic is %u; the device allows %u", attr->max_rd_atomic, most_init);
+    REFUSE_IF(IBV_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic > most_resp,
+              "max_dest_rd_atomic is %u; the device allows %u", attr->max_dest_rd_atomic,
+              most_resp);
+#undef REFUSE_IF
+    return 0;
 }
 
 /* Goes to RESET from any state, or to ERR from any state except RESET. */
 static int modify_leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
-    if ((mask & ~ANY_OPT) || (from == IBV_QPS_RESET && to == IBV_QPS_ERR)) {
-        return EINVAL;
+    if (from == IBV_QPS_RESET && to == IBV_QPS_ERR) {
+        return modify_refuse_transition(qp, from, to);
+    }
+    if (mask & ~ANY_OPT) {
+        return modify_refuse_mask(qp, from, to, 0, mask & ~ANY_OPT);
     }
     if (from == IBV_QPS_RESET) {
         return 0;
@@ -297,6 +386,28 @@ static int modify_leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_st
         return hv_raw_modify(qp, to);
     }
     return hv_qp_stop(qp, to == IBV_QPS_RESET ? PRM_CMD_OP_2RST_QP : PRM_CMD_OP_2ERR_QP);
+}
+
+/* What lines of the log say of the QP that it is connected to. */
+static void modify_note_peer(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask,
+                             const struct prm_ads *path)
+{
+    if (mask & IBV_QP_AV && mask & IBV_QP_DEST_QPN) {
+        qp->peer.known = true;
+        qp->peer.qpn = attr->dest_qp_num & 0xffffff;
+        qp->peer.gid = attr->ah_attr.grh.dgid;
+        prm_store16(qp->peer.mac, PRM_GET(ads, path, rmac_47_32));
+        prm_store32(qp->peer.mac + 2, PRM_GET(ads, path, rmac_31_0));
+    }
+    if (mask & IBV_QP_TIMEOUT) {
+        qp->peer.timeout = attr->timeout & 31;
+    }
+    if (mask & IBV_QP_RETRY_CNT) {
+        qp->peer.retry_cnt = attr->retry_cnt & 7;
+    }
+    if (mask & IBV_QP_RNR_RETRY) {
+        qp->peer.rnr_retry = attr->rnr_retry & 7;
+    }
 }
 
 static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state from,
@@ -308,9 +419,12 @@ static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum
     struct prm_qpc *qpc = PRM_PTR(rts2rts_qp_in, in, qpc);
     int err;
 
-    if (!t || (mask & t->required) != t->required ||
-        (mask & ~(t->required | t->optional | ANY_OPT))) {
-        return EINVAL;
+    if (!t) {
+        return modify_refuse_transition(qp, from, to);
+    }
+    if ((mask & t->required) != t->required || (mask & ~(t->required | t->optional | ANY_OPT))) {
+        return modify_refuse_mask(qp, from, to, t->required & ~mask,
+                                  mask & ~(t->required | t->optional | ANY_OPT));
     }
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
         return hv_raw_modify(qp, to);
@@ -337,6 +451,7 @@ static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum
     if (err) {
         return err;
     }
+    modify_note_peer(qp, attr, mask, PRM_PTR(qpc, qpc, primary_address_path));
     if (mask & IBV_QP_ACCESS_FLAGS) {
         qp->access = attr->qp_access_flags;
     }
@@ -367,7 +482,8 @@ int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int asked
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
     int err = hv_check_there(qp->hca);
 
-    err = err ? err : modify_check(qp, attr, mask);
+    err = err ? err : hv_qp_check(&qp->ibv);
+    err = err ? err : modify_check_values(qp, attr, mask, from, to);
     if (err) {
         return err;
     }
@@ -375,7 +491,8 @@ int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int asked
         return hv_dct_modify(qp, attr, mask);
     }
     if (qp->dc == HV_DC_DCI && (mask & (IBV_QP_STATE | IBV_QP_CUR_STATE)) != IBV_QP_STATE) {
-        return EINVAL;
+        return modify_refuse(qp, from, to, EINVAL,
+                             "attr_mask of a DCI must have IBV_QP_STATE and not IBV_QP_CUR_STATE");
     }
     return to == IBV_QPS_RESET || to == IBV_QPS_ERR ? modify_leave(qp, from, to, mask)
                                                     : modify_advance(qp, attr, from, to, mask);

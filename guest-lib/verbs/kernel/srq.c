@@ -287,7 +287,8 @@ int uverbs_destroy_srq(struct hv_srq *srq)
     int err = hv_srq_check(&srq->ibv);
 
     if (!err && g_atomic_int_get(&srq->users)) {
-        err = EBUSY;
+        err = hv_refuse(srq->hca, EBUSY, "destroy_srq: %d QPs use the SRQ; destroy them first",
+                        g_atomic_int_get(&srq->users));
     }
     err = err ? err : srq_destroy_cmd(srq);
     if (!err) {
@@ -303,12 +304,18 @@ int uverbs_modify_srq(struct hv_srq *srq, const struct ibv_srq_attr *attr, int a
     int err = hv_check_there(srq->hca);
 
     err = err ? err : hv_srq_check(&srq->ibv);
-    if (err || (attr_mask & IBV_SRQ_MAX_WR)) {
-        return err ? err : EINVAL;
+    if (err) {
+        return err;
+    }
+    if (attr_mask & IBV_SRQ_MAX_WR) {
+        return hv_refuse(srq->hca, EINVAL,
+                         "modify_srq: the device does not resize SRQs (IBV_SRQ_MAX_WR)");
     }
     if (!(attr_mask & IBV_SRQ_LIMIT)) {
         return 0;
     }
-    return attr->srq_limit >= srq->ring_cnt ? EINVAL
-                                            : srq_kind(srq)->arm(srq, (uint16_t)attr->srq_limit);
+    return attr->srq_limit >= srq->ring_cnt
+               ? hv_refuse(srq->hca, EINVAL, "modify_srq: srq_limit is %u; it may be up to %u",
+                           attr->srq_limit, srq->ring_cnt - 1)
+               : srq_kind(srq)->arm(srq, (uint16_t)attr->srq_limit);
 }

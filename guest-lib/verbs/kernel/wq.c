@@ -62,7 +62,8 @@ int uverbs_destroy_wq(struct hv_rwq *wq)
     int err = hv_wq_check(&wq->ibv);
 
     if (!err && g_atomic_int_get(&wq->users)) {
-        err = EBUSY;
+        err = hv_refuse(wq->hca, EBUSY, "destroy_wq: %d indirection tables use the WQ",
+                        g_atomic_int_get(&wq->users));
     }
     if (err) {
         return err;
@@ -103,7 +104,8 @@ int uverbs_modify_wq(struct hv_rwq *wq, const struct ibv_wq_attr *attr)
     }
     if (!attr->attr_mask || attr->attr_mask >= IBV_WQ_ATTR_RESERVED ||
         (unsigned)from >= RQ_STATES || (unsigned)to >= RQ_STATES) {
-        return EINVAL;
+        return hv_refuse(wq->hca, EINVAL, "modify_wq: attr_mask is 0x%x, the change from %u to %u",
+                         attr->attr_mask, (unsigned)from, (unsigned)to);
     }
     PRM_SET(modify_rq_in, in, opcode, PRM_CMD_OP_MODIFY_RQ);
     PRM_SET(modify_rq_in, in, uid, hv_context(ibwq->context)->uid);
@@ -163,7 +165,9 @@ int uverbs_destroy_ind_table(struct hv_ind_table *table)
     int err = hv_ind_table_check(&table->ibv);
 
     if (!err && g_atomic_int_get(&table->users)) {
-        err = EBUSY;
+        err = hv_refuse(hv_hca_of(context), EBUSY,
+                        "destroy_rwq_ind_table: %d QPs use the indirection table",
+                        g_atomic_int_get(&table->users));
     }
     if (err) {
         return err;

@@ -141,7 +141,8 @@ int uverbs_close_xrcd(struct hv_xrcd *xrcd)
     int err = hv_xrcd_check(&xrcd->ibv);
 
     if (!err && g_atomic_int_get(&xrcd->refs)) {
-        err = EBUSY;
+        err = hv_refuse(hca, EBUSY, "close_xrcd: %d XRC QPs and SRQs use the domain",
+                        g_atomic_int_get(&xrcd->refs));
     }
     if (err) {
         return err;

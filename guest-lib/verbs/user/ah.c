@@ -42,17 +42,30 @@ static uint16_t ah_udp_sport(const struct hv_ah *ah, uint32_t flow_label)
 /* Initializes the handle and the address vector from attr: 0 or errno. */
 static int ah_init(struct hv_ah *ah, const struct ibv_ah_attr *attr)
 {
+    struct hv_hca *hca = hv_hca_of(ah->ibv.context);
     struct ibv_gid_entry sgid;
     struct prm_wqe_av *av = ah->av;
     uint8_t mac[6];
     int err;
 
-    if (attr->port_num < 1 || attr->port_num > PORTS || !attr->is_global) {
-        return EINVAL;
+    if (attr->port_num < 1 || attr->port_num > PORTS) {
+        return hv_refuse(hca, EINVAL, "create_ah: port_num is %u; the device has port 1",
+                         attr->port_num);
+    }
+    if (!attr->is_global) {
+        return hv_refuse(hca, EINVAL, "create_ah: " HV_NOT_GLOBAL);
     }
     err = ibv_query_gid_ex(ah->ibv.context, attr->port_num, attr->grh.sgid_index, &sgid, 0);
     if (err) {
-        return err < 0 ? errno : err;
+        err = err < 0 ? errno : err;
+        if (err == ENODATA) {
+            hv_refuse(hca, err, "create_ah: grh.sgid_index %u is empty; " HV_GIDS_USED,
+                      attr->grh.sgid_index);
+        } else {
+            hv_refuse(hca, err, "create_ah: grh.sgid_index is %u; the table has %u entries",
+                      attr->grh.sgid_index, hv_gid_table_len(hca));
+        }
+        return err;
     }
     err = uverbs_create_ah(ah, attr, mac);
     if (err) {

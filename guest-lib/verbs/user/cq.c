@@ -4,6 +4,7 @@
  * destroyed. Polling is in cq_poll.c and cq_ex.c.
  */
 #include "guest-lib/verbs/user/cq.h"
+#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
@@ -84,24 +85,34 @@ static int cq_check_attr(struct ibv_context *context, const struct ibv_cq_init_a
 {
     struct hv_hca *hca = hv_hca_of(context);
 
-    if (!attr->cqe ||
-        (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))) {
-        return EINVAL;
+    if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) {
+        return hv_refuse(hca, EINVAL, "create_cq: comp_mask 0x%x has unknown bits",
+                         attr->comp_mask);
     }
     if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
         (attr->flags & ~(uint32_t)SUPPORTED_FLAGS)) {
-        return EINVAL;
+        return hv_refuse(hca, EINVAL, "create_cq: flags 0x%x has unknown bits", attr->flags);
     }
-    if (attr->wc_flags & ~(uint64_t)SUPPORTED_WC_FLAGS) {
-        return ENOTSUP;
+    if (attr->cqe && (attr->wc_flags & ~(uint64_t)SUPPORTED_WC_FLAGS)) {
+        return hv_refuse(hca, ENOTSUP, "create_cq: wc_flags 0x%" PRIx64 " has unsupported bits",
+                         attr->wc_flags & ~(uint64_t)SUPPORTED_WC_FLAGS);
     }
     if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
         (!attr->parent_domain || hv_pd(attr->parent_domain)->kind != HV_PD_PARENT_DOMAIN)) {
-        return EINVAL;
+        return hv_refuse(hca, EINVAL, "create_cq: parent_domain is no parent domain");
     }
-    if (g_bit_storage(attr->cqe) > HV_CAP(hca, log_max_cq_sz) ||
-        attr->comp_vector >= (uint32_t)context->num_comp_vectors || !cq_choose_cqe_size(dv)) {
-        return EINVAL;
+    if (!attr->cqe || g_bit_storage(attr->cqe) > HV_CAP(hca, log_max_cq_sz)) {
+        return hv_refuse(hca, EINVAL, "create_cq: cqe is %u; it may be 1 to %u", attr->cqe,
+                         (1u << HV_CAP(hca, log_max_cq_sz)) - 1);
+    }
+    if (attr->comp_vector >= (uint32_t)context->num_comp_vectors) {
+        return hv_refuse(hca, EINVAL, "create_cq: comp_vector is %u; it may be 0 to %d",
+                         attr->comp_vector, context->num_comp_vectors - 1);
+    }
+    if (!cq_choose_cqe_size(dv)) {
+        return hv_refuse(
+            hca, EINVAL,
+            "create_cq: the size of a CQE (cqe_size, MLX5_CQE_SIZE) must be 64 or 128");
     }
     return dv ? cq_check_dv_attr(hca, dv, cq_choose_cqe_size(dv)) : 0;
 }
@@ -223,7 +234,8 @@ HV_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, voi
     struct user_cq *cq;
 
     if (cqe <= 0) {
-        errno = EINVAL;
+        errno = hv_refuse(hv_hca_of(context), EINVAL, "create_cq: cqe is %d; it must be 1 or more",
+                          cqe);
         return NULL;
     }
     cq = hv_cq_create(context, &attr, false, NULL);
@@ -235,7 +247,8 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
     struct user_cq *cq;
 
     if (attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS) {
-        errno = EOPNOTSUPP;
+        errno = hv_refuse(hv_hca_of(context), EOPNOTSUPP,
+                          "create_cq: wc_flags 0x%" PRIx64 " has unsupported bits", attr->wc_flags);
         return NULL;
     }
     cq = hv_cq_create(context, attr, true, NULL);

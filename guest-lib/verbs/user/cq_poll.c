@@ -7,6 +7,7 @@
  * more, so a program that polls drives its HCA itself.
  */
 #include "guest-lib/verbs/user/cqe_data.h"
+#include "guest-lib/verbs/user/explain.h"
 #include "guest-lib/verbs/user/tm.h"
 
 /* By enum cqe_syndrome; all others are IBV_WC_GENERAL_ERR. */
@@ -168,6 +169,9 @@ int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completi
         done->status = status_of_syndrome[PRM_GET(err_cqe, cqe_failed(cqe), syndrome)];
         if (done->status == IBV_WC_SUCCESS) {
             done->status = IBV_WC_GENERAL_ERR;
+        }
+        if (hv_explains(cq->hca)) {
+            hv_explain(cq, rsc, cqe, done->status);
         }
         return cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_REQ_ERR
                    ? cq_poll_complete_send(cq, rsc, cqe, done)

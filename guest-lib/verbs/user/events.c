@@ -78,7 +78,9 @@ HV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
     struct hv_channel *channel = hv_channel(ibchannel);
 
     if (g_atomic_int_get(&ibchannel->refcnt)) {
-        return EBUSY;
+        return hv_refuse(hv_hca_of(ibchannel->context), EBUSY,
+                         "destroy_comp_channel: %d CQs use the channel; destroy them first",
+                         g_atomic_int_get(&ibchannel->refcnt));
     }
     hv_event_file_close(&channel->file);
     free(channel);

@@ -59,10 +59,15 @@ static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
     int err = 0;
 
     /* a WQE of a datagram queue needs an address handle, and there is none here */
-    if (qp->qp_type == IBV_QPT_UD || bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) {
-        err = EINVAL;
+    if (qp->qp_type == IBV_QPT_UD) {
+        err = hv_refuse(hv_hca_of(qp->context), EINVAL, "bind_mw: UD QPs bind no memory windows");
+    } else if (bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) {
+        err = hv_refuse(hv_hca_of(qp->context), EINVAL,
+                        "bind_mw: windows of type 1 cannot have IBV_ACCESS_ZERO_BASED");
     } else if (bind->bind_info.mr) {
         err = mw_check_region(bind->bind_info.mr);
+        hv_refuse(hv_hca_of(qp->context), err,
+                  "bind_mw: the region is zero-based, or was not made by ibv_reg_mr()");
     }
     if (err) {
         errno = err;

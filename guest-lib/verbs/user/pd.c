@@ -27,7 +27,10 @@ HV_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 static int pd_dealloc_parent_domain(struct hv_pd *pd)
 {
     if (g_atomic_int_get(&pd->refs) || g_atomic_int_get(&pd->domains)) {
-        return EBUSY;
+        return hv_refuse(hv_hca_of(pd->ibv.context), EBUSY,
+                         "dealloc_pd: %d objects and %d parent domains use the parent domain; "
+                         "destroy them first",
+                         g_atomic_int_get(&pd->refs), g_atomic_int_get(&pd->domains));
     }
     g_atomic_int_add(&pd->parent->domains, -1);
     if (pd->td) {
@@ -60,7 +63,9 @@ HV_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
         return pd_dealloc_parent_domain(pd);
     }
     if (g_atomic_int_get(&pd->domains)) {
-        return EBUSY;
+        return hv_refuse(hv_hca_of(ibpd->context), EBUSY,
+                         "dealloc_pd: %d parent domains are of this PD; deallocate them first",
+                         g_atomic_int_get(&pd->domains));
     }
     err = hv_kernel(uverbs_dealloc_pd(ibpd));
     if (err) {

@@ -70,24 +70,48 @@ static uint32_t qp_power_of_two(uint32_t n)
 static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, uint32_t fixed)
 {
     uint32_t gather, inl, wqe, max = HV_CAP(qp->hca, max_wqe_sz_sq);
+    uint32_t ring = 1u << HV_CAP(qp->hca, log_max_qp_sz); /* WQEBBs */
 
     if (!cap->max_send_wr) {
         return 0;
     }
-    if (!fixed || cap->max_send_wr > 1u << HV_CAP(qp->hca, log_max_qp_sz) ||
-        cap->max_send_sge > max / 16 || cap->max_inline_data > max || qp->max_tso_header > max) {
-        return EINVAL;
+    if (!fixed) {
+        return hv_refuse(qp->hca, EINVAL, "create_qp: qp_type %u is none that the device has",
+                         (unsigned)qp->ibv.qp_type);
+    }
+    if (cap->max_send_wr > ring) {
+        return hv_refuse(qp->hca, EINVAL, "create_qp: max_send_wr is %u; the device allows %u",
+                         cap->max_send_wr, ring);
+    }
+    if (cap->max_send_sge > max / 16) {
+        return hv_refuse(qp->hca, EINVAL, "create_qp: max_send_sge is %u; the device allows %u",
+                         cap->max_send_sge, (max - fixed) / 16);
+    }
+    if (cap->max_inline_data > max) {
+        return hv_refuse(qp->hca, EINVAL, "create_qp: max_inline_data is %u; the device allows %u",
+                         cap->max_inline_data, max - fixed - 4);
+    }
+    if (qp->max_tso_header > max) {
+        return hv_refuse(qp->hca, EINVAL, "create_qp: max_tso_header is %u; the device allows %u",
+                         qp->max_tso_header, max - fixed);
     }
     gather = fixed + ((qp->max_tso_header + 15) & ~15u) + cap->max_send_sge * 16;
     inl = cap->max_inline_data ? fixed + ((cap->max_inline_data + 4 + 15) & ~15u) : 0;
     wqe = (MAX(gather, inl) + WQEBB - 1) & ~(WQEBB - 1);
     if (wqe > max) {
-        return EINVAL;
+        return hv_refuse(qp->hca, EINVAL,
+                         "create_qp: a send WQE with max_send_sge %u or max_inline_data %u has %u "
+                         "bytes; the device allows %u",
+                         cap->max_send_sge, cap->max_inline_data, wqe, max);
     }
     qp->sq.wqe_shift = 6;
     qp->sq.wqe_cnt = qp_power_of_two(cap->max_send_wr * (wqe / WQEBB));
-    if (qp->sq.wqe_cnt > 1u << HV_CAP(qp->hca, log_max_qp_sz)) {
-        return EINVAL;
+    if (qp->sq.wqe_cnt > ring) {
+        return hv_refuse(qp->hca, EINVAL,
+                         "create_qp: max_send_wr is %u; with WQEs of %u bytes (max_send_sge %u, "
+                         "max_inline_data %u) the device allows %u",
+                         cap->max_send_wr, wqe, cap->max_send_sge, cap->max_inline_data,
+                         ring / (wqe / WQEBB));
     }
     qp->sq.max_post = qp->sq.wqe_cnt / (wqe / WQEBB);
     qp->sq.max_gs = cap->max_send_sge;
@@ -106,14 +130,16 @@ static int qp_size_rq(struct user_qp *qp, struct ibv_qp_cap *cap, bool srq)
     uint32_t wqe, spare = qp->ooo && cap->max_recv_wr > 1;
 
     if (cap->max_recv_wr > (1u << HV_CAP(qp->hca, log_max_qp_sz)) >> spare) {
-        return EINVAL;
+        return hv_refuse(qp->hca, EINVAL, "create_qp: max_recv_wr is %u; the device allows %u",
+                         cap->max_recv_wr, (1u << HV_CAP(qp->hca, log_max_qp_sz)) >> spare);
     }
     if (srq || !cap->max_recv_wr) {
         cap->max_recv_wr = cap->max_recv_sge = 0;
         return 0;
     }
     if (cap->max_recv_sge > HV_CAP(qp->hca, max_wqe_sz_rq) / 16) {
-        return EINVAL;
+        return hv_refuse(qp->hca, EINVAL, "create_qp: max_recv_sge is %u; the device allows %u",
+                         cap->max_recv_sge, HV_CAP(qp->hca, max_wqe_sz_rq) / 16);
     }
     wqe = qp_power_of_two(MAX(cap->max_recv_sge, 1)) * 16;
     qp->rq.wqe_shift = (uint32_t)g_bit_storage(wqe) - 1;
@@ -186,7 +212,8 @@ static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
 }
 
 /* The checks that libmlx5 makes before it chooses sizes: 0 or errno. */
-static int qp_check_attr(const struct ibv_qp_init_attr_ex *attr, const struct hv_qp_extra *extra)
+static int qp_check_attr(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *attr,
+                         const struct hv_qp_extra *extra)
 {
     const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
                            IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS |
@@ -196,13 +223,26 @@ static int qp_check_attr(const struct ibv_qp_init_attr_ex *attr, const struct hv
     bool no_tso = attr->qp_type != IBV_QPT_RAW_PACKET;
     bool rss = attr->comp_mask & IBV_QP_INIT_ATTR_RX_HASH;
 
-    if ((attr->comp_mask & ~known) ||
-        (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && no_tso) ||
-        (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && rss) ||
-        (flags & IBV_QP_CREATE_SOURCE_QPN && attr->qp_type != IBV_QPT_UD)) {
-        return EINVAL;
+    if (attr->comp_mask & ~known) {
+        return hv_refuse(hca, EINVAL, "create_qp: comp_mask has unknown bits 0x%x",
+                         attr->comp_mask & ~known);
     }
-    return attr->qp_type == IBV_QPT_DRIVER && !extra ? EOPNOTSUPP : 0;
+    if (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && no_tso) {
+        return hv_refuse(hca, EINVAL, "create_qp: only RAW_PACKET QPs have max_tso_header");
+    }
+    if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && rss) {
+        return hv_refuse(hca, EINVAL,
+                         "create_qp: a QP with rx_hash_conf sends nothing, so it has "
+                         "no send_ops_flags");
+    }
+    if (flags & IBV_QP_CREATE_SOURCE_QPN && attr->qp_type != IBV_QPT_UD) {
+        return hv_refuse(hca, EINVAL, "create_qp: only UD QPs have IBV_QP_CREATE_SOURCE_QPN");
+    }
+    if (attr->qp_type == IBV_QPT_DRIVER && !extra) {
+        return hv_refuse(hca, EOPNOTSUPP,
+                         "create_qp: qp_type IBV_QPT_DRIVER needs mlx5dv_create_qp()");
+    }
+    return 0;
 }
 
 /* The checks of the flags by libibverbs, then by the kernel: 0 or errno. */
@@ -215,7 +255,12 @@ static int qp_check_flags(struct hv_hca *hca, enum ibv_qp_type type, uint32_t fl
                         (type == IBV_QPT_RAW_PACKET ? IBV_QP_CREATE_CVLAN_STRIPPING : 0) |
                         (HV_CAP(hca, end_pad) ? IBV_QP_CREATE_PCI_WRITE_END_PADDING : 0);
 
-    return flags & ~known ? EINVAL : flags & ~possible ? EOPNOTSUPP : 0;
+    return hv_refuse(hca,
+                     flags & ~known      ? EINVAL
+                     : flags & ~possible ? EOPNOTSUPP
+                                         : 0,
+                     "create_qp: create_flags has bits 0x%x; this QP may have 0x%x",
+                     flags & ~possible, possible);
 }
 
 /* The checks of the other attributes by libibverbs, then by the kernel: 0 or errno. */
@@ -225,30 +270,46 @@ static int qp_check_create(struct hv_hca *hca, const struct ibv_qp_init_attr_ex 
     const uint32_t rss = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
     uint32_t flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;
     bool raw = attr->qp_type == IBV_QPT_RAW_PACKET;
-    int err = qp_overhead(attr, extra) ? qp_check_flags(hca, attr->qp_type, flags) : EINVAL;
+    int err;
 
+    if (!qp_overhead(attr, extra)) {
+        return hv_refuse(hca, EINVAL, "create_qp: qp_type %u is none that the device has",
+                         (unsigned)attr->qp_type);
+    }
+    err = qp_check_flags(hca, attr->qp_type, flags);
     if (err) {
         return err;
     }
     if (extra && extra->dc != HV_DC_NONE && !HV_CAP(hca, dct)) {
-        return EOPNOTSUPP;
+        return hv_refuse(hca, EOPNOTSUPP, "create_qp: this generation of the device has no DC");
     }
     if (extra && extra->dc == HV_DC_DCI && (attr->cap.max_recv_wr || attr->cap.max_recv_sge)) {
-        return EINVAL;
+        return hv_refuse(hca, EINVAL,
+                         "create_qp: a DCI receives nothing; max_recv_wr and "
+                         "max_recv_sge must be 0");
     }
     if (attr->comp_mask & rss) {
         return (attr->comp_mask & rss) == rss && raw && attr->rwq_ind_tbl &&
                        (attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd && !attr->cap.max_send_wr
                    ? 0
-                   : EINVAL;
+                   : hv_refuse(hca, EINVAL,
+                               "create_qp: an RSS QP has qp_type IBV_QPT_RAW_PACKET, a PD, "
+                               "rwq_ind_tbl, rx_hash_conf and max_send_wr 0");
     }
     if (attr->qp_type == IBV_QPT_XRC_RECV) {
-        return (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) && attr->xrcd ? 0 : EINVAL;
+        return (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) && attr->xrcd
+                   ? 0
+                   : hv_refuse(hca, EINVAL, "create_qp: an XRC_RECV QP needs an xrcd");
     }
-    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq) {
-        return EINVAL;
+    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
+        return hv_refuse(hca, EINVAL, "create_qp: the QP needs a PD");
     }
-    return attr->recv_cq || attr->qp_type == IBV_QPT_XRC_SEND ? 0 : EINVAL;
+    if (!attr->send_cq) {
+        return hv_refuse(hca, EINVAL, "create_qp: send_cq is NULL");
+    }
+    return attr->recv_cq || attr->qp_type == IBV_QPT_XRC_SEND
+               ? 0
+               : hv_refuse(hca, EINVAL, "create_qp: recv_cq is NULL");
 }
 
 /* Whether CQEs may hold small data, as libmlx5 decides it. libmlx5's posting functions for a DCI do
@@ -438,7 +499,7 @@ struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr
 {
     struct hv_context *ctx = hv_context(context);
     struct user_qp *qp;
-    int err = qp_check_attr(attr, extra);
+    int err = qp_check_attr(ctx->hca, attr, extra);
 
     if (err) {
         errno = err;

@@ -17,6 +17,9 @@ void hv_qp_send_ops(struct verbs_context *ops);
 int hv_qp_init_builders(struct user_qp *qp, uint64_t send_ops_flags);
 /* Posts to a receive queue, under its lock. The caller updates the doorbell record. */
 int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+/* Says why hv_rq_post() refused wr with err, which it returns. */
+int hv_rq_refuse(struct hv_hca *hca, const struct hv_wq *rq, const struct ibv_recv_wr *wr, int err,
+                 const char *verb);
 /* Removes the QP's entries from its CQs. forget: also frees its user index. */
 void hv_qp_clean_cqs(struct user_qp *qp, bool forget);
 

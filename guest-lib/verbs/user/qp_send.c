@@ -163,14 +163,15 @@ static void send_put_data(struct user_qp *qp, const struct ibv_send_wr *wr)
 
     if (!(wr->send_flags & IBV_SEND_INLINE) || !wr->num_sge) {
         if (wr->opcode == IBV_WR_TSO && !send_fits_tso(qp, (size_t)wr->num_sge, wr->sg_list)) {
-            hv_wqe_fail(qp, EINVAL);
+            hv_wqe_fail(qp, EINVAL, "more data than a large send may have, which is %u",
+                        qp->max_tso);
             return;
         }
         hv_wqe_put_sges(qp, (size_t)wr->num_sge, wr->sg_list);
         return;
     }
     if ((uint32_t)wr->num_sge > MIN(qp->sq.max_gs, G_N_ELEMENTS(bufs))) {
-        hv_wqe_fail(qp, ENOMEM);
+        hv_wqe_fail(qp, ENOMEM, "num_sge is %d; max_send_sge is %u", wr->num_sge, qp->sq.max_gs);
         return;
     }
     for (int i = 0; i < wr->num_sge; i++) {
@@ -189,11 +190,11 @@ static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
     bool fits;
 
     if (!send_op_known(wr->opcode)) {
-        hv_wqe_fail(qp, EINVAL);
+        hv_wqe_fail(qp, EINVAL, "opcode %u is none that the device has", (unsigned)wr->opcode);
         return;
     }
     if ((uint32_t)wr->num_sge > qp->sq.max_gs) {
-        hv_wqe_fail(qp, ENOMEM);
+        hv_wqe_fail(qp, ENOMEM, "num_sge is %d; max_send_sge is %u", wr->num_sge, qp->sq.max_gs);
         return;
     }
     op = &ops[wr->opcode];
@@ -250,7 +251,9 @@ static int qp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_
 
     if (!qp->can_send && wr) { /* as in libmlx5 */
         *bad_wr = wr;
-        return send_op_known(wr->opcode) ? ENOMEM : EINVAL;
+        return hv_refuse(qp->hca, send_op_known(wr->opcode) ? ENOMEM : EINVAL,
+                         "post_send (QP 0x%x): the QP is in %s; it must be in RTS", ibqp->qp_num,
+                         hv_qp_state_name(qp->state));
     }
     pthread_spin_lock(&qp->sq.lock);
     qp->wr_err = qp->nreq = 0;
@@ -267,6 +270,23 @@ static int qp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_
         *bad_wr = first;
     }
     return lost ? lost : err;
+}
+
+int hv_rq_refuse(struct hv_hca *hca, const struct hv_wq *rq, const struct ibv_recv_wr *wr, int err,
+                 const char *verb)
+{
+    if (err == EINVAL) {
+        return hv_refuse(hca, err, "%s: num_sge is %d; max_recv_sge is %u", verb, wr->num_sge,
+                         rq->max_gs);
+    }
+    if (!rq->max_post) {
+        return hv_refuse(
+            hca, err, "%s: the QP has no receive queue (max_recv_wr is 0, or it has an SRQ)", verb);
+    }
+    return hv_refuse(hca, err,
+                     "%s: the receive queue is full: %u WRs wait to be completed and polled, "
+                     "max_recv_wr is %u",
+                     verb, rq->head - rq->tail, rq->max_post);
 }
 
 int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
@@ -315,7 +335,10 @@ static int qp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_
 
     if (wr && (early || !hv_is_ours(qp->hca))) {
         *bad_wr = wr;
-        return early ? EINVAL : EIO;
+        return early ? hv_refuse(qp->hca, EINVAL,
+                                 "post_recv: QP 0x%x is in RESET; it must be in INIT or later",
+                                 ibqp->qp_num)
+                     : EIO;
     }
     pthread_spin_lock(&qp->rq.lock);
     head = qp->rq.head;
@@ -324,6 +347,9 @@ static int qp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_
     /* the RQ of a raw packet QP is ready before the QP may receive */
     if (qp->rq.head != head && (ibqp->qp_type != IBV_QPT_RAW_PACKET || qp->state >= IBV_QPS_RTR)) {
         __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);
+    }
+    if (err) {
+        hv_rq_refuse(qp->hca, &qp->rq, *bad_wr, err, "post_recv");
     }
     pthread_spin_unlock(&qp->rq.lock);
     return err;

@@ -3,6 +3,7 @@
  * Queue pairs: posting by builders (ibv_wr_*()). If a series of builder calls fails, all that it
  * wrote is taken back.
  */
+#include <inttypes.h>
 #include <string.h>
 #include "guest-lib/verbs/user/send_wqe.h"
 
@@ -27,8 +28,12 @@ static void wr_roll_back(struct user_qp *qp)
 static int wr_complete(struct ibv_qp_ex *ex)
 {
     struct user_qp *qp = user_qp(&ex->qp_base);
-    int err = qp->wr_err ? qp->wr_err : qp->can_send ? 0 : EINVAL;
+    int err;
 
+    if (!qp->can_send) {
+        hv_wqe_fail(qp, EINVAL, "the QP is in %s; it must be in RTS", hv_qp_state_name(qp->state));
+    }
+    err = qp->wr_err;
     if (!err) {
         return hv_wr_end_list(qp);
     }
@@ -73,7 +78,8 @@ static bool wr_begin(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t imm)
 static bool wr_is_open(struct user_qp *qp)
 {
     if (!qp->wr_setters_left) {
-        hv_wqe_fail(qp, EINVAL);
+        hv_wqe_fail(qp, EINVAL,
+                    "a setter (ibv_wr_set_...) without a WR before it, or one too many");
     }
     return !qp->wr_err;
 }
@@ -188,7 +194,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
     }
     len = qp->cur_size * 16 - 16;
     if (len > sizeof(data)) {
-        hv_wqe_fail(qp, ENOMEM);
+        hv_wqe_fail(qp, ENOMEM, "more data before ibv_wr_set_ud_addr() than a WQE has room for");
         return;
     }
     for (size_t i = 0; i < len; i += 16) {
@@ -309,7 +315,9 @@ int hv_qp_init_builders(struct user_qp *qp, uint64_t send_ops_flags)
     uint64_t possible = wr_possible_ops(type);
 
     if (!possible || (send_ops_flags & ~possible)) {
-        return EOPNOTSUPP;
+        return hv_refuse(qp->hca, EOPNOTSUPP,
+                         "create_qp: send_ops_flags 0x%" PRIx64 "; a %s QP may have 0x%" PRIx64,
+                         send_ops_flags, hv_qp_type_name(type), possible);
     }
 #define USE(flag, op) ex->op = possible & IBV_QP_EX_WITH_##flag ? op : NULL
     ex->wr_start = wr_start;

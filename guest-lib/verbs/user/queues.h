@@ -54,6 +54,12 @@ struct user_qp {
     int wr_err, nreq;
     unsigned wr_setters_left;
     uint32_t events_reported;
+    /* why it is in ERR, for explain.c; under its CQs' locks, but for by_program */
+    struct {
+        enum ibv_wc_status status; /* of the first WR that failed; 0: none did, or is not polled */
+        uint64_t wr_id;
+        bool send, by_program, told;
+    } first_error;
     void *dv; /* state of direct verbs, freed with free() */
 };
 

@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Builds a send WQE; see user/send_wqe.h. */
+#include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 #include "guest-lib/verbs/user/send_wqe.h"
 
 #define MIN_TSO_HEADER 14 /* length of an Ethernet header */
 
-void hv_wqe_fail(struct user_qp *qp, int err)
+void hv_wqe_fail(struct user_qp *qp, int err, const char *fmt, ...)
 {
-    if (!qp->wr_err) {
-        qp->wr_err = err;
+    g_autofree char *why = NULL;
+    va_list ap;
+
+    if (qp->wr_err) {
+        return;
+    }
+    qp->wr_err = err;
+    if (hv_says(qp->hca)) {
+        va_start(ap, fmt);
+        why = g_strdup_vprintf(fmt, ap);
+        va_end(ap);
+        hv_refuse(qp->hca, err, "post_send (QP 0x%x): %s", qp->ibv.qp_num, why);
     }
 }
 
@@ -33,7 +45,10 @@ bool hv_wqe_begin(struct user_qp *qp, uint8_t opcode, unsigned flags, uint64_t w
         return false;
     }
     if (qp->sq.head - __atomic_load_n(&qp->sq.tail, __ATOMIC_ACQUIRE) >= qp->sq.max_post) {
-        hv_wqe_fail(qp, ENOMEM);
+        hv_wqe_fail(qp, ENOMEM,
+                    "the send queue is full: %u WRs wait for their completions to be polled, "
+                    "max_send_wr is %u; the completion of a signaled WR frees those before it, too",
+                    qp->sq.head - qp->sq.tail, qp->sq.max_post);
         return false;
     }
     fence = flags & IBV_SEND_FENCE ? PRM_WQE_FM_SMALL_AND_FENCE
@@ -141,7 +156,8 @@ static void send_put_eth_seg(struct user_qp *qp, bool csum, uint32_t mss, const 
 void hv_wqe_put_eth(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len)
 {
     if (hdr && (hdr_len < MIN_TSO_HEADER || hdr_len > qp->max_tso_header)) {
-        hv_wqe_fail(qp, EINVAL);
+        hv_wqe_fail(qp, EINVAL, "tso.hdr_sz is %zu; it may be %u to %u (max_tso_header)", hdr_len,
+                    MIN_TSO_HEADER, qp->max_tso_header);
         return;
     }
     qp->l2_due = !hdr && qp->inline_l2;
@@ -187,7 +203,7 @@ void hv_wqe_put_sges(struct user_qp *qp, size_t num, const struct ibv_sge *sge)
     size_t inlined;
 
     if (num > qp->sq.max_gs) {
-        hv_wqe_fail(qp, ENOMEM);
+        hv_wqe_fail(qp, ENOMEM, "num_sge is %zu; max_send_sge is %u", num, qp->sq.max_gs);
         return;
     }
     inlined = qp->l2_due ? send_put_l2(qp, num, sge) : 0;
@@ -207,7 +223,8 @@ void hv_wqe_put_inline(struct user_qp *qp, size_t num, const struct ibv_data_buf
 
     for (size_t i = 0; i < num; i++) {
         if (bufs[i].length > qp->max_inline - total) {
-            hv_wqe_fail(qp, ENOMEM);
+            hv_wqe_fail(qp, ENOMEM, "more inline data than max_inline_data, which is %u",
+                        qp->max_inline);
             return;
         }
         total += bufs[i].length;
@@ -251,7 +268,8 @@ void hv_wqe_put_bind(struct user_qp *qp, enum ibv_mw_type type, uint32_t new_rke
     uint64_t mask = BIT(FREE) | BIT(KEY) | (type == IBV_MW_TYPE_2 ? BIT(QPN) : 0);
 
     if (info->length > 1ull << 31) {
-        hv_wqe_fail(qp, EOPNOTSUPP);
+        hv_wqe_fail(qp, EOPNOTSUPP, "a memory window of 0x%" PRIx64 " bytes; it may have 2 GiB",
+                    info->length);
         return;
     }
     PRM_SET(wqe_umr_ctrl_seg, umr, inl, 1);

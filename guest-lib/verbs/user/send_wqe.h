@@ -13,7 +13,8 @@
 
 #define HV_WQEBB 64u
 
-void hv_wqe_fail(struct user_qp *qp, int err);
+/* Ends the call with err, unless it has failed before. The log says why (kernel/refuse.h). */
+HV_COLD void hv_wqe_fail(struct user_qp *qp, int err, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 /* Begins a WQE. False: there is no room (wr_err). */
 bool hv_wqe_begin(struct user_qp *qp, uint8_t opcode, unsigned flags, uint64_t wr_id,
                   enum ibv_wc_opcode wc, uint32_t imm);

@@ -88,9 +88,13 @@ static int post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct i
     srq_lock(srq);
     for (; wr; wr = wr->next, posted++) {
         if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_gs) {
-            err = EINVAL;
+            err = hv_refuse(srq->hca, EINVAL, "post_srq_recv: num_sge is %d; max_sge is %u",
+                            wr->num_sge, srq->max_gs);
         } else if (srq->head == srq->tail) {
-            err = ENOMEM;
+            err =
+                hv_refuse(srq->hca, ENOMEM,
+                          "post_srq_recv: the SRQ is full: %u WRs wait to be completed and polled",
+                          srq->wqe_cnt - 1);
         }
         if (err) {
             *bad_wr = wr;
@@ -124,8 +128,13 @@ static int srq_choose_size(struct hv_srq *srq, const struct ibv_srq_attr *attr)
     uint32_t max_wqe_size = HV_CAP(srq->hca, max_wqe_sz_rq);
     uint32_t size;
 
-    if (attr->max_wr >= max_wqes || attr->max_sge > max_wqe_size / DATA_SEG) {
-        return EINVAL;
+    if (attr->max_wr >= max_wqes) {
+        return hv_refuse(srq->hca, EINVAL, "create_srq: max_wr is %u; the device allows %u",
+                         attr->max_wr, max_wqes - 1);
+    }
+    if (attr->max_sge > max_wqe_size / DATA_SEG) {
+        return hv_refuse(srq->hca, EINVAL, "create_srq: max_sge is %u; the device allows %u",
+                         attr->max_sge, (uint32_t)((max_wqe_size - NEXT_SEG) / DATA_SEG));
     }
     srq->wqe_cnt = srq_power_of_two(attr->max_wr + 1);
     srq->ring_cnt = srq_power_of_two(2 * attr->max_wr + 1);
@@ -135,7 +144,8 @@ static int srq_choose_size(struct hv_srq *srq, const struct ibv_srq_attr *attr)
     size = MAX(NEXT_SEG + attr->max_sge * DATA_SEG, WQE_MIN);
     srq->wqe_shift = (uint32_t)g_bit_storage(size - 1);
     if (1u << srq->wqe_shift > max_wqe_size) {
-        return EINVAL;
+        return hv_refuse(srq->hca, EINVAL, "create_srq: max_sge is %u; the device allows %u",
+                         attr->max_sge, (uint32_t)((max_wqe_size - NEXT_SEG) / DATA_SEG));
     }
     srq->max_gs = ((1u << srq->wqe_shift) - NEXT_SEG) / DATA_SEG;
     srq->ring_size = hv_whole_pages((size_t)srq->ring_cnt << srq->wqe_shift);

@@ -25,6 +25,9 @@ static int wq_post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_
     }
     pthread_spin_lock(&wq->rq.lock);
     err = hv_rq_post(&wq->rq, wr, bad_wr);
+    if (err) {
+        hv_rq_refuse(wq->hca, &wq->rq, *bad_wr, err, "post_wq_recv");
+    }
     __atomic_store_n(&wq->dbrec[0], GUINT32_TO_BE(wq->rq.head & 0xffff), __ATOMIC_RELEASE);
     pthread_spin_unlock(&wq->rq.lock);
     return err;
@@ -40,7 +43,10 @@ static int wq_choose_size(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr
 
     if (!attr->max_wr || attr->max_wr > 1u << HV_CAP(wq->hca, log_max_qp_sz) ||
         attr->max_sge > max_stride / DATA_SEG) {
-        return EINVAL;
+        return hv_refuse(wq->hca, EINVAL,
+                         "create_wq: max_wr is %u and max_sge %u; they may be 1 to %u and 0 to %u",
+                         attr->max_wr, attr->max_sge, 1u << HV_CAP(wq->hca, log_max_qp_sz),
+                         (uint32_t)(max_stride / DATA_SEG));
     }
     stride = wq_power_of_two(MAX(attr->max_sge, 1)) * DATA_SEG;
     wq->rq.wqe_shift = (uint32_t)g_bit_storage(stride) - 1;
@@ -101,7 +107,8 @@ static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_
     int err;
 
     if (attr->wq_type != IBV_WQT_RQ || !attr->pd || !attr->cq) {
-        errno = EINVAL;
+        errno =
+            hv_refuse(ctx->hca, EINVAL, "create_wq: a WQ needs wq_type IBV_WQT_RQ, a PD and a CQ");
         return NULL;
     }
     wq = calloc(1, sizeof(*wq));
