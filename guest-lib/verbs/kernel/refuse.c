@@ -55,7 +55,8 @@ static bool refuse_take(struct hv_said *said, uint64_t *left_out)
 
 bool hv_says(struct hv_hca *hca)
 {
-    return local_logs(hca->local, HCA_LOG_GUEST_ERROR);
+    return hca &&
+           local_logs(hca->local, HCA_LOG_GUEST_ERROR); /* NULL: a context without a device */
 }
 
 /* As in errno.h, for those that verbs return; of others the description. */
@@ -88,7 +89,7 @@ bool hv_explains(struct hv_hca *hca)
 static void refuse_write(struct hv_hca *hca, int err, const char *fmt, va_list ap)
 {
     uint64_t left_out = 0;
-    char line[600];
+    char line[1024];
     size_t len;
 
     if (!local_logs(hca->local, HCA_LOG_TRACE) && !refuse_take(&hca->said, &left_out)) {

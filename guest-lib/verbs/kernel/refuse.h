@@ -39,7 +39,7 @@ void hv_said_fini(struct hv_said *said);
 /* Names of the bits of an attribute mask, such as "IBV_QP_PORT, IBV_QP_AV". The result lies in the
  * buffer. */
 struct hv_words {
-    char text[400];
+    char text[640];
 };
 const char *hv_qp_mask_names(int mask, struct hv_words *words);
 /* "RESET", "INIT", ... */

@@ -53,7 +53,7 @@ static const struct hv_setting settings[] = {
      "What the device writes to standard error; each level includes the levels before it."},
     {"explain", HV_SETTING_FLAG, 0, 1, NULL, NULL, "0",
      "Explains error completions when the program polls them, and refused verbs: log level guest "
-     "at least (docs/errors.md)."},
+     "at least (docs/reference/errors.md)."},
     {"config", HV_SETTING_KEY_FILE, 0, 0, NULL, "FILE", "no file",
      "A key file with settings in its group [hcasim]. The keys are the names of the options, with "
      "_ for -. An option or a variable has priority over the file."},
