@@ -385,6 +385,159 @@ START_TEST(a_message_that_is_too_long)
 }
 END_TEST
 
+START_TEST(keys_of_other_places)
+{
+    struct ibv_pd *other = ibv_alloc_pd(ctx[0]);
+    struct ibv_mr *theirs = ibv_reg_mr(other, bytes[0], 64, IBV_ACCESS_LOCAL_WRITE);
+
+    must(other && theirs, "errno %d", errno);
+    both_to_rts();
+    catch ();
+    must_be_0(send_of(0, 3, theirs->lkey, 8));
+    ck_assert_int_eq(completion(cq[0]).status, IBV_WC_LOC_PROT_ERR);
+    said("%s: qp 0x%x: WQE 0 (SEND 0xa) fails with LOCAL_PROT_ERR (syndrome 0x4)\n"
+         "%s: QP 0x%x, WR 0 (SEND, wr_id 3): IBV_WC_LOC_PROT_ERR (vendor_err 0x51): lkey 0x%x is "
+         "of another PD than the QP; register the memory in the QP's PD\n",
+         name[0], qp[0]->qp_num, name[0], qp[0]->qp_num, theirs->lkey);
+    must_be_0(ibv_dereg_mr(theirs));
+    must_be_0(ibv_dealloc_pd(other));
+}
+END_TEST
+
+START_TEST(bytes_behind_the_region)
+{
+    both_to_rts();
+    catch ();
+    must_be_0(send_of(0, 3, mr[0]->lkey, sizeof(bytes[0]) + 1));
+    ck_assert_int_eq(completion(cq[0]).status, IBV_WC_LOC_PROT_ERR);
+    said("%s: qp 0x%x: WQE 0 (SEND 0xa) fails with LOCAL_PROT_ERR (syndrome 0x4)\n"
+         "%s: QP 0x%x, WR 0 (SEND, wr_id 3): IBV_WC_LOC_PROT_ERR (vendor_err 0x51): 4097 bytes at "
+         "0x%" PRIxPTR " are not inside the region of lkey 0x%x, which has 4096 bytes at "
+         "0x%" PRIxPTR "\n",
+         name[0], qp[0]->qp_num, name[0], qp[0]->qp_num, (uintptr_t)bytes[0], mr[0]->lkey,
+         (uintptr_t)bytes[0]);
+}
+END_TEST
+
+START_TEST(a_wrong_rkey)
+{
+    struct ibv_qp_attr attr = attr_of(IBV_QPS_RTS, 0);
+
+    both_to_rts();
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    must_be_0(ibv_modify_qp(qp[1], &attr, IBV_QP_ACCESS_FLAGS));
+    catch ();
+    must_be_0(write_of(0, 9, mr[1]->rkey));
+    ck_assert_int_eq(completion(cq[0]).status, IBV_WC_REM_ACCESS_ERR);
+    said("%s: qp 0x%x: a request of the peer (psn 0x0) fails: its rkey is no key of this PD, or "
+         "does not allow this access to these bytes (syndrome 0x11, nak 0x62)\n"
+         "%s: qp 0x%x: WQE 0 (RDMA_WRITE 0x8) fails with REMOTE_ACCESS_ERR (syndrome 0x13)\n"
+         "%s: QP 0x%x, WR 0 (RDMA_WRITE, wr_id 9): IBV_WC_REM_ACCESS_ERR (vendor_err 0x88): QP "
+         "0x%x at 10.0.0.2 refused rkey 0x%x for 8 bytes at 0x%" PRIxPTR "; look at whether the "
+         "region there has these bytes and IBV_ACCESS_REMOTE_WRITE, and is in the PD of its QP\n",
+         name[1], qp[1]->qp_num, name[0], qp[0]->qp_num, name[0], qp[0]->qp_num, qp[1]->qp_num,
+         mr[1]->rkey, (uintptr_t)bytes[1]);
+}
+END_TEST
+
+START_TEST(flushed_by_the_program)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+    both_to_rts();
+    must_be_0(receive_of(0, 5, 8));
+    must_be_0(receive_of(0, 6, 8));
+    catch ();
+    must_be_0(ibv_modify_qp(qp[0], &attr, IBV_QP_STATE));
+    ck_assert_int_eq(completion(cq[0]).status, IBV_WC_WR_FLUSH_ERR);
+    ck_assert_int_eq(completion(cq[0]).status, IBV_WC_WR_FLUSH_ERR);
+    said("%s: QP 0x%x, WR 0 (RECV, wr_id 5): IBV_WC_WR_FLUSH_ERR (vendor_err 0xf9): the program "
+         "moved the QP to ERR, which flushes all WRs; this is said once\n",
+         name[0], qp[0]->qp_num);
+}
+END_TEST
+
+/* What ibv_post_send() itself refuses. */
+START_TEST(lists_that_a_send_queue_does_not_take)
+{
+    struct ibv_sge sge[2] = {{(uintptr_t)bytes[0], 8, mr[0]->lkey},
+                             {(uintptr_t)bytes[0], 8, mr[0]->lkey}};
+    struct ibv_sge large = {(uintptr_t)bytes[0], sizeof(bytes[0]), mr[0]->lkey};
+    struct ibv_send_wr *bad, wr = {.sg_list = sge, .num_sge = 60, .opcode = IBV_WR_SEND};
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+    unsigned posted = 0;
+
+    both_to_rts();
+    must_be_0(ibv_query_qp(qp[0], &attr, IBV_QP_CAP, &init));
+    catch ();
+    ck_assert_int_eq(ibv_post_send(qp[0], &wr, &bad), ENOMEM);
+    wr = (struct ibv_send_wr){
+        .sg_list = &large, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
+    ck_assert_int_eq(ibv_post_send(qp[0], &wr, &bad), ENOMEM);
+    wr = (struct ibv_send_wr){.sg_list = sge, .num_sge = 1, .opcode = (enum ibv_wr_opcode)77};
+    ck_assert_int_eq(ibv_post_send(qp[0], &wr, &bad), EINVAL);
+    said("%s: post_send (QP 0x%x): num_sge is 60; max_send_sge is %u (ENOMEM)\n"
+         "%s: post_send (QP 0x%x): more inline data than max_inline_data, which is %u (ENOMEM)\n"
+         "%s: post_send (QP 0x%x): opcode 77 is none that the device has (EINVAL)\n",
+         name[0], qp[0]->qp_num, init.cap.max_send_sge, name[0], qp[0]->qp_num,
+         init.cap.max_inline_data, name[0], qp[0]->qp_num);
+    for (unsigned i = 0; i < 16; i++) {
+        must_be_0(receive_of(1, i, 8));
+    }
+    while (posted < init.cap.max_send_wr) {
+        must_be_0(send_of(0, posted++, mr[0]->lkey, 8));
+    }
+    catch ();
+    ck_assert_int_eq(send_of(0, posted, mr[0]->lkey, 8), ENOMEM);
+    said("%s: post_send (QP 0x%x): the send queue is full: %u WRs wait for their completions to "
+         "be polled, max_send_wr is %u; the completion of a signaled WR frees those before it, too "
+         "(ENOMEM)\n",
+         name[0], qp[0]->qp_num, posted, posted);
+}
+END_TEST
+
+START_TEST(addresses_and_groups)
+{
+    struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 9}};
+    union ibv_gid gid;
+
+    gid_of(1, &gid);
+    attr.grh.dgid = gid;
+    catch ();
+    ck_assert_ptr_null(ibv_create_ah(pd[0], &attr));
+    attr.port_num = 3;
+    ck_assert_ptr_null(ibv_create_ah(pd[0], &attr));
+    ck_assert_int_eq(ibv_attach_mcast(qp[0], &gid, 0), EINVAL);
+    said("%s: create_ah: grh.sgid_index 9 is empty; 0 (link-local) and 1 (IPv4) are in use "
+         "(ENODATA)\n"
+         "%s: create_ah: port_num is 3; the device has port 1 (EINVAL)\n"
+         "%s: attach_mcast: QP 0x%x is a RC QP; only UD QPs have groups (EINVAL)\n",
+         name[0], name[0], name[0], qp[0]->qp_num);
+}
+END_TEST
+
+/* Lines have a bound: a program that errs for ever fills no disk. */
+START_TEST(no_more_lines_than_that)
+{
+    char text[64 * 1024] = "";
+    unsigned lines = 0;
+
+    catch ();
+    for (unsigned i = 0; i < 1000; i++) {
+        ck_assert_int_eq(to_rts_now(0), EINVAL);
+    }
+    fflush(stderr);
+    ck_assert_int_ge(dup2(usual, STDERR_FILENO), 0);
+    ck_assert_int_gt(pread(caught, text, sizeof(text) - 1, 0), 0);
+    for (const char *at = text; (at = strchr(at, '\n')); at++) {
+        lines++;
+    }
+    ck_assert_uint_ge(lines, 100);
+    ck_assert_uint_le(lines, 150);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("mistakes");
@@ -406,6 +559,13 @@ int main(void)
     tcase_add_test(c, things_in_use);
     tcase_add_test(c, an_rkey_without_rights);
     tcase_add_test(c, a_message_that_is_too_long);
+    tcase_add_test(c, keys_of_other_places);
+    tcase_add_test(c, bytes_behind_the_region);
+    tcase_add_test(c, a_wrong_rkey);
+    tcase_add_test(c, flushed_by_the_program);
+    tcase_add_test(c, lists_that_a_send_queue_does_not_take);
+    tcase_add_test(c, addresses_and_groups);
+    tcase_add_test(c, no_more_lines_than_that);
     suite_add_tcase(suite, c);
     return run_on_own_wire(suite, "mistakes");
 }
