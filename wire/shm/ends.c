@@ -20,6 +20,8 @@ bool shm_ends_watch(struct wire_port *port)
     if (sp->ends_fd >= 0) {
         return true;
     }
+    /* Stays set if the watch fails: this member then looks for ends by itself (door.c), and others
+     * are told of its end all the same. */
     atomic_store(&sp->self->watches, sp->seg.gen);
     sp->ends_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (sp->ends_fd >= 0 &&

@@ -308,11 +308,12 @@ static struct ibv_context *device_open_context(struct hv_context *ctx, struct hv
     /* represents the kernel's file: duplicates of it are the same context, and its doorbell pages
      * can be mapped from it (kernel/watch.c) */
     ctx->ibv.context.cmd_fd = memfd_create(dev->ibv.dev_name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    err = ctx->ibv.context.cmd_fd < 0 ? errno : 0;
     pthread_mutex_init(&ctx->ibv.context.mutex, NULL);
     pthread_mutex_init(&ctx->uidx.lock, NULL);
     pthread_mutex_init(&ctx->reserved_lock, NULL);
     device_init_ops(ctx);
-    err = hv_async_open(ctx);
+    err = err ? err : hv_async_open(ctx);
     if (!err) {
         err = uverbs_get_context(ctx);
         if (!err) {
@@ -320,7 +321,9 @@ static struct ibv_context *device_open_context(struct hv_context *ctx, struct hv
         }
         hv_async_close(ctx);
     }
-    close(ctx->ibv.context.cmd_fd);
+    if (ctx->ibv.context.cmd_fd >= 0) {
+        close(ctx->ibv.context.cmd_fd);
+    }
     uverbs_put_context(ctx);
     state = lock_devices();
     device_release_hca(dev, hca);

@@ -156,6 +156,7 @@ int hv_async_open(struct hv_context *ctx)
     err = hv_event_queue_init(&ctx->async->queue, g_free);
     if (err) {
         free(ctx->async);
+        ctx->async = NULL;
         return err;
     }
     ctx->ibv.context.async_fd = ctx->async->queue.fd;

@@ -405,8 +405,10 @@ void hv_tm_complete(struct user_cq *cq, struct hv_srq *srq, const struct prm_cqe
         tm_unlock(srq);
         break;
     case TM_OP_UNEXPECTED:
+        tm_lock(srq); /* another thread may be posting an entry */
         srq->tm->unexpected_in++;
         done->tm_sync = srq->tm->unexpected_in - srq->tm->unexpected_out > MAX_UNKNOWN;
+        tm_unlock(srq);
         /* fall through */
     case TM_OP_NO_TAG:
         if (index >= srq->wqe_cnt) {
