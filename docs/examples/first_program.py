@@ -25,7 +25,7 @@ def connect(qp, dest, gid):
     attr.path_mtu = enums.IBV_MTU_1024
     attr.min_rnr_timer = 12
     attr.max_dest_rd_atomic = attr.max_rd_atomic = 1
-    attr.timeout, attr.retry_cnt, attr.rnr_retry = 14, 7, 7
+    attr.timeout, attr.retry_cnt, attr.rnr_retry = 14, 7, 3
     route = GlobalRoute(dgid=gid, sgid_index=GID_INDEX, hop_limit=64)
     attr.ah_attr = AHAttr(gr=route, is_global=1, port_num=1)
     qp.to_rts(attr)  # by way of INIT and RTR

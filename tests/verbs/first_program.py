@@ -3,9 +3,9 @@
 """Runs the programs of docs/start/first-program.md under hcasim run, and checks that they print what it says.
 
     first_program.py BUILD c           the C program, and each mistake of the page's table in it
-    first_program.py BUILD python      the Python program; exit status 77 without python3-pyverbs
+    first_program.py BUILD python      the same in Python; exit status 77 without python3-pyverbs
 
-Exit status 0: each printed what the page says.
+Exit status 0: each program printed what the page says, and hcasim gave the reason that the page shows.
 """
 import os
 import pathlib
@@ -19,15 +19,15 @@ PAGE = ROOT / "docs/start/first-program.md"
 C = ROOT / "docs/examples/first_program.c"
 PYTHON = ROOT / "docs/examples/first_program.py"
 INTERPRETER = "/usr/bin/python3"  # for which Debian packages pyverbs
-ROW = re.compile(r"^\| `(.+?)` \| (?:`(.+?)`|nothing) \| `(.+?)` \|", re.M)
+ROW = re.compile(r"^\| `(.+?)` \| (?:`(.+?)`|nothing) \| `(.+?)` \| `(.+?)` \|$", re.M)
 SKIPPED = 77
 
 
 def output(build, *command):
-    """Everything that the command prints under hcasim run, and its exit status."""
+    """Everything that the command prints under hcasim run --explain, and its exit status."""
     result = subprocess.run([ROOT / "scripts/hcasim", "run", "--build", build, "--wire", f"first-{os.getpid()}", "--",
                              *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240,
-                            check=False)
+                            env={**os.environ, "HCASIM_EXPLAIN": "1"}, check=False)
     return result.stdout.splitlines(), result.returncode
 
 
@@ -38,10 +38,27 @@ def differs(what, expected, found):
     return 1
 
 
-def c_program(build, page):
-    said = re.search(r"^It prints:\n\n((?:    .*\n)+)", page, re.M)[1]
+def reason(text):
+    """A pattern for a line with hcasim's reason, in which `...` stands for what differs."""
+    return re.compile(".*".join(map(re.escape, text.split("..."))))
+
+
+def check_mistakes(source, rows, run):
+    bad = differs("are there mistakes to try", True, len(rows) > 0)
+    for old, new, last, why in rows:
+        if source.count(old) != 1:
+            bad += differs(f"how often '{old}' is in the program", 1, source.count(old))
+            continue
+        lines, status = run(source.replace(old, new))
+        what = f"'{new}' for '{old}'"
+        bad += differs(what, (last, 1), (lines[-1] if lines else "", status))
+        if not any(map(reason(why).search, lines)):
+            bad += differs(f"{what}, the reason", why, lines)
+    return bad
+
+
+def c_program(build, said, rows):
     source = C.read_text(encoding="utf-8")
-    rows = ROW.findall(page)
     with tempfile.TemporaryDirectory(prefix="hcasim-first.") as folder:
         program = pathlib.Path(folder) / "first_program"
 
@@ -49,30 +66,31 @@ def c_program(build, page):
             subprocess.run(["gcc", "-w", "-x", "c", "-", "-o", program, "-libverbs"], input=text, text=True, check=True)
             return output(build, program)
 
-        bad = differs("the program", ([line.strip() for line in said.splitlines()], 0), run(source))
-        bad += differs("its mistakes, are there some", True, len(rows) > 0)
-        for old, new, last in rows:
-            if source.count(old) != 1:
-                bad += differs(f"'{old}' is in the program", 1, source.count(old))
-                continue
-            lines, status = run(source.replace(old, new))
-            bad += differs(f"'{new}' for '{old}'", (last, 1), (lines[-1] if lines else "", status))
-    return bad
+        return differs("the program", (said, 0), run(source)) + check_mistakes(source, rows, run)
 
 
-def python_program(build, _page):
+def python_program(build, said, rows):
     if subprocess.run([INTERPRETER, "-c", "import pyverbs"], stderr=subprocess.DEVNULL, check=False).returncode:
         print("python3-pyverbs is not installed")
         sys.exit(SKIPPED)
     lines, status = output(build, INTERPRETER, PYTHON)
-    return differs("the program", ("received: hello from queue pair 0", 0), (lines[-1] if lines else "", status))
+    bad = differs("the program", (said[-1], 0), (lines[-1] if lines else "", status))
+    return bad + check_mistakes(PYTHON.read_text(encoding="utf-8"), rows,
+                                lambda text: output(build, INTERPRETER, "-c", text))
 
 
 def main():
     if len(sys.argv) != 3 or sys.argv[2] not in ("c", "python"):
         sys.exit(__doc__)
-    part = c_program if sys.argv[2] == "c" else python_program
-    return 1 if part(sys.argv[1], PAGE.read_text(encoding="utf-8")) else 0
+    page = PAGE.read_text(encoding="utf-8")
+    said = re.search(r"^It prints:\n\n((?:    .*\n)+)", page, re.M)[1]
+    said = [line.strip() for line in said.splitlines()]
+    in_c, in_python = page.partition("## Try a mistake")[2].split("### In Python")
+    if sys.argv[2] == "c":
+        bad = c_program(sys.argv[1], said, ROW.findall(in_c))
+    else:
+        bad = python_program(sys.argv[1], said, ROW.findall(in_python))
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":
