@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a good device in QEMU does: it comes and goes, pauses with its machine, and is found out about."""
+"""Tests a correct device in QEMU: it is plugged and unplugged, pauses with its machine, and can be
+inspected."""
 import pathlib
 import re
 import socket
@@ -25,7 +26,7 @@ AER, ARI, SECONDARY = 0x0001, 0x000e, 0x0019
 
 
 def test(statement, sanitized=False):
-    """sanitized: only a plugin with AddressSanitizer in it can tell."""
+    """sanitized: the test needs a plugin with AddressSanitizer."""
     def register(run):
         TESTS.append((statement, sanitized, run))
         return run
@@ -33,7 +34,8 @@ def test(statement, sanitized=False):
 
 
 def tests(plugin):
-    """(statement, function of plugin and work folder) of each test that this plugin can have."""
+    """Returns (statement, function of plugin and work folder) of each test that this plugin
+    supports."""
     return [(statement, run) for statement, sanitized, run in TESTS
             if plugin.sanitizer or not sanitized]
 
@@ -44,7 +46,7 @@ def expect(condition, message):
 
 
 def usual(plugin, work, **properties):
-    """A machine with the function below a root port."""
+    """Returns a machine with the function below a root port."""
     return plugin.machine(work, fn.PORT + fn.device_argument(**properties))
 
 
@@ -131,7 +133,7 @@ def unplug_with_frame(plugin, work):
             expect(not hca.present(), "it is still there")
             ours.settimeout(1)
             try:
-                while ours.recv(1 << 16):  # the netdev gets on with what it holds
+                while ours.recv(1 << 16):  # the netdev continues with the frames that it holds
                     pass
             except TimeoutError:
                 pass
@@ -181,14 +183,14 @@ def leaks(plugin, work):
         Connection(hca).connect()
         hca.unplug()
         machine.quit()
-        # QEMU's own leaks are of no concern.
+        # QEMU's own leaks do not count.
         ours = [leak for leak in re.split(r"\n\n", machine.said())
                 if " leak of " in leak and "hcasim.so" in leak]
         expect(not ours, "\n".join(ours))
         expect("LeakSanitizer" in machine.said(), "nobody has looked for leaks")
 
 
-# What is found out about it
+# Inspection
 
 
 @test("the capabilities are those of a ConnectX-5, but for SR-IOV and ACS")
@@ -248,7 +250,8 @@ def no_atomics(plugin, work):
         end(machine)
 
 
-# The vendor specific capability's registers, and the spaces behind it (Mellanox's tools, mtcr_ul).
+# The vendor specific capability's registers, and the address spaces behind it (Mellanox's tools,
+# mtcr_ul).
 VSC_CTRL, VSC_COUNTER, VSC_SEMAPHORE, VSC_ADDR, VSC_DATA = 0x04, 0x08, 0x0c, 0x10, 0x14
 VSC_FLAG, VSC_SYNDROME = 1 << 31, 1 << 30
 CONFIGURATION, COMMANDS, SEMAPHORES = 2, 3, 0xa
@@ -263,12 +266,12 @@ class Gateway:
         self.at = hca.config_page + hca.capability(hca.config_page, VENDOR)
 
     def select(self, space):
-        """Whether there is such a space."""
+        """Selects a space; returns whether it exists."""
         self.machine.store(self.at + VSC_CTRL, 4, space)
         return self.machine.load(self.at + VSC_CTRL, 4) >> 29 != 0
 
     def read(self, space, address):
-        """None: there is no such address."""
+        """Returns None if there is no such address."""
         expect(self.select(space), f"no space {space}")
         self.machine.store(self.at + VSC_ADDR, 4, address)
         done = self.machine.load(self.at + VSC_ADDR, 4)
@@ -276,7 +279,7 @@ class Gateway:
         return None if done & VSC_SYNDROME else self.machine.load(self.at + VSC_DATA, 4)
 
     def write(self, space, address, value):
-        """False: there is no such address."""
+        """Returns False if there is no such address."""
         expect(self.select(space), f"no space {space}")
         self.machine.store(self.at + VSC_DATA, 4, value)
         self.machine.store(self.at + VSC_ADDR, 4, address | VSC_FLAG)
@@ -285,7 +288,7 @@ class Gateway:
         return not done & VSC_SYNDROME
 
     def command(self, opcode, dwords=()):
-        """The status of an ICMD."""
+        """Returns the status of an ICMD."""
         for i, dword in enumerate(dwords):
             self.write(COMMANDS, ICMD_MAILBOX + 4 * i, dword)
         self.write(COMMANDS, 0, opcode << 16 | 1)
@@ -294,7 +297,7 @@ class Gateway:
         return control >> 8 & 0xff
 
     def register(self, number, method, dwords):
-        """Status of an access to a register, and its dwords."""
+        """Returns the status of an access to a register, and its dwords."""
         tlvs = [1 << 27 | 4 << 16, number << 16 | method << 8 | 1, 0, 0, 3 << 27 | (len(dwords) + 1) << 16]
         expect(self.command(0x9001, tlvs + dwords) == 0, "the command fails")
         back = [self.read(COMMANDS, ICMD_MAILBOX + 4 * i) for i in range(5 + len(dwords))]
@@ -313,7 +316,7 @@ def vendor_gateway(plugin, work):
         expect(gateway.read(CONFIGURATION, 0xf0018) is None, "there are other registers")
         expect(not gateway.write(CONFIGURATION, 0xf0014, 1), "the id can be written")
         expect(gateway.read(COMMANDS, 0x1000) == 1024, "another mailbox")
-        # the mailbox ends where it says
+        # the mailbox ends at the reported size
         expect(gateway.read(COMMANDS, ICMD_MAILBOX + 1024) is None, "a longer mailbox")
         expect(not gateway.write(COMMANDS, ICMD_MAILBOX - 4, 1), "a mailbox before the mailbox")
         expect(gateway.command(0x1234) == 1, "an unknown command is taken")
@@ -419,7 +422,7 @@ def stopped_traffic(plugin, work):
 
 
 def arrived(machine, target):
-    """Which pages of a long message have been written."""
+    """Returns which pages of a long message have been written."""
     return [machine.read(page, 1) != b"\0" for page in range(target, target + LONG, 16 * PAGE)]
 
 
@@ -503,8 +506,8 @@ def stopped_life(plugin, work):
 
 
 def pause(machine):
-    """Long enough for whatever is about to happen; were it longer, a defect might be seen, but no
-    good device fails."""
+    """Waits long enough for anything that is about to happen. With a shorter wait a defect might be
+    missed, but no correct device fails."""
     machine.settle()
     time.sleep(0.1)
     machine.settle()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The function below a root port, and a driver for it: what stands between a test's statement and
+"""The function below a root port, and a driver for it: the layer between a test's statement and
 configuration space, BAR, command queue and mailboxes.
 
     function = Function(machine)
@@ -12,15 +12,15 @@ import time
 from layouts import PRM, Image, input_of, opcode, output_of, size
 from machine import MEMORY, PATIENCE, Failure
 
-ECAM = 0xb0000000      # where the chipset is told to have configuration space
+ECAM = 0xb0000000      # the address of configuration space that the chipset gets
 BAR = 0xc0000000
 BAR_SIZE = 32 << 20
 PORT_DEVFN = 2 << 3    # of the root port on bus 0
 MSIX_TABLE = BAR + 0x2000
 PAGE = 4096
-HEAP = 1 << 20         # memory of the guest that the driver uses, from here on
+HEAP = 1 << 20         # the driver uses the guest's memory from here on
 HEAP_END = MEMORY
-FAR_PAGES = 1 << 40    # pages for the firmware: never read or written
+FAR_PAGES = 1 << 40    # addresses of pages for the firmware: never read or written
 
 # Arguments of QEMU for the function "hca" in the slot "hcaport".
 PORT = ["-device", f"pcie-root-port,id=hcaport,chassis=1,slot=1,addr={PORT_DEVFN >> 3}"]
@@ -69,11 +69,12 @@ class CommandFailed(Failure):
 
 
 class Absent(Failure):
-    """What should be in configuration space is not there."""
+    """Something is missing in configuration space."""
 
 
 class NotAnswered(Failure):
-    """The firmware is not there, or a command's entry stays the device's or cannot be read."""
+    """The firmware is not there, or the device keeps a command's entry, or the entry cannot be
+    read."""
 
 
 class Function:
@@ -117,7 +118,7 @@ class Function:
         self.machine.store(self.config_page + COMMAND, 2, MEMORY_SPACE | BUS_MASTER)
 
     def unplug(self):
-        """Asks for the function to be unplugged, and lets it go as a guest does."""
+        """Asks for the function to be unplugged, and removes it as a guest does."""
         self.machine.qmp("device_del", id=HCA["id"])
         self.machine.store(self.slot_control, 2, SLOT_POWER_OFF)
         self.machine.settle()
@@ -164,13 +165,14 @@ class Function:
         self.machine.write(BAR + uar * PAGE + offset, value.to_bytes(length, "big"))
 
     def is_reset(self):
-        """Nobody has told the function where commands are since its last reset."""
+        """Returns whether nobody has told the function the address of commands since its last
+        reset."""
         return self.read32(CMDQ_LOW) >> 8 & 3 == 1
 
     # Memory
 
     def alloc(self, length=PAGE):
-        """Bus address of zeroed pages of the guest's memory."""
+        """Returns the bus address of zeroed pages of the guest's memory."""
         at = self.heap
         self.heap += -(-length // PAGE) * PAGE
         if self.heap > HEAP_END:
@@ -181,7 +183,7 @@ class Function:
     # Commands
 
     def attach(self):
-        """Finds the firmware and tells it where commands are."""
+        """Finds the firmware and gives it the address of commands."""
         if self.read32(0x1fc) >> 31:
             raise NotAnswered("the firmware does not come up")
         self.heap = HEAP
@@ -191,7 +193,7 @@ class Function:
         self.write32(CMDQ_LOW, self.queue & 0xffffffff)
 
     def chain(self, first, count, token):
-        """The control parts of a chain of mailboxes, as lines."""
+        """Returns the control parts of a chain of mailboxes, as lines."""
         lines = []
         for i in range(count):
             box = Image("cmd_if_box", {"block_number": i, "token": token})
@@ -203,8 +205,8 @@ class Function:
         return lines
 
     def prepare(self, slot, data, out_length, token=1, in_box=None, out_box=None):
-        """Puts a command into an entry of the queue. in_box, out_box: bus addresses for the first
-        mailbox of each direction, if not the driver's own; what is there is left as it is."""
+        """Puts a command into an entry of the queue. in_box, out_box: bus addresses of the first
+        mailbox of each direction, if not the driver's own; existing contents stay unchanged."""
         in_blocks = max(0, -(-(len(data) - INLINE) // BOX_DATA))
         out_blocks = max(0, -(-(out_length - INLINE) // BOX_DATA))
         base = self.boxes[slot % len(self.boxes)]
@@ -234,7 +236,7 @@ class Function:
         return not self.machine.read(self.queue + slot * STRIDE + STRIDE - 1, 1)[0] & 1
 
     def wait(self, slot=0, patience=PATIENCE):
-        """Waits until an entry is the driver's again; its delivery status."""
+        """Waits until the driver owns an entry again; returns its delivery status."""
         deadline = time.monotonic() + patience
         while not self.done(slot):
             if time.monotonic() > deadline:
@@ -254,14 +256,14 @@ class Function:
         return bytes(Image(input_of(name), {"opcode": opcode(name), **values}))
 
     def send(self, name, values=None, slot=0, out_length=None, out_box=None, ring=True):
-        """Starts a command and does not wait for its end: there may be none."""
+        """Starts a command and does not wait for its end: it may never end."""
         self.prepare(slot, self.encode(name, values or {}), out_length or size(output_of(name)),
                      token=0 if out_box is not None else 1, out_box=out_box)
         if ring:
             self.ring(1 << slot)
 
     def command(self, name, values=None):
-        """Runs a command; the Image of its output. CommandFailed if its status is not 0."""
+        """Runs a command; returns the Image of its output. CommandFailed if its status is not 0."""
         out = output_of(name)
         self.send(name, values)
         delivery = self.wait(patience=self.patience)
@@ -294,7 +296,7 @@ class Function:
         return self
 
     def works(self):
-        """Resets the function, wherever it is, and brings it up: nothing in it is broken."""
+        """Resets the function, whatever its state, and brings it up: nothing in it is broken."""
         self.enumerate()
         if not self.present():
             raise Failure("the function is not there")
@@ -306,7 +308,7 @@ class Function:
     # Objects
 
     def create_eq(self, ring=None, log_size=3, vector=0, events=0):
-        """ring: where it is if not in memory, a multiple of 64."""
+        """ring: the ring's address if it is not in memory, a multiple of 64."""
         ring = self.alloc() if ring is None else ring
         return self.command("CREATE_EQ", {
             "event_bitmask[0]": events, "eq_context_entry.log_eq_size": log_size,
@@ -315,7 +317,7 @@ class Function:
             "pas[0]": ring // PAGE * PAGE})["eq_number"]
 
     def gen_eqe(self, eqn, data=b"", **options):
-        """Has the device write an EQE, data from the 33rd byte on."""
+        """Makes the device write an EQE, with data from the 33rd byte on."""
         eqe = bytearray(64)
         eqe[32:32 + len(data)] = data
         self.send("GEN_EQE", {"eq_number": eqn, "eqe": bytes(eqe)}, **options)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A guest that does anything at any moment: registers, configuration space, commands, interrupts and
-DMA that go to the function itself or to its slot, frames, and a user who resets, stops, unplugs.
+"""Fuzzes the plugin with a guest that does anything at any moment: registers, configuration space,
+commands, interrupts and DMA that go to the function itself or to its slot, frames, and a user
+who resets, stops and unplugs.
 
-A round is one QEMU and some hundred steps, all drawn from the round's seed; now and then what is left
-of the function is brought up again. It fails when QEMU ends, does not answer (a turn without a bound
-is one way to that), or a sanitizer has something to say. Then seed and last steps are printed:
-fuzz.py --seed SEED --rounds 1 does the same again, as far as QEMU's own threads let it.
+A round is one QEMU and some hundred steps, all drawn from the round's seed; now and then the
+function is brought up again. A round fails if QEMU ends, does not answer (for example because of a
+turn without a bound), or a sanitizer reports something. Then the seed and the last steps are
+printed: fuzz.py --seed SEED --rounds 1 repeats them, as far as QEMU's own threads allow.
 """
 import argparse
 import os
@@ -25,8 +26,8 @@ from queues import RDMA_WRITE, SEND, Connection
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STEPS = 400
-LAST = 60          # lines of a failed round that are shown
-SETTLE = 4         # looks at a command that may never end
+LAST = 60          # lines of a failed round that are printed
+SETTLE = 4         # checks of a command that may never end
 APIC = 0xfee00000
 NOWHERE = 0x7f00000000
 
@@ -34,7 +35,7 @@ REGISTERS = [0x0, 0x10, 0x14, 0x18, 0x18, 0x18, 0x1fc, 0x200, 0xff8, 0x1000, 0x1
              0x1040, 0x200c, 0x2000, 0x3000, 0x3008]
 DOORBELLS = [0x20, 0x24, 0x40, 0x44, 0x48, 0x800, 0x804, 0x808, 0x8f8, 0x900, 0x9f8, 0xff8]
 
-# Commands that lead somewhere; all others are tried as well.
+# Commands that lead somewhere; all others are tried, too.
 LIKELY = ["CREATE_EQ", "GEN_EQE", "GEN_EQE", "QUERY_EQ", "DESTROY_EQ", "CREATE_CQ", "DESTROY_CQ",
           "MODIFY_CQ", "CREATE_MKEY", "DESTROY_MKEY", "CREATE_QP", "RST2INIT_QP", "INIT2RTR_QP",
           "RTR2RTS_QP", "2ERR_QP", "2RST_QP", "DESTROY_QP", "CREATE_SRQ", "CREATE_SQ", "CREATE_RQ",
@@ -44,7 +45,7 @@ LIKELY = ["CREATE_EQ", "GEN_EQE", "GEN_EQE", "QUERY_EQ", "DESTROY_EQ", "CREATE_C
 
 
 def leaves(struct, prefix="", depth=0):
-    """The paths of a structure's numbers."""
+    """Yields the paths of a structure's numbers."""
     found = []
     for field in PRM.structs[struct].fields:
         path = prefix + field.name
@@ -57,10 +58,10 @@ def leaves(struct, prefix="", depth=0):
 
 LEAVES = {name: leaves(input_of(name)) for name in COMMANDS}
 
-# Fields that carry the number of an object, by the name that its creation gives it.
+# Fields that contain the number of an object, with the name of that number in the creating command.
 KINDS = {"c_eqn_or_apu_element": "eq_number", "cqn_snd": "cqn", "cqn_rcv": "cqn", "uar_page": "uar",
          "remote_qpn": "qpn", "srqn_rmpn_xrqn": "srqn"}
-# What a guest has in memory for its payload: words that do something where they land.
+# The guest's data in memory: words that have an effect where they land.
 POISON = b"".join(word.to_bytes(4, "little") for word in (
     fn.FLR, fn.SLOT_POWER_OFF, fn.SLOT_POWER_OFF << 16, fn.SECONDARY_RESET, fn.SECONDARY_RESET << 16,
     fn.FLR << 16, 0, 0xffffffff, fn.NIC_DISABLED << 8, 3, 6, 0x01000000)) * 64
@@ -72,7 +73,7 @@ class Guest:
     def __init__(self, machine, seed, ends):
         self.machine = machine
         self.random = random.Random(seed)
-        self.ends = ends  # (the netdev's address, our socket)
+        self.ends = ends  # (the netdev's address, the test's socket)
         self.numbers = [0, 1, 2, 3, 4, 8, 64, 256]
         self.known = {}  # numbers of objects by kind
         self.connections = []
@@ -93,13 +94,13 @@ class Guest:
             try:
                 method()
             except (Refused, fn.CommandFailed, fn.NotAnswered, fn.Absent):
-                pass  # QEMU or the function says no, which it may
+                pass  # QEMU or the function may refuse
             if step % 16 == 0:
                 self.machine.alive()
         self.cont()
         self.machine.alive()
 
-    # What to draw from
+    # Random values
 
     def chance(self, of):
         return self.random.random() < of
@@ -112,7 +113,7 @@ class Guest:
         return value & ((1 << bits) - 1)
 
     def object(self, path, bits):
-        """A number for a field: of an object of its kind, or any."""
+        """Returns a number for a field: of an object of its kind, or any."""
         name = path.split(".")[-1].split("[")[0]
         known = self.known.get(KINDS.get(name, name))
         if known and self.chance(0.8):
@@ -120,7 +121,7 @@ class Guest:
         return self.number(bits)
 
     def address(self):
-        """Where DMA or an interrupt goes to: mostly to what it should not."""
+        """Returns a target of DMA or of an interrupt: mostly one that it should not be."""
         hca, draw = self.hca, self.random
         where = draw.randrange(12)
         if where < 3:
@@ -152,7 +153,7 @@ class Guest:
         return getattr(self.hca, "uarn", 8) % (BAR_SIZE // PAGE)
 
     def value(self, length):
-        """What is written: a doorbell of something, or anything."""
+        """Returns a value to write: a doorbell of something, or anything."""
         draw = self.random
         kind = draw.randrange(5)
         if kind == 0:
@@ -175,7 +176,7 @@ class Guest:
             if self.chance(0.9):
                 offset -= offset % length
             if offset // 4 in (4, 5) and self.chance(0.9):
-                continue  # the command queue is of more use where it is
+                continue  # the command queue is of more use at its present address
             lines.append(self.machine.write_line(
                 BAR + offset, self.value(length).to_bytes(length, "big")))
         self.machine.ask(*lines)
@@ -212,7 +213,7 @@ class Guest:
                                         draw.getrandbits(16))))
 
     def image(self, name):
-        """A command: what would do something, and then some of it otherwise."""
+        """Returns a command: one that would have an effect, and then a part of it is changed."""
         hca, page = self.hca, self.address() & (1 << 64) - 64
         likely = {
             "CREATE_EQ": {"eq_context_entry.log_eq_size": self.random.randrange(4),
@@ -243,7 +244,7 @@ class Guest:
         return bytes(image)
 
     def event(self):
-        """An EQE that does something where the ring lies on a register."""
+        """Makes an EQE that has an effect if the ring lies on a register."""
         eqe = bytearray(self.random.randbytes(64) if self.chance(0.2) else 64)
         for address, value in ((self.hca.device_control, fn.FLR),
                                (self.hca.slot_control, fn.SLOT_POWER_OFF)):
@@ -310,7 +311,7 @@ class Guest:
             address = self.address() // 4 * 4
             data = self.random.choice((fn.FLR, fn.SLOT_POWER_OFF, fn.SECONDARY_RESET << 16,
                                        self.number(8), self.random.getrandbits(32)))
-            # Messages to the CPU are of a fixed vector: a reset of it, or a system management
+            # Messages to the CPU use a fixed vector: a reset of it, or a system management
             # interrupt, would start something.
             self.hca.msix_vector(self.random.randrange(5), address,
                                  0x40 if address == APIC else data)
@@ -322,7 +323,7 @@ class Guest:
             self.random.choice((20, 46, 200, 1486)))]
         try:
             while True:
-                frames.append(ours.recv(1 << 16))  # what the function sent comes back, or nearly
+                frames.append(ours.recv(1 << 16))  # frames that the function sent come back, nearly unchanged
         except BlockingIOError:
             pass
         for frame in frames[-8:]:
@@ -332,7 +333,7 @@ class Guest:
             try:
                 ours.sendto(frame, self.ends[0])
             except OSError:
-                pass  # the socket is full: the frame is one that got lost
+                pass  # the socket is full: the frame counts as lost
 
     def reset(self):
         self.machine.qmp("system_reset")
@@ -357,7 +358,7 @@ class Guest:
         self.machine.qmp("cont")
 
     def revive(self):
-        """Finds the function wherever it is now, and brings it up if it is not."""
+        """Finds the function wherever it is now, and brings it up if necessary."""
         if self.stopped:
             self.cont()
         self.hca.enumerate()
@@ -377,7 +378,7 @@ class Guest:
 
 
 def fuzz_round(plugin, seed):
-    """One QEMU; seconds of its longest answer."""
+    """Runs one QEMU; returns the seconds of its longest answer."""
     with tempfile.TemporaryDirectory() as work:
         paths = [os.path.join(work, name) for name in ("theirs", "ours")]
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ours:
@@ -397,7 +398,7 @@ def fuzz_round(plugin, seed):
 
 
 def fuzz(plugin, seconds, seed=None, rounds=None):
-    """Rounds until time is up; says what was done. The first failure ends it."""
+    """Runs rounds until time is up; prints what was done. The first failure ends it."""
     seed = random.randrange(1 << 32) if seed is None else seed
     until, done, longest = time.monotonic() + seconds, 0, 0
     while done < rounds if rounds else time.monotonic() < until:

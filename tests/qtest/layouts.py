@@ -27,7 +27,7 @@ def size(struct):
 
 
 def input_of(name):
-    """The name of a command's input layout."""
+    """Returns the name of a command's input layout."""
     return PRM.commands[name].input
 
 
@@ -36,7 +36,7 @@ def output_of(name):
 
 
 class Image:
-    """The bytes of one structure; what lies in an open array makes them more."""
+    """The bytes of one structure; elements of an open array extend them."""
 
     def __init__(self, struct, values=None):
         self.struct = PRM.structs[struct]
@@ -48,7 +48,7 @@ class Image:
                 self[path] = value
 
     def _place(self, path):
-        """First bit and width of the field at a path such as qpc.st or pas[3]."""
+        """Returns first bit and width of the field at a path such as qpc.st or pas[3]."""
         struct, first = self.struct, 0
         for word in path.split("."):
             name, index = re.fullmatch(r"(\w+)(?:\[(\d+)\])?", word).groups()
@@ -61,7 +61,7 @@ class Image:
         return first, width
 
     def __setitem__(self, path, value):
-        """A number, or bytes (which may be longer than an open array is)."""
+        """Sets a number, or bytes (which may be longer than an open array is)."""
         first, width = self._place(path)
         if isinstance(value, (bytes, bytearray)):
             end = first // 8 + len(value)

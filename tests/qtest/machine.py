@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A QEMU in which no guest runs: the test itself does what a guest would do, over QEMU's qtest.
+"""Runs a QEMU without a guest: the test itself does what a guest would do, over QEMU's qtest.
 
-The one CPU halts for ever in a BIOS of four instructions, so that memory, ports and time are QEMU's
-own. (QEMU's accelerator for such tests would do the same, but distributions do not ship it.) What
-QEMU does not answer in time, and whatever it ends of, is a Failure that carries its last words.
+The one CPU halts for ever in a BIOS of four instructions, so memory, ports and time are QEMU's own.
+(QEMU's accelerator for such tests would do the same, but distributions do not ship it.) If QEMU
+does not answer in time, or ends for any reason, that is a Failure, which carries QEMU's last
+output.
 
-A plugin that was built with AddressSanitizer wants the run-time library of that loaded before all
-others.
+A plugin that was built with AddressSanitizer needs its run-time library loaded before all others.
 """
 import ctypes
 import json
@@ -21,14 +21,14 @@ QEMU = os.environ.get("QEMU", "qemu-system-x86_64")
 # A slow machine needs a factor on every limit, not other limits.
 PATIENCE = 60 * float(os.environ.get("HCASIM_SLOWNESS", "1"))  # seconds for any answer
 MEMORY = 64 << 20
-BATCH = 32  # lines under way: the answers must fit the socket
+BATCH = 32  # outstanding lines: the answers must fit into the socket
 
-# cli; hlt; jmp to the hlt: at the reset vector, in 64 KiB of more of it.
+# cli; hlt; jmp to the hlt: at the reset vector, in 64 KiB of further copies.
 HALT = b"\xfa\xf4\xeb\xfd"
 BIOS = b"\xf4" * 0xfff0 + HALT + b"\xf4" * 12
-# What the CPU cannot refuse leads back there: an interrupt of any vector (a message to 0xfee00000 may
-# be an NMI), and a system management interrupt. A CPU that went on through empty memory would never
-# leave it, and QEMU's device_add waits for that (drain_call_rcu()).
+# Interrupts that the CPU cannot refuse lead back there: an interrupt of any vector (a message to
+# 0xfee00000 may be an NMI), and a system management interrupt. A CPU that continued through empty
+# memory would never leave it, and QEMU's device_add waits for that (drain_call_rcu()).
 VECTORS = bytes.fromhex("f0ff 00f0") * 256
 SMI_ENTRY = 0x38000
 
@@ -42,7 +42,7 @@ class Refused(Failure):
 
 
 class Plugin:
-    """A build of the plugin, and what it takes to load it."""
+    """A build of the plugin, and what is needed to load it."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -56,7 +56,7 @@ class Plugin:
 
 
 def _die_with_parent():
-    # PR_SET_PDEATHSIG: QEMU ends when this process does, however it does.
+    # PR_SET_PDEATHSIG: QEMU ends when this process ends, for whatever reason.
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
@@ -67,14 +67,14 @@ class Machine:
         self.log_path = pathlib.Path(work) / "qemu.log"
         bios = pathlib.Path(work) / "bios"
         bios.write_bytes(BIOS)
-        self.sent = []  # what was asked, for those who want to know later
+        self.sent = []  # the lines that were sent, for later inspection
         self.longest = 0  # seconds that an answer took
         self.died = False
         environment = dict(os.environ)
         if sanitizer:
             environment["LD_PRELOAD"] = str(sanitizer)
-            # Coroutines switch stacks. Leaks of QEMU's own are not ours: who looks for ours needs
-            # whole stacks to tell them apart, which makes every allocation slow.
+            # Coroutines switch stacks. QEMU's own leaks do not count: a test for the plugin's leaks
+            # needs whole stacks to distinguish them, which makes every allocation slow.
             environment["ASAN_OPTIONS"] = ":".join((
                 "detect_stack_use_after_return=0", "strict_string_checks=1", "exitcode=99",
                 f"detect_leaks={leaks:d}", f"fast_unwind_on_malloc={not leaks:d}",
@@ -84,7 +84,7 @@ class Machine:
         self._qmp, qmp = socket.socketpair()
         command = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35",
                    "-accel", "tcg", "-smp", "1", "-m", str(MEMORY >> 20), "-bios", str(bios),
-                   # a slot's own registers tell of hot plug, not ACPI's
+                   # a slot's own registers announce hot plug, not ACPI's
                    "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
                    "-chardev", f"socket,id=qtest,fd={qtest.fileno()}",
                    "-qtest", "chardev:qtest", "-qtest-log", "/dev/null",
@@ -118,7 +118,7 @@ class Machine:
     # Memory and ports
 
     def ask(self, *lines):
-        """Sends lines of qtest's protocol; the values of their answers."""
+        """Sends lines of qtest's protocol; returns the values of their answers."""
         values = []
         for first in range(0, len(lines), BATCH):
             batch = lines[first:first + BATCH]
@@ -147,7 +147,7 @@ class Machine:
         self.ask(self.write_line(address, data))
 
     def load(self, address, length):
-        """A little-endian value, as configuration space has them."""
+        """Returns a little-endian value, as in configuration space."""
         return int.from_bytes(self.read(address, length), "little")
 
     def store(self, address, length, value):
@@ -156,7 +156,7 @@ class Machine:
     # QEMU's own control
 
     def qmp(self, execute, **arguments):
-        """Runs a command of QMP; what it returns. Events are passed over."""
+        """Runs a command of QMP; returns its result. Skips events."""
         self.sent.append(f"# {execute} {arguments or ''}".rstrip())
         message = {"execute": execute, "arguments": arguments}
         started = time.monotonic()
@@ -170,16 +170,16 @@ class Machine:
                 return reply["return"]
 
     def monitor(self, line):
-        """What a line of the human monitor prints."""
+        """Returns what a line of the human monitor prints."""
         return self.qmp("human-monitor-command", **{"command-line": line})
 
     def settle(self):
-        """Lets the main loop go round: what a device does on its own has had a turn."""
+        """Lets the main loop run: work that a device does by itself has had a turn."""
         for _ in range(8):
             self.qmp("query-status")
 
     def alive(self):
-        """QEMU answers on both ways, and says nothing that a sanitizer would."""
+        """Checks that QEMU answers on both sockets, and that no sanitizer has reported anything."""
         self.read(0, 1)
         self.settle()
         if "runtime error:" in self.said() or "ERROR: AddressSanitizer" in self.said():
@@ -189,7 +189,7 @@ class Machine:
         return self.log_path.read_text(errors="replace")
 
     def quit(self):
-        """Ends QEMU as a user would; its exit status."""
+        """Ends QEMU as a user would; returns its exit status."""
         try:
             self.qmp("quit")
         except Failure:
@@ -206,7 +206,7 @@ class Machine:
         for end in (self._answers, self._replies, self._qtest, self._qmp):
             end.close()
 
-    # Within
+    # Internal
 
     def _send(self, end, data):
         try:

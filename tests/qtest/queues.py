@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A connection of the function: one key for all of its bus, a CQ, and an RC QP that is connected to
-itself or to that of another function on the wire."""
+"""A connection of the function: one key for its whole bus, a CQ, and an RC QP that is connected to
+itself or to the QP of another function on the wire."""
 import time
 
 from function import PAGE
@@ -17,8 +17,8 @@ GID = bytes(10) + b"\xff\xff\x0a\x00\x00"  # 10.0.0.x
 
 
 class Connection:
-    """cq_slot: where the CQ's one entry is, if not in memory (a multiple of 64). alternate: the GID
-    of an alternate path."""
+    """cq_slot: the address of the CQ's one entry, if it is not in memory (a multiple of 64).
+    alternate: the GID of an alternate path."""
 
     def __init__(self, hca, host=1, cq_slot=None, alternate=None):
         self.hca = hca
@@ -60,7 +60,7 @@ class Connection:
         return {f"qpc.{name}": value for name, value in {**common, **path, **fields}.items()}
 
     def connect(self, peer=None):
-        """To the peer, a Connection of another function, or to itself."""
+        """Connects to the peer, a Connection of another function, or to itself."""
         peer = peer or self
         path = "primary_address_path."
         self.hca.command("RST2INIT_QP", {"qpn": self.qpn, **self._qpc()})
@@ -100,13 +100,13 @@ class Connection:
             self.hca.uar(self.hca.uarn, BLUE_FLAME, int.from_bytes(ctrl[:8], "big"))
 
     def completions(self):
-        """The opcodes of the CQEs there are so far."""
+        """Returns the opcodes of the CQEs that have come so far."""
         entries = self.hca.machine.read(self.cq, WQEBB << LOG_QUEUE)
         last = [entries[i + 63] for i in range(0, len(entries), WQEBB)]
         return [byte >> 4 for byte in last if byte != 0xf1]
 
     def wait(self, count):
-        """Waits for that many completions, all of them good."""
+        """Waits for that many completions, all of them successful."""
         deadline = time.monotonic() + PATIENCE
         while len(self.completions()) < count:
             if time.monotonic() > deadline:

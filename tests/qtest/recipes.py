@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a hostile guest can have the function do to itself, to its slot, to QEMU.
+"""Tests what a hostile guest can make the function do to itself, to its slot, and to QEMU.
 
 DMA reaches configuration space, whose window is memory like any other, the function's own BAR, and
-the root port; so does an interrupt, which is a write to an address. Each recipe has the device write
-to such a place from the midst of its work. Afterwards QEMU must live, and the function, reset or
-plugged in again, must work (tests/qtest/run sees to that).
+the root port. So does an interrupt, which is a write to an address. Each recipe makes the device
+write to such a place in the middle of its work. Afterwards QEMU must live, and the function, reset
+or plugged in again, must work (tests/qtest/run checks that).
 """
 import functools
 
@@ -15,12 +15,12 @@ from machine import Failure
 from queues import RDMA_WRITE, SEND, Connection
 
 RECIPES = []
-CHIPSET_WINDOW = ECAM + 0x60  # PCIEXBAR: where the window on configuration space is
+CHIPSET_WINDOW = ECAM + 0x60  # PCIEXBAR: the address of the window on configuration space
 EVENT_PORT_CHANGE = 1 << 9
 
 
 def recipe(statement, **machine):
-    """machine: what of the QEMU is not as usual."""
+    """machine: options of QEMU that are not the default."""
     def register(run):
         RECIPES.append((statement, run, machine))
         return run
@@ -33,7 +33,8 @@ def expect(condition, message):
 
 
 def event_that_writes(hca, address, value, log_size=0):
-    """An EQ whose events write a 16-bit value to an address; a function that sends one."""
+    """Makes an EQ whose events write a 16-bit value to an address; returns a function that
+    generates one."""
     at = address % 64 - 32  # in the data of an event, which begins at byte 32 of its entry
     expect(0 <= at <= 26, f"no event has data at 0x{address:x}")
     eqn = hca.create_eq(ring=address // 64 * 64, log_size=log_size)
@@ -42,7 +43,8 @@ def event_that_writes(hca, address, value, log_size=0):
 
 
 def interrupt_that_writes(hca, address, value):
-    """An EQ in memory whose interrupt writes a 32-bit value to an address; its number."""
+    """Makes an EQ in memory whose interrupt writes a 32-bit value to an address; returns its
+    number."""
     hca.msix_vector(1, address, value)
     hca.msix_on()
     eqn = hca.create_eq(vector=1, events=EVENT_PORT_CHANGE)
@@ -51,7 +53,7 @@ def interrupt_that_writes(hca, address, value):
 
 
 def payload_that_writes(hca, address, data):
-    """Has the device itself write data to an address, by RDMA to itself."""
+    """Makes the device itself write data to an address, by RDMA to itself."""
     connection = Connection(hca).connect()
     source = hca.alloc()
     hca.machine.write(source, data)
@@ -59,7 +61,7 @@ def payload_that_writes(hca, address, data):
     return connection
 
 
-# A reset of the function, out of its own work
+# A reset of the function, caused by its own work
 
 
 @recipe("an event resets the function it comes from", resets=True)
@@ -90,7 +92,7 @@ def long_payload_flr(hca):
 
 @recipe("a command's output resets the function", resets=True)
 def mailbox_flr(hca):
-    # QUERY_QP gives back an address that CREATE_QP took, and that lies on the register
+    # QUERY_QP returns an address that CREATE_QP stored, and that lies on the register
     qp = Connection(hca, alternate=b"\xff" * 16)
     at = fn.INLINE + hca.express + fn.DEVICE_CONTROL + 1
     hca.send("QUERY_QP", {"qpn": qp.qpn})
@@ -140,7 +142,7 @@ def payload_config(hca):
     connection.post(RDMA_WRITE, source, PAGE, remote=hca.config_page)
 
 
-# The slot: unplugged, its bus reset, out of the function's own work
+# The slot: unplugged, its bus reset, caused by the function's own work
 
 
 def slot_off(hca):
@@ -165,7 +167,7 @@ def two_events_unplug(hca):
 def completion_unplug(hca):
     slot_off(hca)
     connection = Connection(hca, cq_slot=hca.slot_control // 64 * 64).connect()
-    # its count of bytes, big-endian, lies on the register: 0x07 in the second byte of it
+    # its count of bytes, big-endian, lies on the register: 0x07 in its second byte
     at = hca.slot_control % 64
     expect(at == 0x2c, f"byte_cnt is not at 0x{at:x} of an entry")
     source, target = hca.alloc(512 << 10), hca.alloc(512 << 10)
@@ -222,7 +224,7 @@ def payload_window(hca):
     payload_that_writes(hca, CHIPSET_WINDOW, bytes(8))
 
 
-# The own BAR
+# The function's own BAR
 
 
 @recipe("an EQ's interrupt is the doorbell that arms it: it interrupts as long as it likes")
@@ -234,7 +236,7 @@ def interrupt_arms(hca):
     hca.arm_eq(eqn)
     hca.gen_eqe(eqn)
     hca.wait()
-    hca.arm_eq(eqn)  # from outside of a turn too: there is something in the ring
+    hca.arm_eq(eqn)  # also from outside a turn: there is something in the ring
 
 
 @recipe("events, completions and payload go to the function's own doorbells")
@@ -263,7 +265,7 @@ def own_queue(hca):
 
 
 def tests():
-    """(statement, function of plugin and work folder) of each recipe."""
+    """Returns (statement, function of plugin and work folder) of each recipe."""
     return [(f"hostile: {statement}", functools.partial(run_recipe, run, **machine))
             for statement, run, machine in RECIPES]
 

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The device against an independent implementation of RoCEv2: Linux soft-RoCE in the other guest.
+"""Tests the device against an independent implementation of RoCEv2: Linux soft-RoCE in the other
+guest.
 
-Guest a has the device on a QEMU netdev, guest b rdma_rxe on a virtio NIC; both netdevs are the two ends
-of a datagram link. Each program runs twice, the device once as client and once as server.
+Guest a has the device on a QEMU netdev, guest b rdma_rxe on a virtio NIC; both netdevs are the two
+ends of a datagram link. Each program runs twice: the device is once the client and once the server.
 """
 import re
 
 import suite
 from suite import expect
 
-# perftest asks for as many outstanding READs and atomics as its own device can, and the other
-# side's driver refuses more than it can: 16 is what both can.
+# perftest asks for as many outstanding READs and atomics as its own device supports, and the other
+# side's driver refuses more than it supports: both support 16.
 OUTSTANDING = "-o 16"
-# A second until it sends again (4.096 us << 18; its default is 67 ms): a guest on a busy machine may
-# be slow to answer, and READs that are asked for again then make soft-RoCE slower still.
+# A second until a retransmission (4.096 us << 18; the default is 67 ms): a guest on a busy machine
+# may answer slowly, and repeated READs make soft-RoCE slower still.
 PATIENCE = "-u 18"
 CHECKS = [
     ("both guests boot", None, suite.boots),
@@ -38,8 +39,9 @@ def pingpong(lab, kind, arguments, swap):
         expect("iters in" in result.out and "invalid" not in result.out + result.err, str(result))
 
 
-# One QP of ibv_srq_pingpong: with its 16 a client that has all its messages may leave while the last of its
-# server are on the way. soft-RoCE repeats those for ever, since a retry_cnt of 7 has no end there.
+# One QP of ibv_srq_pingpong: with its 16 QPs a client that has all its messages may leave while the
+# last messages of its server are on the way. soft-RoCE repeats those for ever, because a retry_cnt
+# of 7 means no limit there.
 for _kind, _options in (("rc", ""), ("uc", ""), ("ud", ""), ("srq", "-q 1")):
     both_ways(f"ibv_{_kind}_pingpong -c {_options}".rstrip())(
         lambda lab, swap, kind=_kind, options=_options: pingpong(lab, kind, f"-n 100 {options}", swap))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Links that go down, drivers that go and come, functions that are reset: always with traffic.
+"""Tests links that go down, drivers that are removed and loaded, functions that are reset: always
+under traffic.
 
-A third list of checks for tests/vm/run (--suite lifecycle). What is asked of every step: the traffic
-that was under way ends in one way or another, what comes after works, and no kernel complains.
+A third list of checks for tests/vm/run (--suite lifecycle). Every step requires that the traffic
+under way ends in one way or another, that later traffic works, and that no kernel complains.
 """
 import os
 import re
@@ -21,7 +22,8 @@ check("the drivers load; a netdev with carrier and an active RDMA port appear")(
 
 
 class Traffic:
-    """RDMA WRITEs and a TCP stream between the guests for some seconds, whatever becomes of them."""
+    """RDMA WRITEs and a TCP stream between the guests for some seconds, whether or not they
+    survive."""
 
     def __init__(self, lab, seconds):
         rdma = f"ib_write_bw -F -d {{dev}} -x {{gid}} -D {seconds}"
@@ -79,7 +81,7 @@ def reloads(lab):
 @check("unloading the drivers under traffic of the other side", only="hcasim")
 def unload_under_traffic(lab):
     traffic = Traffic(lab, 8)
-    # Whoever uses the device keeps the module in use: its programs have to end first.
+    # Programs that use the device keep the module in use: they have to end first.
     lab.vms[0].run("pkill ib_write_bw; pkill iperf3; "
                    "until modprobe -r mlx5_ib mlx5_core; do sleep 0.2; done", 120)
     traffic.end()
@@ -102,13 +104,13 @@ def remove_under_traffic(lab):
 
 
 def second_hca(lab):
-    """Guest a's second HCA, on a subnet of its own that guest b also has an address in."""
+    """Sets up guest a's second HCA, on its own subnet, in which guest b also has an address."""
     a, b = lab.vms
     pci = a.run("lspci -D -d 15b3:").out.split("\n")[1].split()[0]
     device = f"/sys/bus/pci/devices/{pci}"
     netdev, ibdev = a.run(f"basename {device}/net/*; basename {device}/infiniband/*").out.split()
-    # Otherwise each of the two netdevs answers for the addresses of both, and a peer that hears the wrong one
-    # first sends its RoCE packets to an HCA that knows nothing of them.
+    # Otherwise each of the two netdevs answers for the addresses of both. A peer that hears the
+    # wrong answer first sends its RoCE packets to an HCA that does not know their addresses.
     a.run("sysctl -q net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2")
     a.run(f"ip link set {netdev} up; ip addr replace 10.0.3.1/24 dev {netdev}")
     b.run(f"ip addr replace 10.0.3.2/24 dev {lab.hosts[1]['netdev']}")
@@ -118,7 +120,7 @@ def second_hca(lab):
 
 
 def link_local_gid(vm, ibdev):
-    """The index of the RoCEv2 GID that is a link-local address."""
+    """Returns the index of the RoCEv2 GID that is a link-local address."""
     port = f"/sys/class/infiniband/{ibdev}/ports/1"
     return vm.run(f"cd {port}; for i in $(seq 0 15); do case $(cat gids/$i) in fe80:*) "
                   "grep -qs v2 gid_attrs/types/$i && echo $i && break ;; esac; done").out.strip()
@@ -133,7 +135,8 @@ def two_hcas(lab):
     try:
         lab.hosts = [second, peer]
         pingpong(lab, "rc")
-        # An IPv4 address of the same host is routed to its loopback; link-local ones go by the link.
+        # An IPv4 address of the same host is routed to its loopback; link-local addresses use the
+        # link.
         lab.hosts = [dict(host, gid=link_local_gid(a, host["ibdev"])) for host in (second, usual[0])]
         lab.vms = [a, a]
         pingpong(lab, "rc")
@@ -165,8 +168,8 @@ def stopped_guests(lab):
 check("no warning or error of mlx5 or infiniband in either guest's dmesg")(suite.clean_dmesg)
 
 
-# mlx5_core has no reset_prepare(): it learns of such a reset from its health poll, says so, and recovers,
-# once in 20 minutes (MLX5_FW_REPORTER_PF_GRACEFUL_PERIOD).
+# mlx5_core has no reset_prepare(): its health poll finds out about such a reset, reports it, and
+# recovers, once in 20 minutes (MLX5_FW_REPORTER_PF_GRACEFUL_PERIOD).
 @check("echo 1 > reset under traffic, and the drivers recover by themselves", only="hcasim")
 def reset_under_traffic(lab):
     vm, pci = lab.vms[0], lab.hosts[0]["pci"]
@@ -179,7 +182,8 @@ def reset_under_traffic(lab):
     expect(not grave, "\n".join(grave))
 
 
-# Driver: poll_health(), mlx5_error_sw_reset(). In the other guest, whose driver has recovered nothing yet.
+# Driver: poll_health(), mlx5_error_sw_reset(). Uses the other guest, whose driver has not recovered
+# anything yet.
 @check("the firmware fails under traffic, and the driver resets it and recovers", only="hcasim")
 def firmware_fails(lab):
     vm = lab.vms[1]
@@ -199,8 +203,8 @@ check("both guests power off")(suite.powers_off)
 @check("the device reported nothing but queues that ended under traffic", only="hcasim")
 def clean_device_log(lab):
     for vm in lab.vms:
-        # When a function is reset or removed under traffic, bus mastering ends before the queues do, and
-        # programs ring doorbells of queues that the kernel has destroyed.
+        # If a function is reset or removed under traffic, bus mastering ends before the queues do,
+        # and programs ring doorbells of queues that the kernel has destroyed.
         said = [line for line in suite.device_says(vm)
                 if not re.search(r"hcasim( \w+)?: (CQ|EQ|QP) .* does not answer|send doorbell for QPN", line)]
         expect(not said, f"{vm.name}: QEMU said\n" + "\n".join(said[:20]))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What two stock guests must be able to do with each other through the device.
+"""Tests what two stock guests must be able to do with each other through the device.
 
-Each check is a statement and the function that finds out whether it holds; they run in this order in
-one boot of two guests, from power-on to power-off. A check that needs RDMA to be up says nothing
-about it: when bring-up fails, all that follow fail.
+Each check is a statement and the function that finds out whether it holds. The checks run in this
+order in one boot of two guests, from power-on to power-off. A check that needs RDMA does not test
+the bring-up: if the bring-up fails, all later checks fail.
 """
 import concurrent.futures
 import json
@@ -22,11 +22,12 @@ LATENCY = "-F -d {dev} -x {gid} -s 8 -n 500"
 
 
 class Skip(Exception):
-    """The check does not apply; the message says why."""
+    """The check does not apply; the message is the reason."""
 
 
 def registrar(checks):
-    """The decorator that puts a check on a list: its statement, and the device it is about."""
+    """Returns a decorator that puts a check on a list, with its statement and the device that it is
+    about."""
     def check_(statement, only=None):
         def register(function):
             checks.append((statement, only, function))
@@ -56,7 +57,7 @@ def lspci(lab):
     for vm in lab.vms:
         found = vm.run("lspci -nn -d 15b3:").out
         expect("[15b3:1017]" in found and "ConnectX-5" in found, f"lspci: {found!r}")
-        # An MSI-X table and a function-level reset are what the driver and vfio look for.
+        # The driver and vfio look for an MSI-X table and a function-level reset.
         details = vm.run("lspci -vv -d 15b3:").out
         for what in ("MSI-X:", "FLReset+", "Express", "Part number: MCX516A-CCAT", "checksum good",
                      "Alternative Routing-ID", "Secondary PCI Express"):
@@ -142,8 +143,8 @@ def vlan(lab):
 
 
 IPERF_MIB = 32
-# iperf3 before 3.17 ends when all is in the sender's socket: what has not been read then may lie in
-# its buffer (tcp_wmem: 4 MiB) and in the receiver's (tcp_rmem: 6 MiB).
+# iperf3 before 3.17 ends when everything is in the sender's socket: unread data may then be in its
+# buffer (tcp_wmem: 4 MiB) and in the receiver's (tcp_rmem: 6 MiB).
 IPERF_UNDER_WAY_MIB = 10
 
 
@@ -192,8 +193,8 @@ def xsrq_pingpong(lab, arguments=""):
 @check("ibv_xsrq_pingpong: XRC QPs and their shared receive queues")
 def pingpong_xsrq(lab):
     # Its client does not wait until the server's QPs are ready to receive. Of a message of several
-    # packets the first would now and then be lost and the next a sequence error, which is right, and
-    # is counted; a message of one packet is only sent again.
+    # packets the first packet would now and then be lost, and the next would be a sequence error,
+    # which is right, and is counted; a message of one packet is only retransmitted.
     return xsrq_pingpong(lab, "-s 1024")
 
 
@@ -227,8 +228,8 @@ def rping6(lab):
              listens="cm")
 
 
-# What perftest says when it does not find its clock's frequency, because the machine is busy: then
-# all that it did is right, and all its figures are 0.
+# perftest prints this if it does not find its clock's frequency because the machine is busy: then
+# all its operations are right, and all its figures are 0.
 NO_CLOCK = "Correlation coefficient"
 
 
@@ -261,7 +262,7 @@ for _operation in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
         lambda lab, arguments=_arguments: perftest(lab, "ib_atomic_lat", arguments + " -n 300"))
 
 
-@check("ib_write_bw in both directions at once", only="hcasim")  # 6.12's soft-RoCE fails it
+@check("ib_write_bw in both directions at once", only="hcasim")  # soft-RoCE of Linux 6.12 fails it
 def bidirectional(lab):
     return perftest(lab, "ib_write_bw", BANDWIDTH + " -b")
 
@@ -271,7 +272,7 @@ def many_qps(lab):
     return perftest(lab, "ib_send_bw", "-F -d {dev} -x {gid} -s 4096 -n 200 -q 8")
 
 
-# Operations of the data check below; HCASIM_DATA_OPS=100000 is what the project vouches for.
+# The number of operations of the data check below; the project vouches for HCASIM_DATA_OPS=100000.
 DATA_OPS = int(os.environ.get("HCASIM_DATA_OPS", "10000"))
 DATA_SEED = int(os.environ.get("HCASIM_DATA_SEED", "1"))
 
@@ -299,7 +300,8 @@ def ordering(lab):
 @check("atomics: one word changed by two HCAs at the same time is exact, and beside a CPU where promised",
        only="hcasim")
 def everybodys_word(lab):
-    # Which is not in a guest of one CPU under TCG: tests/vm/one-wire has one of two.
+    # A guest of one CPU under TCG does not have such atomics: tests/vm/one-wire has a guest of two
+    # CPUs.
     _, server = lab.pair("/mnt/atomics -d {dev} -g {gid} -p 18515", timeout=180)
     expect(server.out.count(": exact") == 3, str(server))
 
@@ -308,8 +310,8 @@ def everybodys_word(lab):
 
 
 def counters(vm, host):
-    """The RDMA port's counters as rdma statistic shows them."""
-    # Numbers are after their names: "link mlx5_0/1 rx_write_requests 0 ...".
+    """Returns the RDMA port's counters as rdma statistic prints them."""
+    # A number is after its name: "link mlx5_0/1 rx_write_requests 0 ...".
     words = vm.run(f"rdma statistic show link {host['ibdev']}/1").out.split()[2:]
     return {name: int(value) for name, value in zip(words[::2], words[1::2])}
 
@@ -341,7 +343,7 @@ def rdma_statistic_of_a_qp(lab):
     shown = json.loads(looks.wait(60, check=True).out)
     vm.run(f"rdma statistic qp set link {port} auto off")
     expect(any(row["rx_write_requests"] for row in shown), f"no QP has counted a WRITE: {shown}")
-    # What a set counted that is gone is in the port's sum.
+    # The counts of a counter set that was destroyed are in the port's sum.
     after = counters(vm, lab.hosts[1])["rx_write_requests"]
     seen = max(row["rx_write_requests"] for row in shown)
     expect(after - before >= seen, f"the port counted {after - before} WRITEs, a QP of it {seen}")
@@ -354,7 +356,7 @@ def rdma_statistic_of_marked_packets(lab):
     said = vm.run(f"rdma statistic mode supported link {port}").out
     expect("cc_rx_ce_pkts" in said, said)
     vm.run(f"rdma statistic set link {port} optional-counters cc_rx_ce_pkts")
-    # 3 is "congestion experienced" (RFC 3168). No QP gets these: it is the rule that counts them.
+    # 3 is "congestion experienced" (RFC 3168). No QP receives these packets: the rule counts them.
     marked = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
               f"s.bind(('', {capture.PROGRAMS_PORT})); "
               "s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 3); "
@@ -380,8 +382,8 @@ def sniffer(lab):
     expect(set(frames) == set(macs) and min(frames.values()) >= 50, said)
 
 
-# What a lossless wire and correct programs never cause. A local ACK timeout, and the duplicate that
-# follows it, say only that a busy host let a peer wait.
+# Counters that a lossless wire and correct programs never raise. A local ACK timeout, and the
+# duplicate after it, only mean that a busy host let a peer wait.
 ERRORS = ("out_of_sequence", "packet_seq_err", "implied_nak_seq_err", "req_remote_access_errors",
           "resp_remote_access_errors", "req_remote_invalid_request", "resp_local_length_error")
 
@@ -421,13 +423,13 @@ def sysfs_counters(lab):
     lab.pair("ib_write_bw -F -d {dev} -x {gid} -s 65536 -n 100")
     after = (words(lab.vms[0], lab.hosts[0], "port_xmit_data"),
              words(lab.vms[1], lab.hosts[1], "port_rcv_data"))
-    # The unit is four bytes (IBTA 16.1.3.5); a warm-up comes on top.
+    # The unit is four bytes (IBTA 16.1.3.5); a warm-up adds to it.
     least = 100 * 65536 // 4
     for old, new, name in zip(before, after, ("port_xmit_data", "port_rcv_data")):
         expect(least <= new - old < 3 * least, f"{name} grew by {new - old}, not about {least}")
 
 
-# What people and monitoring look at
+# What users and monitoring read
 
 
 @check("every file among the port's counters in sysfs can be read, and holds a number",
@@ -496,7 +498,7 @@ def vendor_tools(lab):
         said = vm.run(command).out
         for pattern in patterns:
             expect(re.search(pattern, said), f"{command}: no {pattern!r} in\n{said}")
-    # There are no virtual functions and no flash, and the tools say so.
+    # There are no virtual functions and no flash, and the tools report that.
     for command, pattern in ((f"mstconfig -d {where} q SRIOV_EN", "doesn't support SRIOV_EN"),
                              (f"mstflint -d {where} v", "NO_FLASH_DETECTED")):
         refused = vm.run(command, check=False)
@@ -601,14 +603,15 @@ def rescan(lab):
     pingpong(lab, "rc")
 
 
-# Nothing went wrong on the way
+# No errors on the way
 
 
 def complaints(lines):
-    """Kernel messages that are about the drivers under test, or that no kernel should have."""
+    """Returns kernel messages about the drivers under test, and messages that no kernel should
+    print."""
     about = re.compile(r"mlx5|infiniband|\bib_|rdma|rxe|roce|pcieport|DMAR|AER:", re.I)
     grave = re.compile(r"BUG:|WARNING:|Oops|Call Trace|general protection|hung task|\bstall|lockup")
-    told = re.compile(r": QP \d+ error: ")  # what a program did wrong, as the device tells it (QUERY_QP)
+    told = re.compile(r": QP \d+ error: ")  # a program's error, as the device reports it (QUERY_QP)
     return [line for level, line in lines
             if grave.search(line) or level <= 4 and about.search(line) and not told.search(line)]
 
@@ -640,10 +643,10 @@ def clean_console(lab):
         expect(not bad, f"{vm.name}:\n" + "\n".join(bad[:20]))
 
 
-# What the device tells, with its id.
+# The device's own information, with its id.
 INFO = re.compile(r"(^|: )info: hcasim( \w+)?: ")
 
-# What the device rightly refuses, by release of the guests.
+# Refusals of the device that are right, by release of the guests.
 REFUSED = {
     # Its ib_send_bw leaves a CQ behind, and its libmlx5 frees a context's UARs before the kernel
     # cleans up after the program. DESTROY_UCTX frees the UAR.
@@ -652,7 +655,8 @@ REFUSED = {
 
 
 def device_says(vm):
-    """Lines of a guest's QEMU that are no news of the device's ("info: hcasim hca1: function is ready")."""
+    """Returns lines of a guest's QEMU except the device's information ("info: hcasim hca1: function
+    is ready")."""
     return [line for line in vm.qemu_log().splitlines()
             if line.strip() and not re.search(r"(^|: )info: hcasim( \w+)?: ", line)]
 
@@ -666,7 +670,8 @@ def clean_device_log(lab):
 
 
 def of_each(function, paths):
-    """What a function says of each capture, on a processor of its own: the guests are off, and it takes long."""
+    """Returns a function's result for each capture, on a processor of its own: the guests are off,
+    and it takes long."""
     with concurrent.futures.ProcessPoolExecutor(len(paths)) as pool:
         return list(zip(paths, pool.map(function, paths)))
 
@@ -706,7 +711,7 @@ def captured_frames(lab):
         expect(not said, f"{path.name}: {len(said)} frames:\n" + "\n".join(said[:10]))
 
 
-# What is enough to see that the drivers of another release work: texts of statements.
+# The checks that are enough to see that the drivers of another release work: texts of statements.
 RELEASE = (
     "both guests boot", "lspci shows", "the drivers load", "ibv_devinfo", "RoCEv2 GIDs", "ping reaches",
     "iperf3: TCP from a to b", "_pingpong -c: every", "rping -V -C 100", "ib_write_bw: 64 KiB",

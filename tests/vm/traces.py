@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads a device's trace (model/core/trace.h) of tests/programs/tour into a form that two runs share.
+"""Converts a device's trace (model/core/trace.h) of tests/programs/tour into a form that can be
+compared with that of another run.
 
-What a run happens to be given has a name instead of its value: queue numbers, keys, user indices,
-addresses in the program's memory. Commands are taken apart by the descriptions in prm.
+Values that differ from run to run have a name instead: queue numbers, keys, user indices, addresses
+in the program's memory. Commands are parsed by the descriptions in prm.
 """
 import collections
 import pathlib
@@ -15,7 +16,8 @@ sys.path[:0] = [str(ROOT / "prm")]
 from describe import Descriptions  # noqa: E402
 
 PRM = Descriptions(sorted(map(str, (ROOT / "prm").glob("*.prm"))))
-# Numbers that the device gives and addresses of memory: that there is one is all that runs share.
+# Numbers that the device assigns and addresses of memory: runs only share that there is such a
+# value.
 GIVEN = {"uid", "pd", "uar_page", "c_eqn_or_apu_element", "dbr_addr", "rmpn"}
 OBJECTS = {"CREATE_CQ", "CREATE_RMP", "CREATE_QP", "RST2INIT_QP", "INIT2RTR_QP", "RTR2RTS_QP",
            "DESTROY_QP", "DESTROY_RMP", "DESTROY_CQ"}
@@ -27,7 +29,7 @@ def dwords(text):
 
 
 def decode(struct, data, at=0, prefix=""):
-    """Every field of the structure that lies at byte `at` of data, as far as data reaches."""
+    """Yields every field of the structure at byte `at` of data, as far as data reaches."""
     fields = {}
     number = int.from_bytes(data, "big")
     for field in struct.fields:
@@ -45,7 +47,8 @@ def decode(struct, data, at=0, prefix=""):
 
 
 def udp_sport(qpn, remote_qpn):
-    """Of a connection without a flow label (rdma_calc_flow_label(), rdma_flow_label_to_udp_sport())."""
+    """For a connection without a flow label (rdma_calc_flow_label(),
+    rdma_flow_label_to_udp_sport())."""
     label = qpn * remote_qpn
     label ^= label >> 20
     label ^= label >> 40
@@ -53,7 +56,7 @@ def udp_sport(qpn, remote_qpn):
 
 
 class Trace:
-    """What one run of the program did: .commands (names, in order), .objects (decoded commands of
+    """What one run of the program did: .commands (names, in order), .objects (parsed commands of
     the program's objects, by command), .queues (what went through each queue)."""
 
     def __init__(self, text):
@@ -88,7 +91,7 @@ class Trace:
         return decode(PRM.structs["create_rmp_in"], data)["uid"]
 
     def _of_program(self, commands):
-        """From the program's first command to its last one: (name, status)."""
+        """Returns the commands from the program's first to its last: (name, status)."""
         names = [(command.name, command.status) for command in commands]
         return names[names.index(("CREATE_UCTX", 0)):names.index(("DESTROY_UCTX", 0)) + 1]
 
@@ -103,7 +106,7 @@ class Trace:
         self._key, self._base = first[5], first[6] << 32 | first[7]
 
     def _name_fields(self, fields):
-        """Puts names in the place of what is given."""
+        """Replaces assigned values by names."""
         sport = next((name for name in fields if name.endswith("path.udp_sport")), None)
         if sport and fields[sport] and fields[sport] == udp_sport(fields["qpn"],
                                                                   fields["qpc.remote_qpn"]):
@@ -120,7 +123,7 @@ class Trace:
                 fields[name] = self.uidx.get(value, value)
 
     def _name(self, words, names):
-        """The dwords after the control segment, what has a name by it."""
+        """Returns the dwords after the control segment, with names for values."""
         out, i = [], 0
         while i < len(words):
             pair = words[i] << 32 | (words[i + 1] if i + 1 < len(words) else 0)
@@ -136,7 +139,8 @@ class Trace:
 
     def _send_wqe(self, name, words):
         av = {qpn | 0x80000000: f"to-{qp}" for qpn, qp in {**self.qps, 0xffffff: "group"}.items()}
-        # An address vector without a flow label has a UDP source port by chance (mlx5_create_ah()).
+        # The UDP source port of an address vector without a flow label is random
+        # (mlx5_create_ah()).
         if len(words) > 7 and words[6] in av and words[7] >= 0xc000:
             words[7] = words[7] & ~0xffff | 0xc000
         seg = PRM.structs["wqe_ctrl_seg"]
@@ -153,7 +157,7 @@ class Trace:
         fields["srqn"] = self.uidx.get(fields["srqn"], fields["srqn"])
         if fields.get("rqpn"):
             fields["rqpn"] = self.qps[fields["rqpn"]]
-        # The time, and other views of what has been named.
+        # The time, and other views of fields that already have a name.
         fields = {name: value for name, value in fields.items()
                   if name not in ("timestamp", "flags_rqpn") and not name.startswith("inline_data")}
         return " ".join([name] + [f"{field}={value}" for field, value in fields.items() if value])

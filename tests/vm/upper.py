@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The kernel's own users of RDMA over the device: NVMe, NFS, SRP, RDS.
+"""Tests the kernel's own users of RDMA over the device: NVMe, NFS, SRP, RDS.
 
-A list of checks for tests/vm/run (--suite upper), with the same two guests as suite.py. These register
-memory by work requests (REG_MR, LOCAL_INV), have peers invalidate it (SEND_WITH_INV), share receive
-queues, and drain their queue pairs; programs of users do hardly any of that. b has what a uses.
+A list of checks for tests/vm/run (--suite upper), with the same two guests as suite.py. These users
+register memory by work requests (REG_MR, LOCAL_INV), let peers invalidate it (SEND_WITH_INV), share
+receive queues, and drain their queue pairs; user programs do hardly any of that. Guest b provides
+what guest a uses.
 """
 import re
 
@@ -38,7 +39,8 @@ modprobe nvme-rdma
 echo "transport=rdma,traddr={{peer}},trsvcid={NVME_PORT},nqn={NQN},nr_io_queues=2,keep_alive_tmo=2,reconnect_delay=1" >/dev/nvme-fabrics
 until [ -b /dev/nvme0n1 ]; do sleep 0.1; done
 """
-# Pieces of several sizes and alignments; what is read is compared, and the file at the target.
+# Pieces of several sizes and alignments; the data that is read is compared, and so is the file at
+# the target.
 DISK_IO = """
 set -e
 dd if=/dev/urandom of=/tmp/data bs=1M count=8 status=none
@@ -52,7 +54,7 @@ sha256sum </tmp/data
 
 
 def both(lab, target, host):
-    """b becomes what a then uses."""
+    """Sets up in guest b what guest a then uses."""
     names = [dict(entry, dev=entry["ibdev"]) for entry in lab.hosts]
     lab.vms[1].run(target.format(**names[1], peer=names[0]["ip"]), 60)
     lab.vms[0].run(host.format(**names[0], peer=names[1]["ip"]), 60)
@@ -114,7 +116,7 @@ def rds(lab):
     for vm in lab.vms:
         vm.run("modprobe -a rds rds_rdma", 60)
     server = lab.vms[1].spawn("python3 -c '" + RDS_SERVER.format(**names[1]) + "'")
-    lab.vms[1].until("[ -e /tmp/bound ]")  # before, its messages would be dropped
+    lab.vms[1].until("[ -e /tmp/bound ]")  # before that, its messages would be dropped
     lab.vms[0].run("python3 -c '" + RDS_CLIENT.format(**names[0], peer=names[1]["ip"]) + "'", 120)
     server.wait(60, check=True)
     queues = lab.vms[0].run("rdma resource show qp").out
@@ -158,7 +160,7 @@ def nfs(lab):
     expect([written, "200"] == [found[0], found[-1]], f"{written} was written, {found} is there")
 
 
-# Linux's target looks up who may log in by its own address, where the login comes by RDMA-CM.
+# Linux's target looks up by its own address who may log in, if the login comes by RDMA-CM.
 SRP_PORT = 5555
 SRP_TARGET = f"""
 set -e
@@ -182,7 +184,8 @@ echo "id_ext=$guid,ioc_guid=$guid,dest={{peer}}:{SRP_PORT}" >/sys/class/infiniba
 until [ -b /dev/sda ]; do sleep 0.1; done
 """
 
-# Else it hears of the function's end at power-off, and says that it does not know that event.
+# Otherwise it gets the event of the function's end at power-off, and logs that it does not know
+# that event.
 SRP_END = """
 set -e
 cd /sys/kernel/config/target/srpt/????:*/????:*
@@ -195,7 +198,7 @@ modprobe -r ib_srpt
 
 @check("SRP over RDMA-CM: a disk of b's is a's")
 def srp(lab):
-    # A target's port is called what its first device is.
+    # A target's port has the name of its first device.
     guid = lab.vms[1].run("cat /sys/class/infiniband/*/node_guid").out.strip().replace(":", "")
     both(lab, SRP_TARGET, f"guid={guid}\n{SRP_INITIATOR}")
     lab.vms[0].run(DISK_IO.format(disk="/dev/sda"), 180)

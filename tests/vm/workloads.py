@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The programs that RDMA users run, in their many modes: every size, transport and way to wait.
+"""Runs the programs that RDMA users run, in their many modes: every size, transport and way to
+wait.
 
 A second list of checks for tests/vm/run (--suite workloads), with the same two guests as suite.py.
 """
@@ -15,7 +16,7 @@ check = suite.registrar(CHECKS)
 check("both guests boot")(suite.boots)
 check("the drivers load; a netdev with carrier and an active RDMA port appear")(suite.comes_up)
 
-# The client of a round may come before the server of that round listens.
+# The client of a round may start before the server of that round listens.
 CLIENT = """
 once() {
     for try in $(seq 100); do
@@ -28,8 +29,9 @@ once() {
 
 
 def rounds(lab, command, values):
-    """Runs a ping-pong program once for each value of {v}: all servers in one call, all clients."""
-    # str.format() is for lab.pair(); the shell's own braces are doubled for it.
+    """Runs a ping-pong program once for each value of {v}: all servers in one call, and all clients
+    in another."""
+    # lab.pair() uses str.format(), so the shell's own braces are doubled.
     def quoted(text):
         return text.replace("{", "{{").replace("}", "}}")
     words = " ".join(map(str, values))
@@ -90,14 +92,14 @@ def rstream(lab):
 # perftest
 
 USUAL = "-F -d {dev} -x {gid}"
-# -a: 2 bytes to 8 MiB, or to the MTU over UD; -n is the least that perftest takes.
+# -a: 2 bytes to 8 MiB, or to the MTU over UD; -n is the least that perftest accepts.
 EVERY_SIZE = USUAL + " -a -n 5"
 
 EXTENDED = ("XRC", "DC")
 
 
 def connections(lab, transport):
-    """rping after rping, until ib_send_bw is through with its sizes."""
+    """Runs one rping after another, until ib_send_bw is through with its sizes."""
     rping = lab.vms[1].spawn("rping -s -P")
     try:
         lab.vms[1].until("rdma resource show cm_id | grep -q 'state LISTEN'")
@@ -124,7 +126,7 @@ for _verb, _transports in (("send", ("RC", "UC", "UD")), ("write", ("RC", "UC"))
                 lambda lab, program=f"ib_{_verb}_{_what}", transport=_transport: perftest(
                     lab, program, f"{EVERY_SIZE} -c {transport}", timeout=180))
 
-# What only the device has, not soft-RoCE. XRC and DC have each of perftest's programs.
+# Tests that only the device supports, not soft-RoCE. XRC and DC have each of perftest's programs.
 for _transport in EXTENDED:
     for _verb in ("send", "write", "read"):
         for _what in ("bw", "lat"):
@@ -162,7 +164,7 @@ for _verb, _more in (("send", ""), ("read", ""), ("atomic", " -A FETCH_AND_ADD")
         lambda lab, verb=_verb, more=_more: perftest(lab, f"ib_{verb}_bw",
                                                      USUAL + " -b -n 200" + more))
 
-# WRITE is not among them: perftest refuses it ("Events feature not available on WRITE verb").
+# WRITE is left out: perftest refuses it ("Events feature not available on WRITE verb").
 for _program, _transport in (("send_bw", "RC"), ("send_lat", "RC"), ("send_lat", "UC"),
                              ("send_lat", "UD"), ("read_bw", "RC"), ("read_lat", "RC")):
     check(f"ib_{_program} -e over {_transport}: completion events")(
@@ -186,7 +188,8 @@ def received(client):
     return end.get("sum_received", end.get("sum"))["bytes"]
 
 
-# Where a packet that came by the device can be lost: no buffer posted, the kernel's backlog, a socket.
+# Where a packet that came by the device can be lost: no buffer posted, the kernel's backlog, a
+# socket.
 DROPS = ("ethtool -S {netdev} | grep -E 'out_of_buffer|discards|dropped'; "
          "cat /proc/net/softnet_stat /proc/net/raw /proc/net/raw6")
 
@@ -242,9 +245,9 @@ for _mtu in (1500, 9000):
 check("no counter of sequence, access or length errors has moved in all this traffic",
       only="hcasim")(suite.no_errors_counted)
 
-# After the counters were looked at. All QPs receive from one queue, which perftest wants longer than they are
-# many, and makes as long as a QP has messages: most find it empty, and what is under way behind an RNR NAK is
-# out of sequence.
+# Runs after the counters were checked. All QPs receive from one queue, which perftest requires to
+# be longer than the number of QPs, and makes as long as a QP has messages. Most QPs find it empty,
+# and packets behind an RNR NAK are out of sequence.
 for _transport in EXTENDED:
     check(f"ib_send_bw -q 64 over {_transport}", only="hcasim")(
         lambda lab, transport=_transport: perftest(

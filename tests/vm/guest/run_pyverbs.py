@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs tests of rdma-core's pyverbs suite in a guest, each in a process of its own.
+"""Runs tests of rdma-core's pyverbs suite in a guest, each in its own process.
 
 usage: run_pyverbs.py TESTS DEVICE GID-INDEX SECONDS < names
 
-TESTS is the unpacked suite (the folder that holds tests/). For each name from standard input it prints
-"outcome name reason" with outcome pass, fail, error, skip or timeout, and what a test that failed
-has said in lines that begin with a blank. With no names it prints those of all tests there are.
+TESTS is the unpacked suite (the folder that holds tests/). For each name from standard input it
+prints "outcome name reason" with outcome pass, fail, error, skip or timeout, and the output of a
+failed test in lines that begin with a blank. Without names it prints the names of all tests.
 """
 import os
 import re
@@ -34,7 +34,7 @@ def every_test(suite):
 
 
 def run_here(test, output):
-    """In the child: runs one test; the exit status tells how it ended."""
+    """Runs one test, in the child; the exit status is its outcome."""
     os.setsid()
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
@@ -43,7 +43,7 @@ def run_here(test, output):
         with os.fdopen(os.dup(2), "w") as stream:
             result = unittest.TextTestRunner(stream=stream, verbosity=2).run(test)
         status = 3 if result.errors else 2 if result.failures else 4 if result.skipped else 0
-    except BaseException as error:  # whatever it is, it is this test's
+    except BaseException as error:  # any exception belongs to the test
         print(repr(error))
     sys.stdout.flush()
     os._exit(status)
