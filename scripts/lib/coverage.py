@@ -230,12 +230,12 @@ def left(files):
 
 def write_page(suites, everything):
     lines = ["# Coverage", "",
-             "Which lines and branches of `model/` and `fw/` the tests run, as gcov counts them at -O0. Made by",
-             "`scripts/lib/coverage.py --no-run --write` of the last `scripts/test coverage`.", "",
-             "A branch is an edge: each operand of `&&` and `||` has two. Left out are the edges of assertions, and",
-             "`g_assert_not_reached()`: a test that went there would have found a bug. What an accessor of `prm` does is",
-             "counted where it stands, not in each line that uses it. Nothing else is left out. `verbs`, `qtest` and `vm`",
-             "(`scripts/test`) run the same code and are not counted here.", "",
+             "This page shows which lines and branches of `model/` and `fw/` the tests run, as gcov counts them at",
+             "-O0. `scripts/lib/coverage.py --no-run --write` makes it from the last `scripts/test coverage`.", "",
+             "A branch is an edge: each operand of `&&` and `||` has two. The edges of assertions and",
+             "`g_assert_not_reached()` are not counted, because a test that runs them has found a bug. The code of an",
+             "accessor of `prm` is counted in the accessor and not in each line that uses it. Everything else is",
+             "counted. The suites `verbs`, `qtest` and `vm` (`scripts/test`) run the same code and are not counted here.", "",
              "| suite | model: lines | branches | fw: lines | branches | both: lines | branches |",
              "|---|---|---|---|---|---|---|"]
     for suite, files in [*suites.items(), ("together", everything)]:
@@ -244,15 +244,15 @@ def write_page(suites, everything):
         lines.append(f"| {suite} | " + " | ".join(cells) + " |")
     lines += ["", "## What is left", ""]
     by_reason = left(everything)
-    lines += [f"{sum(len(l) for f in by_reason.values() for l in f.values())} lines did not run. Why, and where:", ""]
+    lines += [f"{sum(len(l) for f in by_reason.values() for l in f.values())} lines did not run, for these reasons:", ""]
     for reason, files in by_reason.items():
         if files:
             where = ", ".join(f"`{name}` {len(texts)}" for name, texts in files.items())
             lines += [f"- {reason} {where}."]
-    lines += ["", f"The reasons are told by kind (`{REASONS.relative_to(ROOT)}`)."]
+    lines += ["", f"`{REASONS.relative_to(ROOT)}` has a reason for each kind of line."]
     untested = by_reason.get(UNTESTED, {})
     if untested:
-        lines += ["Those that have none, in their words:", "", "| file | function | code |", "|---|---|---|"]
+        lines += ["These lines have no reason:", "", "| file | function | code |", "|---|---|---|"]
     for name, texts in untested.items():
         lines += [f"| `{name}` | `{where}` | `{code}` |"
                   for where, code in ((where, text.replace("|", "\\|")) for where, text in texts)]

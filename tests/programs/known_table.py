@@ -71,7 +71,7 @@ def fabric(endpoint, provider="verbs"):
 
 def speaks_umad(name):
     return Row(name, "infiniband-diags", (name,), "open UMAD port", ways.failing(ways.one),
-               cannot="sends management datagrams by /dev/infiniband/umad, which is not there")
+               cannot="sends management datagrams through /dev/infiniband/umad, which does not exist")
 
 
 PERFTEST_RESULT = r"^ *\d+ +\d+ +[\d.]+ "
@@ -83,8 +83,8 @@ UCP_TESTS = ("tag_lat", "tag_bw", "ucp_am_lat", "ucp_am_bw", "stream_lat", "stre
              "ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap")
 UCX = "env UCX_TLS=rc_v,self UCX_NET_DEVICES=mlx5_0:1"
 XSRQ = "ibv_xsrq_pingpong -d mlx5_0 -g 1 -p {port} {case}"
-MPI = "all-to-all, reductions, puts, accumulates and tickets compared, and each HCA saw packets of each rank"
-NC = "OpenBSD's as the server, the traditional one as the client: [rdma-cm.md](../howto/rdma-cm.md) has why"
+MPI = "the results of all-to-all, reductions, puts, accumulates and tickets are compared, and each HCA saw packets of each rank"
+NC = "OpenBSD's nc is the server and the traditional nc the client: [rdma-cm.md](../howto/rdma-cm.md) says why"
 RANK = "{folder}/rank {folder}/collective 2"
 
 ROWS = (
@@ -144,16 +144,16 @@ ROWS = (
     fabric("rdm", "verbs;ofi_rxm"),
     fabric("dgram"),
     Row("fio, ioengine=rdma", "fio", ("fio {folder}/server.fio", "fio {folder}/client.fio"), "err= 0", ways.fio,
-        ("write", "read"), note="`verb=send` ends at times with an RNR error, for fio asks for no RNR retries"),
+        ("write", "read"), note="`verb=send` sometimes ends with an RNR error, because fio asks for no RNR retries"),
     Row("QEMU, migration by RDMA", "qemu-system-x86", (f"{QEMU} -qmp unix:{{folder}}/to,server=on,wait=off -incoming defer {{case}}",
         f"{QEMU} -qmp unix:{{folder}}/from,server=on,wait=off -device loader,file={{folder}}/sent,addr=0x1000000,force-raw=on {{case}}"),
         "^completed", ways.migrated, ("", "-global migration.x-rdma-pin-all=on"), quick=True,
-        note="`migrate_incoming rdma:SERVER:PORT` there and `migrate rdma:SERVER:PORT` here; the guest's memory is compared"),
+        note="the receiver has `migrate_incoming rdma:SERVER:PORT` and the sender `migrate rdma:SERVER:PORT`; the memory of the guest is compared"),
     Row("tgt; libiscsi and QEMU's driver for it (iSER)", "tgt qemu-utils qemu-block-extra", ("tgtd -f --iscsi portal=127.0.0.1:3261",
         "qemu-io -f raw -c 'write -P 0x5a 4k 64k' -c 'write -P 0xa5 72k 64k' -c 'read -P 0x5a 4k 64k' -c 'read -P 0 68k 4k' "
         f"-c 'read -P 0xa5 72k 64k' iser://{{server}}/{ways.ISER_TARGET}/1"),
         r"(?s)(?!.*failed).*read 65536/65536 bytes at offset 73728", ways.iser,
-        note="a request of 2 MiB, or 128 at a time, end in errors within this libiscsi"),
+        note="a request of 2 MiB, or 128 requests at a time, end in errors inside this libiscsi"),
     Row("pytest", "python3-pytest python3-pyverbs", ("python3 -B -m pytest -p no:cacheprovider -q {folder}/test_port.py",),
         "1 passed", quick=True),
     Row("make check", "make gcc libibverbs-dev", ("make -s -C {folder} check",), "^mlx5_0$", quick=True),
@@ -165,32 +165,33 @@ ROWS = (
     Row("dpdk-testpmd", "dpdk-dev", (
         "dpdk-testpmd --no-huge -m 128 -l 0 --no-telemetry --no-shconf -a ca00:00:00.0 -- --total-num-mbufs=2048",),
         "No probed ethernet devices", ways.failing(ways.one),
-        cannot="passes over a PCI function that has no driver in sysfs; what its mlx5 driver would ask of the "
-        "kernel after that has not been tried"),
+        cannot="skips a PCI function that has no driver in sysfs; what its mlx5 driver asks of the kernel after "
+        "that was not tried"),
     Row("qperf", "qperf", (QPERF_SERVER, QPERF + " {case}"), "Invalid argument", ways.failing(ways.by_port_unserved),
         ("rc_bw", "uc_bw", "ud_bw"),
-        cannot="addresses its peer by LID alone, without a GID: RoCE needs one, and a card refuses that as well"),
+        cannot="addresses its peer by LID alone; RoCE needs a GID, and a card refuses this as well"),
 )
 
 ANSWERED = (
     Answered("eRPC's test of 32 endpoints, a spinning thread each, on two processors",
-             "some threads had not got their answers after 48 s: is one starved?",
-             "no, each thread's polls bring on the work of all; but 32 spinning threads waited for the processor in turn. Now one "
-             "that polls in vain lets others run ([ADR 16](adr/0016-one-thread-works-for-the-others.md), `tests/programs/spinners.c`)"),
+             "some threads had no answer after 48 s: is a thread starved?",
+             "no, the polls of each thread advance the work of all threads; but 32 spinning threads waited for the processor in "
+             "turn. Now a thread that polls without finding anything lets others run "
+             "([ADR 16](../adr/0016-one-thread-works-for-the-others.md), `tests/programs/spinners.c`)"),
     Answered("UCX 1.22's own tests `tag_match_rndv`, `tag_match_rndv_align`",
              "they had not ended after 120 s: do they hang?",
-             "no, they move much: four messages of a sixteenth of the machine's memory for each variant of the latter. "
-             "[ucx.md](../howto/ucx.md#much-at-a-time) has how fast that is"),
-    Answered("eight threads that make, use and destroy SRQs, queue pairs, address handles",
-             "they had not ended after a minute: does a lock keep them?",
-             "not seen: eight threads together have as many a second as one alone, within the noise, of each of eleven kinds "
-             "(`tests/programs/lifecycles.c`); if they spin, see eRPC's"),
+             "no, they move much data: four messages of a sixteenth of the machine's memory for each variant of the latter. "
+             "[ucx.md](../howto/ucx.md#much-at-a-time) says how fast that is"),
+    Answered("eight threads that create, use and destroy SRQs, queue pairs and address handles",
+             "they had not ended after a minute: does a lock delay them?",
+             "no delay was seen: eight threads together create as many objects a second as one thread alone, within the noise, "
+             "for each of eleven kinds (`tests/programs/lifecycles.c`); if they spin, see eRPC's test"),
 )
 
 UNTRIED = (
     Untried("Open MPI's `btl openib`",
-            "Debian's connects by InfiniBand's means only (`udcm`); UCX is what Open MPI takes by itself"),
-    Untried("srp_daemon, opensm, ibacm", "for InfiniBand fabrics; the port is Ethernet"),
-    Untried("NCCL, nccl-tests", "not in Debian; NCCL wants a GPU"),
-    Untried("Ceph", "nobody has looked yet"),
+            "Debian's version connects through InfiniBand only (`udcm`); by default Open MPI uses UCX"),
+    Untried("srp_daemon, opensm, ibacm", "they are for InfiniBand fabrics, and the port is Ethernet"),
+    Untried("NCCL, nccl-tests", "not in Debian, and NCCL needs a GPU"),
+    Untried("Ceph", "not tried yet"),
 )
