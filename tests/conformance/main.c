@@ -37,6 +37,7 @@ static const GOptionEntry options[] = {
 static struct {
     const struct foreign_config *foreign;
     unsigned passed, failed, skipped;
+    bool matched;                /* some case */
     GString *deviations, *skips; /* rows of the report */
 } run;
 
@@ -163,6 +164,7 @@ static void run_file(const char *path)
         const struct script_case *c = g_ptr_array_index(cases, i);
 
         if (is_wanted(c)) {
+            run.matched = true;
             (list ? print_case : run_and_tell)(c);
         }
     }
@@ -209,6 +211,9 @@ int main(int argc, char **argv)
     if (report_file && !list && !write_report(&err)) {
         fprintf(stderr, "%s\n", err->message);
         return 2;
+    }
+    if (!run.matched && only) {
+        fprintf(stderr, "no case has '%s' in its title or in a rule\n", only);
     }
     if (!list) {
         printf("%u passed, %u failed, %u skipped\n", run.passed, run.failed, run.skipped);

@@ -875,7 +875,7 @@ def arguments(hosts):
     """What stands behind the program's name is the program's; before it, an option asks for help."""
     line = [HCASIM, "run", "--build", hosts.build, "--wire", hosts.wire]
     for words, want in ((["echo", "-h", "--wire"], r"-h --wire\n"), (["--", "echo", "--help"], r"--help\n|.*GNU.*"),
-                        (["printf", "%s", "--host"], "--host"), (["--help"], r"\nusage: .*"), (["-h"], r"\nusage: .*")):
+                        (["printf", "%s", "--host"], "--host"), (["--help"], r"usage: .*"), (["-h"], r"usage: .*")):
         said = subprocess.run([*line, *words], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
         if not re.fullmatch(want, said, re.S):
             raise Failure(f"{words}: {said}")

@@ -23,11 +23,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENTERED = "HCASIM_TEST_SANDBOX"  # names what is lacking
 DEVICE_FOLDERS = ("/dev/infiniband", "/sys/class/infiniband")
 NOBODY = "65534"  # Debian's user and group without rights
-TREE = ("scripts/hcasim", "scripts/lib/common.sh", "scripts/lib/cluster.py", "scripts/lib/tries.py",
+TREE = ("scripts/hcasim", "scripts/lib/common.sh", "scripts/lib/tries.py",
         "scripts/lib/capture.py", "tests/verbs/*.py",
         "tests/programs/known*", "tests/programs/collective.c")
 BUILD = ("guest-lib/verbs/libibverbs.so.1", "guest-lib/verbs/libmlx5.so.1", "guest-lib/verbs/libhcasim*.so",
-         "tests/programs/*")
+         "cli/hcasim", "cli/cluster.py", "cli/source-tree", "tests/programs/*")
 UNPRIVILEGED = ["setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all",
                 "--no-new-privs"]
 # Arguments: the folders, --, and the command that must not see their content.

@@ -43,7 +43,8 @@ static const struct hv_setting settings[] = {
     {"profile", HV_SETTING_CHOICE, 0, 0, fw_profile_names, "NAME", FW_PROFILE_DEFAULT,
      "The generation of the device."},
     {"capture", HV_SETTING_NEW_FILE, 0, 0, NULL, "FILE", "no capture",
-     "Writes all frames of the first device to FILE (pcapng)."},
+     "Writes all frames of the first device of each process to FILE (pcapng). Each process is an "
+     "interface of it."},
     {"remove_after", HV_SETTING_SECONDS, 0, MAX_SECONDS, NULL, "SECONDS", "never",
      "Removes the first device so long after the program opened it, as if somebody pulled out the "
      "card."},
@@ -160,6 +161,16 @@ static bool setting_parse_new_file(const struct hv_setting *s, const char *text,
                               : !access(text, W_OK) && !g_file_test(text, G_FILE_TEST_IS_DIR);
 }
 
+static bool setting_parse_file(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    return !access(text, R_OK) && !g_file_test(text, G_FILE_TEST_IS_DIR);
+}
+
+static bool setting_parse_folder(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    return g_file_test(text, G_FILE_TEST_IS_DIR);
+}
+
 static bool setting_parse_text(const struct hv_setting *s, const char *text, struct hv_value *v)
 {
     return *text;
@@ -205,6 +216,10 @@ static char *setting_must_be(const struct hv_setting *s)
         return g_strdup("a name of letters, digits, '.', '_' and '-', or shm:/PATH");
     case HV_SETTING_NEW_FILE:
         return g_strdup("a file that can be written");
+    case HV_SETTING_FILE:
+        return g_strdup("a file that can be read");
+    case HV_SETTING_FOLDER:
+        return g_strdup("a folder");
     default:
         return g_strdup("something");
     }
@@ -216,6 +231,7 @@ static bool (*const parsers[])(const struct hv_setting *, const char *, struct h
     [HV_SETTING_IPV4] = setting_parse_ipv4,         [HV_SETTING_MAC] = setting_parse_mac,
     [HV_SETTING_CHOICE] = setting_parse_choice,     [HV_SETTING_WIRE] = setting_parse_wire,
     [HV_SETTING_NEW_FILE] = setting_parse_new_file, [HV_SETTING_TEXT] = setting_parse_text,
+    [HV_SETTING_FILE] = setting_parse_file,         [HV_SETTING_FOLDER] = setting_parse_folder,
     [HV_SETTING_KEY_FILE] = setting_parse_text,
 };
 

@@ -26,6 +26,8 @@ enum hv_setting_kind {
     HV_SETTING_CHOICE,
     HV_SETTING_WIRE,     /* the name or the URI of a wire */
     HV_SETTING_NEW_FILE, /* a file that is written */
+    HV_SETTING_FILE,     /* a file that is read */
+    HV_SETTING_FOLDER,
     HV_SETTING_TEXT,     /* anything that is not empty */
     HV_SETTING_KEY_FILE, /* a file with settings; only the environment can name it */
 };

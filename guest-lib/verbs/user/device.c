@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Devices and contexts: the list, opening, closing. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -245,6 +246,21 @@ static void device_watch(struct hv_device *dev)
     }
 }
 
+/* hcasim run --require names a file and expects something in it once a process has opened a device.
+ */
+static void device_mark_opened(void)
+{
+    const char *path = g_getenv("HCASIM_OPENED");
+    int fd = path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+
+    if (fd >= 0) {
+        if (write(fd, "1", 1) != 1) {
+            fprintf(stderr, "hcasim: %s: %s\n", path, g_strerror(errno));
+        }
+        close(fd);
+    }
+}
+
 /* The device's HCA, which its first user brings up. Under the lock. NULL with errno. */
 static struct hv_hca *device_use_hca(struct hv_device *dev)
 {
@@ -268,6 +284,7 @@ static struct hv_hca *device_use_hca(struct hv_device *dev)
             return NULL;
         }
         device_watch(dev);
+        device_mark_opened();
     }
     dev->users++;
     return dev->hca;

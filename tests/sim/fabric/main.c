@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The program behind `scripts/hcasim sim`. */
+/* The program behind `hcasim sim`. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,24 +7,14 @@
 #include "tests/sim/fabric/runner.h"
 #include "tests/sim/fabric/shrink.h"
 
-static void main_usage(void)
+/* For the help of hcasim sim, which the program hcasim prints. */
+static void main_print_kinds(void)
 {
-    g_autofree char *options = sim_options_help();
     const struct kind *kind;
 
-    printf("usage: scripts/hcasim sim [OPTION...] [KEYFILE]\n\n"
-           "Simulates hosts, each with an HCA, on a fabric, in virtual time, and holds what\n"
-           "comes of random operations against a model of what must. A seed decides\n"
-           "everything; the same seed and options give the same run. A seed that fails is\n"
-           "made smaller, and the command that repeats it is printed. The last line is\n"
-           "\"N passed, N failed, N skipped\".\n\n"
-           "%s"
-           "  --%-14s %s\n"
-           "  --%-14s %s\n\n"
-           "KEYFILE sets the same in its group [simulation].\n\nKinds of jobs:\n",
-           options, "no-shrink", "does not make a seed that fails smaller", "help", "this");
+    printf("Kinds of jobs:\n");
     for (unsigned i = 0; (kind = kind_at(i)); i++) {
-        printf("  %-16s %s%s\n", kind->name, kind->about, kind->usual ? "" : " (by name only)");
+        printf("  %-10s %s%s\n", kind->name, kind->about, kind->usual ? "" : " (by name only)");
     }
 }
 
@@ -34,7 +24,7 @@ static bool main_check_workload(const struct sim_options *o)
 
     for (unsigned i = 0; names[i]; i++) {
         if (!kind_find(names[i])) {
-            fprintf(stderr, "there is no kind of jobs %s: see --help\n", names[i]);
+            fprintf(stderr, "there is no kind of jobs %s, see hcasim help sim\n", names[i]);
             return false;
         }
     }
@@ -68,7 +58,21 @@ static void main_print_command(const struct sim_options *o)
 {
     g_autofree char *command = sim_options_print(o);
 
-    printf("  scripts/hcasim sim%s --trace\n", command);
+    printf("  hcasim sim%s --trace\n", command);
+    fflush(stdout);
+}
+
+static void main_print_smaller(const struct sim_options *o, const struct sim_options *smaller,
+                               unsigned runs, const char *said)
+{
+    g_autofree char *command = sim_options_print(o), *shorter = sim_options_print(smaller);
+
+    if (!strcmp(command, shorter)) {
+        printf("  no smaller run fails (%u runs)\n", runs);
+    } else {
+        printf("  smaller, after %u runs: %s\n", runs, said);
+        main_print_command(smaller);
+    }
     fflush(stdout);
 }
 
@@ -82,8 +86,7 @@ static void main_on_failure(const struct sim_options *o, const char *said, bool 
     main_print_command(o);
     if (shrinks) {
         smaller = shrink(o, &smaller_said, &runs);
-        printf("  smaller, after %u runs: %s\n", runs, smaller_said);
-        main_print_command(&smaller);
+        main_print_smaller(o, &smaller, runs, smaller_said);
         sim_options_clear(&smaller);
     }
     g_free(smaller_said);
@@ -141,8 +144,8 @@ int main(int argc, char **argv)
 
     sim_options_init(&options);
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            main_usage();
+        if (!strcmp(argv[i], "--kinds")) {
+            main_print_kinds();
             return EXIT_SUCCESS;
         }
         if (!strcmp(argv[i], "--no-shrink")) {

@@ -129,27 +129,36 @@ void sim_options_clear(struct sim_options *o)
     }
 }
 
-char *sim_options_help(void)
+/* "2, or 2 to 16 by the seed"; NULL: an option without a value. */
+static char *option_usual(const struct option *opt)
 {
-    GString *help = g_string_new(NULL);
-
-    for (size_t i = 0; i < G_N_ELEMENTS(options); i++) {
-        const struct option *opt = &options[i];
-
-        g_string_append_printf(help, "  --%-14s %s", opt->name, opt->help);
-        if (opt->kind == OPTION_NUMBER && opt->one_in) {
-            g_string_append_printf(help,
-                                   " [%" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT " by the seed]",
-                                   opt->drawn_least, opt->drawn_most);
-        } else if (opt->kind == OPTION_NUMBER) {
-            g_string_append_printf(help, " [%" G_GUINT64_FORMAT "]", opt->usual);
-        } else if (opt->one_in) {
-            g_string_append_printf(help, " [to %g by the seed]",
-                                   (double)opt->drawn_most * 100 / CHANCE_MILLION);
-        }
-        g_string_append_c(help, '\n');
+    if (opt->kind == OPTION_NUMBER && opt->one_in) {
+        return g_strdup_printf("%" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT " by the seed",
+                               opt->drawn_least, opt->drawn_most);
     }
-    return g_string_free(help, FALSE);
+    if (opt->kind == OPTION_NUMBER) {
+        return g_strdup_printf("%" G_GUINT64_FORMAT, opt->usual);
+    }
+    return opt->one_in ? g_strdup_printf("0 to %g by the seed",
+                                         (double)opt->drawn_most * 100 / CHANCE_MILLION)
+                       : NULL;
+}
+
+bool sim_option_describe(unsigned i, struct sim_option_about *about)
+{
+    static const char *const metavars[] = {
+        [OPTION_NUMBER] = "N", [OPTION_PERCENT] = "PERCENT", [OPTION_TEXT] = "TEXT"};
+    g_autofree char *usual = NULL;
+
+    if (i >= G_N_ELEMENTS(options)) {
+        return false;
+    }
+    usual = option_usual(&options[i]);
+    *about = (struct sim_option_about){.name = options[i].name,
+                                       .help = options[i].help,
+                                       .metavar = metavars[options[i].kind],
+                                       .usual = usual ? g_intern_string(usual) : NULL};
+    return true;
 }
 
 static bool option_parse(const struct option *opt, const char *value, uint64_t *number)
@@ -190,8 +199,12 @@ bool sim_options_set(struct sim_options *o, const char *name, const char *value,
         g_free(*option_text(opt, o));
         *option_text(opt, o) = g_strdup(value);
     } else if (!value || !option_parse(opt, value, option_number(opt, o))) {
+        g_autofree char *most = opt->kind == OPTION_PERCENT
+                                    ? g_strdup("100 %")
+                                    : g_strdup_printf("%" G_GUINT64_FORMAT, opt->most);
+
         g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "%s is %s, which is no number that it can be", name, value ? value : "nothing");
+                    "%s must be 0 to %s, but it is %s", name, most, value ? value : "empty");
         return false;
     }
     o->set |= option_bit(opt);

@@ -35,8 +35,12 @@ void sim_options_init(struct sim_options *o);
 void sim_options_clear(struct sim_options *o);
 /* Copies the options with their texts. */
 struct sim_options sim_options_copy(const struct sim_options *o);
-/* Returns the text for the end of --help. */
-char *sim_options_help(void);
+/* Tells what help says of an option: its name, its value (NULL: it has none), what holds without it
+ * (NULL: nothing), and a sentence. Returns false if there are fewer options. */
+struct sim_option_about {
+    const char *name, *metavar, *usual, *help;
+};
+bool sim_option_describe(unsigned i, struct sim_option_about *about);
 /* Sets an option by its name; value NULL: it has none. Returns false with *err. */
 bool sim_options_set(struct sim_options *o, const char *name, const char *value, GError **err);
 bool sim_options_takes_value(const char *name);

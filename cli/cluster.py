@@ -1,22 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Hosts behind `scripts/hcasim cluster`: one program on so many hosts of a wire, each with an HCA of its own.
+"""Runs one program on several hosts of a wire, each with an HCA of its own: the part behind `hcasim cluster`.
 
-usage: scripts/hcasim cluster -n N [OPTION...] [--] PROGRAM [ARGUMENT...]
-
-Host 1 to N run the program, each on its own HCA; they reach each other, and nobody else, unless --wire says so. The
-program finds its address's last number in HCASIM_HOST (10.0.0.HCASIM_HOST), N in HCASIM_HOSTS; with --devices D
-the numbers of hosts are D apart. Each line that a host prints begins with its number. Who does not end well is named on standard
-error. The exit status is that of the first one that failed, as a shell tells it; an interrupt ends all.
-
-  -n, --hosts N      hosts
-  --wire NAME        the wire (default: one of its own)
-  --capture FILE     writes the frames of host H to FILE, with .H before its suffix
-
-and the options of `hcasim run`, but for --host, --ip and --mac, which each host has of its own: a key file of --config has
-none of them either, and no capture.
+The program hcasim calls this with its checked options as one JSON argument, and then the program and its
+arguments. Each line that a host prints begins with the number of the host. The exit status is that of the first
+host that failed, as a shell has it. An interrupt ends all hosts.
 """
-import configparser
 import contextlib
+import json
 import os
 import pathlib
 import selectors
@@ -25,18 +15,11 @@ import subprocess
 import sys
 import time
 
-RUN = pathlib.Path(__file__).resolve().parents[1] / "hcasim"
 OF_ONE_HOST = ("HOST", "IP", "MAC", "CAPTURE")
-PASSED_ON = ("--devices", "--mtu", "--memory", "--responders", "--profile", "--log", "--config", "--build")
-MOST_HOSTS = 254   # of which each has an address of its own (10.0.0.H)
 LINE = 1 << 16     # a longer line is printed in pieces
 LINGER = 0.5       # seconds for what a program that has ended leaves in its pipes
 PATIENCE = 5       # seconds from SIGTERM to SIGKILL
 STDOUT, STDERR = 1, 2
-
-
-class Usage(Exception):
-    pass
 
 
 class Host:
@@ -82,7 +65,9 @@ class Cluster:
                 self.pipes.register(pipe, selectors.EVENT_READ, host)
 
     def _line(self, first_device, number):
-        line = [str(RUN), "run", "--wire", self.options["wire"], "--host", str(first_device), *self.options["passed"]]
+        line = [self.options["hcasim"], "run", "--wire", self.options["wire"], "--host", str(first_device)]
+        if self.options["require"]:
+            line.append("--require")
         if self.options["capture"]:
             file = pathlib.Path(self.options["capture"])
             line += ["--capture", str(file.with_suffix(f".{number}{file.suffix}"))]
@@ -162,79 +147,8 @@ class Cluster:
             host.process.wait()
 
 
-def count_of(option, text, most):
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
-        raise Usage(f"{option} is 1 to {most}, not '{text}'")
-    return int(text)
-
-
-def settings_of(file):
-    """Of a key file. What is wrong with it otherwise, each host's program says."""
-    parser = configparser.ConfigParser(interpolation=None, strict=False, delimiters="=", comment_prefixes="#")
-    with contextlib.suppress(configparser.Error, OSError, UnicodeDecodeError):
-        parser.read(file, encoding="utf-8")
-    settings = dict(parser["hcasim"]) if "hcasim" in parser else {}
-    for own in OF_ONE_HOST:
-        if own.lower() in settings:
-            raise Usage(f"{file}: {own.lower()}: each host has its own")
-    return settings
-
-
-def devices_of(passed):
-    """Devices of a host: as an option says, else the environment, else the key file; else 1."""
-    options = dict(zip(passed[::2], passed[1::2]))
-    file = options.get("--config") or os.environ.get("HCASIM_CONFIG")
-    said = {f"{file}: devices": settings_of(file).get("devices", "").strip() if file else "",
-            "HCASIM_DEVICES": os.environ.get("HCASIM_DEVICES"), "--devices": options.get("--devices")}
-    devices = 1
-    for source, text in said.items():
-        devices = count_of(source, text, MOST_HOSTS) if text else devices
-    return devices
-
-
-def parse(words):
-    """Options and the program with its arguments."""
-    options = {"hosts": 0, "wire": f"cluster-{os.getpid()}", "capture": "", "passed": []}
-    words = list(words)
-    while words and words[0].startswith("-"):
-        option = words.pop(0)
-        if option == "--":
-            break
-        if option in ("--host", "--ip", "--mac"):
-            raise Usage(f"{option}: each host has its own")
-        if option not in ("-n", "--hosts", "--wire", "--capture", *PASSED_ON):
-            raise Usage(f"there is no option {option}")
-        if not words:
-            raise Usage(f"{option} needs a value")
-        value = words.pop(0)
-        if option in ("-n", "--hosts"):
-            options["hosts"] = count_of(option, value, MOST_HOSTS)
-        elif option == "--capture" and not pathlib.Path(value).name:
-            raise Usage(f"--capture {value}: that is no file")
-        elif option in ("--wire", "--capture"):
-            options[option[2:]] = value
-        else:
-            options["passed"] += [option, value]
-    options["devices"] = devices_of(options["passed"])
-    if not options["hosts"]:
-        raise Usage("how many hosts? (-n N)")
-    if options["hosts"] * options["devices"] > MOST_HOSTS:
-        raise Usage(f"that is more than {MOST_HOSTS} devices")
-    if not words:
-        raise Usage("which program?")
-    return options, words
-
-
 def main():
-    words = sys.argv[1:]
-    if words[:1] in (["-h"], ["--help"]):
-        print(__doc__.split("\n\n", 1)[1], end="")
-        return 0
-    try:
-        cluster = Cluster(*parse(words))
-    except Usage as error:
-        print(f"hcasim: {error}, see hcasim cluster --help", file=sys.stderr)
-        return 1
+    cluster = Cluster(json.loads(sys.argv[1]), sys.argv[2:])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, cluster.interrupt)
     try:

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Starts a program on several hosts of one wire. The Python part (cluster.py) starts and ends the
+ * hosts and labels what they print; it gets its options checked, as one JSON argument.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "cli/command.h"
+#include "cli/places.h"
+
+#define MOST_DEVICES 254 /* so many have an address 10.0.0.H of their own */
+
+/* Settings that each host has of its own. */
+static const char *const of_one_host[] = {"host", "ip", "mac", "capture"};
+
+static void cluster_json_string(GString *json, const char *text)
+{
+    g_string_append_c(json, '"');
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == '"' || *text == '\\') {
+            g_string_append_printf(json, "\\u%04x", (unsigned char)*text);
+        } else {
+            g_string_append_c(json, *text);
+        }
+    }
+    g_string_append_c(json, '"');
+}
+
+static void cluster_json_text(GString *json, const char *name, const char *text)
+{
+    g_string_append_printf(json, "%s\"%s\": ", json->len > 1 ? ", " : "", name);
+    cluster_json_string(json, text);
+}
+
+static void cluster_json_number(GString *json, const char *name, unsigned number)
+{
+    g_string_append_printf(json, "%s\"%s\": %u", json->len > 1 ? ", " : "", name, number);
+}
+
+/* A key file has no settings that each host has of its own. 0, or the exit status. */
+static int cluster_check_file(const struct cli_line *line)
+{
+    const char *path = cli_line_get(line, "config");
+    g_autoptr(GKeyFile) file = NULL;
+
+    path = path ? path : g_getenv("HCASIM_CONFIG");
+    file = path && *path ? hv_settings_load(path, NULL) : NULL;
+    for (unsigned i = 0; file && i < G_N_ELEMENTS(of_one_host); i++) {
+        if (g_key_file_has_key(file, HV_SETTINGS_GROUP, of_one_host[i], NULL)) {
+            return cli_refuse("%s: %s: each host has its own", path, of_one_host[i]);
+        }
+    }
+    return 0;
+}
+
+static char *cluster_json(const struct cli_line *line, unsigned hosts, unsigned devices)
+{
+    GString *json = g_string_new("{");
+    const char *wire = cli_line_get(line, "wire"), *capture = cli_line_get(line, "capture");
+    g_autofree char *own = g_strdup_printf("cluster-%d", (int)getpid());
+
+    cluster_json_text(json, "hcasim", cli_places()->program);
+    cluster_json_text(json, "wire", wire ? wire : own);
+    cluster_json_text(json, "capture", capture ? capture : "");
+    cluster_json_number(json, "hosts", hosts);
+    cluster_json_number(json, "devices", devices);
+    cluster_json_number(json, "require", cli_line_get(line, "require") != NULL);
+    g_string_append_c(json, '}');
+    return g_string_free(json, FALSE);
+}
+
+int cli_cluster(const struct cli_line *line)
+{
+    g_autofree char *devices_text = NULL, *json = NULL;
+    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    unsigned hosts, devices;
+    int status;
+
+    if (!cli_line_get(line, "hosts")) {
+        return cli_refuse("how many hosts? Say -n N");
+    }
+    if (!line->rest[0]) {
+        return cli_refuse("there is no PROGRAM to run");
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(of_one_host); i++) {
+        g_autofree char *upper = g_ascii_strup(of_one_host[i], -1);
+        g_autofree char *variable = g_strconcat("HCASIM_", upper, NULL);
+
+        g_unsetenv(variable);
+    }
+    status = cli_run_check(line);
+    status = status ? status : cluster_check_file(line);
+    if (status) {
+        return status;
+    }
+    devices_text = cli_run_setting(line, "devices");
+    hosts = (unsigned)strtoul(cli_line_get(line, "hosts"), NULL, 10);
+    devices = devices_text && *devices_text ? (unsigned)strtoul(devices_text, NULL, 10) : 1;
+    if (hosts * devices > MOST_DEVICES) {
+        return cli_refuse("%u hosts with %u devices each are %u devices, but %u is the most", hosts,
+                          devices, hosts * devices, MOST_DEVICES);
+    }
+    cli_run_export(line);
+    json = cluster_json(line, hosts, devices);
+    g_ptr_array_add(words, (gpointer) "python3");
+    g_ptr_array_add(words, (gpointer) "-B");
+    g_ptr_array_add(words, cli_places()->cluster);
+    g_ptr_array_add(words, json);
+    for (char **word = line->rest; *word; word++) {
+        g_ptr_array_add(words, *word);
+    }
+    g_ptr_array_add(words, NULL);
+    return cli_exec((char **)words->pdata);
+}

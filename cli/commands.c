@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of commands, with the options, exit statuses and examples of each. */
+#include <string.h>
+#include "cli/command.h"
+#include "cli/places.h"
+
+#define NUMBER_OF_HOSTS 254
+
+/* -- options ----------------------------------------------------------------------------------- */
+
+static const struct cli_option build = {
+    .row = {.name = "build",
+            .kind = HV_SETTING_FOLDER,
+            .metavar = "DIR",
+            .usual = "build",
+            .help = "Runs the hcasim of the build folder DIR, with that folder's libraries."},
+    .only_in_tree = true};
+
+static const struct cli_option require = {
+    .row = {.name = "require",
+            .kind = HV_SETTING_FLAG,
+            .help = "Fails with status 125 if the program succeeds, and neither the program nor a "
+                    "process that it started has opened a device by then."}};
+
+static const struct cli_option hosts = {.row = {.name = "hosts",
+                                                .kind = HV_SETTING_NUMBER,
+                                                .least = 1,
+                                                .most = NUMBER_OF_HOSTS,
+                                                .metavar = "N",
+                                                .help = "The number of hosts."},
+                                        .letter = 'n'};
+
+static const struct cli_option conformance_options[] = {
+    {.row = {.name = "list",
+             .kind = HV_SETTING_FLAG,
+             .help = "Prints the cases and their rules, and plays no case."}},
+    {.row = {.name = "only",
+             .kind = HV_SETTING_TEXT,
+             .metavar = "TEXT",
+             .help = "Plays only cases with TEXT in their title or in a rule."}},
+    {.row = {.name = "report",
+             .kind = HV_SETTING_NEW_FILE,
+             .metavar = "FILE",
+             .help = "Writes to FILE what does not hold, and what was not tried (Markdown)."}},
+    {.row = {.name = "peer",
+             .kind = HV_SETTING_FILE,
+             .metavar = "FILE",
+             .help = "Plays with the foreign device that the key file FILE describes."}},
+    {.row = {.name = "soft_roce",
+             .kind = HV_SETTING_FLAG,
+             .help = "Plays with Linux soft-RoCE (rdma_rxe) in a Debian guest."},
+     .only_in_tree = true},
+};
+
+static void commands_add_settings(GPtrArray *options, const char *const *but)
+{
+    const struct hv_setting *setting;
+
+    for (unsigned i = 0; (setting = hv_setting_at(i)); i++) {
+        if (!g_strv_contains(but, setting->name)) {
+            cli_option_add_setting(options, setting);
+        }
+    }
+    cli_option_add(options, &require);
+    cli_option_add(options, &build);
+}
+
+static void commands_add_run(GPtrArray *options)
+{
+    static const char *const none[] = {NULL};
+
+    commands_add_settings(options, none);
+}
+
+static void commands_add_cluster(GPtrArray *options)
+{
+    static const char *const of_one_host[] = {"host", "ip", "mac", NULL};
+
+    cli_option_add(options, &hosts);
+    commands_add_settings(options, of_one_host);
+}
+
+static void commands_add_conformance(GPtrArray *options)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(conformance_options); i++) {
+        cli_option_add(options, &conformance_options[i]);
+    }
+    cli_option_add(options, &build);
+}
+
+static void commands_add_sim(GPtrArray *options)
+{
+    cli_sim_add_options(options);
+    cli_option_add(options, &build);
+}
+
+GPtrArray *cli_command_options(const struct cli_command *command, bool in_tree)
+{
+    GPtrArray *options = cli_options_new();
+
+    command->add_options(options);
+    for (unsigned i = options->len; i > 0; i--) {
+        const struct cli_option *option = g_ptr_array_index(options, i - 1);
+
+        if (option->only_in_tree && !in_tree) {
+            g_ptr_array_remove_index(options, i - 1);
+        }
+    }
+    return options;
+}
+
+/* -- exit statuses ----------------------------------------------------------------------------- */
+
+#define WRONG_USE                                                                                  \
+    {                                                                                              \
+        "2", "An option, a variable or a key file is wrong. Nothing was run."                      \
+    }
+
+static const struct cli_status run_statuses[] = {
+    {"of PROGRAM", "PROGRAM ran."},
+    WRONG_USE,
+    {"125", "hcasim itself failed, or --require found that no process opened a device."},
+    {"126", "PROGRAM cannot be executed."},
+    {"127", "PROGRAM does not exist."},
+    {"128+N", "With --require: the signal N ended PROGRAM."},
+    {NULL, NULL}};
+
+static const struct cli_status cluster_statuses[] = {
+    {"0", "PROGRAM succeeded on all hosts."},
+    {"of PROGRAM",
+     "That of the first host that failed. It is 128+N if the signal N ended PROGRAM."},
+    {"1", "hcasim cannot start more hosts."},
+    WRONG_USE,
+    {"125", "hcasim itself failed, or --require found that no process of a host opened a device."},
+    {"126", "PROGRAM cannot be executed."},
+    {"127", "PROGRAM or python3 does not exist."},
+    {"128+N", "The signal N interrupted hcasim, which ended all hosts."},
+    {NULL, NULL}};
+
+static const struct cli_status case_statuses[] = {
+    {"0", "Nothing failed."},
+    {"1", "Something failed, or there was nothing to do."},
+    WRONG_USE,
+    {"125", "hcasim itself failed."},
+    {NULL, NULL}};
+
+/* -- commands ---------------------------------------------------------------------------------- */
+
+#define LAST_HOLDS "If an option is given twice, the last one holds."
+
+static const struct cli_command commands[] = {
+    {.name = "run",
+     .arguments = "[--] PROGRAM [ARGUMENT...]",
+     .summary = "runs a verbs program on an HCA of its own",
+     .about = "Runs an unmodified verbs program on a ConnectX HCA of its own: no VM, no root, no "
+              "device. All programs that run on the same wire reach each other.\n"
+              "Each option except --require sets an environment variable: --mtu sets HCASIM_MTU. "
+              "The variable can be set instead of the option. A variable has priority over the "
+              "key file of --config, and an option has priority over both. " LAST_HOLDS,
+     .statuses = run_statuses,
+     .examples =
+         (const char *const[]){"hcasim run -- ibv_devinfo", "Shows the device.",
+                               "hcasim run --wire lab -- ibv_rc_pingpong -d mlx5_0 -g 1",
+                               "Waits for a peer on the wire lab. Index 1 is the RoCEv2 GID of the "
+                               "IPv4 address.",
+                               "hcasim run --require -- make check",
+                               "In CI: fails if no test opened a device.", NULL},
+     .runs_program = true,
+     .add_options = commands_add_run,
+     .run = cli_run},
+    {.name = "cluster",
+     .arguments = "[--] PROGRAM [ARGUMENT...]",
+     .summary = "runs a program on several hosts of one wire",
+     .about = "Runs the program on hosts 1 to N, each with an HCA of its own. They reach each "
+              "other, and nobody else unless --wire names a wire of others.\n"
+              "The program finds the last number of its address in HCASIM_HOST "
+              "(10.0.0.HCASIM_HOST), and N in HCASIM_HOSTS. With --devices D the numbers of the "
+              "hosts are D apart. Each line that a host prints begins with the number of the host. "
+              "If the program fails on a host, a line on standard error says so. An interrupt ends "
+              "all hosts.\n"
+              "--capture writes the frames of host H to FILE with .H before its suffix. A host has "
+              "its own host number, IPv4 address, MAC address and capture, so a key file of "
+              "--config must have none of these keys. " LAST_HOLDS,
+     .statuses = cluster_statuses,
+     .examples = (const char *const[]){"hcasim cluster -n 4 -- ibv_devinfo",
+                                       "Shows the devices of four hosts.", NULL},
+     .runs_program = true,
+     .add_options = commands_add_cluster,
+     .run = cli_cluster},
+    {.name = "sim",
+     .arguments = "[KEYFILE]",
+     .summary = "simulates hosts on a fabric with faults, in virtual time",
+     .about = "Simulates hosts, each with an HCA, on a fabric, in virtual time, and compares the "
+              "results of random operations with a model. The seed decides everything: the same "
+              "seed and options give the same run. If a seed fails, hcasim makes the run smaller "
+              "and prints the command that repeats it. The last line is \"N passed, N failed, N "
+              "skipped\".\n"
+              "KEYFILE sets the same options in its group [simulation]. An option has priority "
+              "over the file. " LAST_HOLDS,
+     .statuses = case_statuses,
+     .examples = (const char *const[]){"hcasim sim --seeds 20", "Runs the seeds 1 to 20.", NULL},
+     .add_options = commands_add_sim,
+     .more = cli_sim_more,
+     .run = cli_sim},
+    {.name = "conformance",
+     .arguments = "[SCRIPT...]",
+     .summary = "plays conversations at packet level, each with the rules that it checks",
+     .about = "Plays conformance scripts with the device of hcasim, in seconds, or with a foreign "
+              "device on a wire. Without SCRIPT it plays all scripts.\n"
+              "It prints a line for each case when the case ends. If a rule does not hold, it "
+              "prints the step and all packets so far on standard error. The last line is \"N "
+              "passed, N failed, N skipped\". " LAST_HOLDS,
+     .statuses = case_statuses,
+     .examples = (const char *const[]){"hcasim conformance --only READ",
+                                       "Plays the cases with READ in their title or in a rule.",
+                                       "hcasim conformance --peer FILE",
+                                       "Plays with the foreign device that FILE describes.", NULL},
+     .add_options = commands_add_conformance,
+     .run = cli_conformance},
+};
+
+const struct cli_command *cli_command_at(unsigned i)
+{
+    return i < G_N_ELEMENTS(commands) ? &commands[i] : NULL;
+}
+
+const struct cli_command *cli_command_find(const char *name)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (!strcmp(commands[i].name, name)) {
+            return &commands[i];
+        }
+    }
+    return NULL;
+}

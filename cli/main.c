@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The program hcasim: finds the command, parses its options by its table, and runs it. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "cli/command.h"
+#include "cli/places.h"
+#include "cli/text.h"
+
+static void main_say(const char *fmt, va_list args)
+{
+    g_autofree char *text = g_strdup_vprintf(fmt, args);
+
+    fprintf(stderr, "hcasim: %s\n", text);
+}
+
+void cli_say(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    main_say(fmt, args);
+    va_end(args);
+}
+
+int cli_refuse(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    main_say(fmt, args);
+    va_end(args);
+    return CLI_WRONG_USE;
+}
+
+/* Prints a text and frees it. The exit status. */
+static int main_print(char *text)
+{
+    fputs(text, stdout);
+    g_free(text);
+    return fflush(stdout) ? CLI_FAILED : EXIT_SUCCESS;
+}
+
+static int main_no_command(const char *name)
+{
+    cli_say("there is no command '%s', see hcasim help", name);
+    return CLI_WRONG_USE;
+}
+
+static int main_help(char **argv)
+{
+    const struct cli_command *command = argv[0] ? cli_command_find(argv[0]) : NULL;
+
+    return argv[0] && !command ? main_no_command(argv[0])
+                               : main_print(cli_help(command, cli_places()->in_tree));
+}
+
+/* For the build: what is made from the tables. Users have no need of it, and help does not show it.
+ */
+static int main_make(const char *what, const char *name)
+{
+    const struct cli_command *command = name ? cli_command_find(name) : NULL;
+
+    if (name && !command) {
+        return main_no_command(name);
+    }
+    return main_print(!strcmp(what, "--man") ? cli_man(command) : cli_completion());
+}
+
+/* --build DIR: the hcasim of another build. It is not this one, so this cannot go on for ever. */
+static void main_use_build(const struct cli_line *line, char **argv)
+{
+    const char *build = cli_line_get(line, "build");
+    g_autofree char *program = build ? g_build_filename(build, "cli", "hcasim", NULL) : NULL;
+    char *real = program ? realpath(program, NULL) : NULL;
+
+    if (real && strcmp(real, cli_places()->program) != 0) {
+        execv(real, argv);
+    } else if (build && !real) {
+        cli_say("%s is not built: run ninja -C %s cli/hcasim", program, build);
+        exit(CLI_FAILED);
+    }
+    free(real);
+}
+
+static int main_command(const struct cli_command *command, char **argv)
+{
+    bool in_tree = cli_places()->in_tree;
+    struct cli_line line = {.options = cli_command_options(command, in_tree)};
+    g_auto(GStrv) copy = g_strdupv(argv);
+    g_autofree char **words = g_memdup2(argv, (g_strv_length(argv) + 1) * sizeof(*argv));
+    g_autoptr(GError) err = NULL;
+    int status;
+
+    if (!cli_line_parse(&line, words + 1, command->runs_program, &err)) {
+        const char *see = err->domain == G_OPTION_ERROR &&
+                                  !g_error_matches(err, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE)
+                              ? ", see hcasim help "
+                              : NULL;
+
+        cli_say("%s%s%s", err->message, see ? see : "", see ? command->name : "");
+        status = CLI_WRONG_USE;
+    } else if (line.wants_help) {
+        status = main_print(cli_help(command, in_tree));
+    } else {
+        main_use_build(&line, copy);
+        status = command->run(&line);
+    }
+    cli_line_clear(&line);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    const struct cli_command *command = cli_command_find(name);
+
+    if (command) {
+        return main_command(command, argv);
+    }
+    if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+        return main_print(g_strdup("hcasim " HCASIM_VERSION "\n"));
+    }
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) {
+        return main_help(argv + 2);
+    }
+    if (!strcmp(name, "--man") || !strcmp(name, "--completion")) {
+        return main_make(name, argv[2]);
+    }
+    if (!*name) {
+        cli_say("there is no command, see hcasim help");
+        return CLI_WRONG_USE;
+    }
+    return main_no_command(name);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Describes the options of hcasim, and parses them.
+ *
+ * A row describes an option once. The parser, the help, the man pages and the shell completion all
+ * read the row.
+ */
+#ifndef HCASIM_CLI_OPTION_H
+#define HCASIM_CLI_OPTION_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include "guest-lib/verbs/kernel/settings.h"
+
+struct cli_option {
+    /* The name as in a key file, the kind of value with its range, and what help says. */
+    struct hv_setting row;
+    char letter;       /* 0: none */
+    bool only_in_tree; /* it needs the source tree: hidden and unknown where hcasim is installed */
+    /* Whether a value is right; NULL: as hv_setting_check() says. */
+    bool (*check)(const struct cli_option *option, const char *text, GError **err);
+};
+
+/* A parsed command line. */
+struct cli_line {
+    GPtrArray *options; /* of struct cli_option: those that the command has */
+    GHashTable *values; /* text by name, of the options that were given */
+    char **rest;        /* behind the options; in the caller's argv */
+    bool wants_help;
+};
+
+/* An option's name as a user writes it, without the dashes. The caller frees it. */
+char *cli_option_name(const struct cli_option *option);
+
+/* Appends the option for a setting of the verbs library. */
+void cli_option_add_setting(GPtrArray *options, const struct hv_setting *setting);
+void cli_option_add(GPtrArray *options, const struct cli_option *option);
+GPtrArray *cli_options_new(void);
+
+/*
+ * Parses argv, which begins with the name of the command, for line->options. stops: the first word
+ * that is no option ends the options; all that follows belongs to a program. If an option is given
+ * twice, the last one holds, as in most programs that use getopt. False with *err.
+ */
+bool cli_line_parse(struct cli_line *line, char **argv, bool stops, GError **err);
+void cli_line_clear(struct cli_line *line);
+
+/* The value of an option, or NULL. A flag has the value "1". */
+const char *cli_line_get(const struct cli_line *line, const char *name);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Finds what hcasim runs and loads, relative to its own program file: in the build tree, or below
+ * libexec where it is installed. A link to the program may be anywhere.
+ */
+#ifndef HCASIM_CLI_PLACES_H
+#define HCASIM_CLI_PLACES_H
+
+#include <stdbool.h>
+
+struct cli_places {
+    bool in_tree;
+    char *program;     /* hcasim itself */
+    char *build;       /* the build folder; NULL where it is installed */
+    char *libraries;   /* the folder of libibverbs.so.1 and the others */
+    char *sim;         /* program */
+    char *conformance; /* program */
+    char *scripts;     /* the folder of the conformance scripts */
+    char *cluster;     /* Python file */
+    char *source;      /* the source tree; NULL where it is installed */
+};
+
+/* Freed never. */
+const struct cli_places *cli_places(void);
+
+#endif

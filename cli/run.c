@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs a program with the verbs library of hcasim in place of rdma-core's. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "cli/command.h"
+#include "cli/loader.h"
+#include "cli/places.h"
+#include "cli/require.h"
+
+/* -- settings ---------------------------------------------------------------------------------- */
+
+static char *run_variable(const char *setting)
+{
+    g_autofree char *upper = g_ascii_strup(setting, -1);
+
+    return g_strconcat("HCASIM_", upper, NULL);
+}
+
+static const char *run_environment(const char *setting)
+{
+    g_autofree char *variable = run_variable(setting);
+    const char *value = g_getenv(variable);
+
+    return value && *value ? value : NULL;
+}
+
+static const char *run_said(const struct cli_line *line, const char *setting)
+{
+    const char *value = cli_line_get(line, setting);
+
+    return value ? value : run_environment(setting);
+}
+
+char *cli_run_setting(const struct cli_line *line, const char *name)
+{
+    const char *path = run_said(line, "config");
+    g_autoptr(GKeyFile) file = NULL;
+
+    if (run_said(line, name)) {
+        return g_strdup(run_said(line, name));
+    }
+    file = path ? hv_settings_load(path, NULL) : NULL;
+    return file ? g_key_file_get_string(file, HV_SETTINGS_GROUP, name, NULL) : NULL;
+}
+
+int cli_run_check(const struct cli_line *line)
+{
+    g_autoptr(GError) err = NULL;
+    g_autoptr(GKeyFile) file = NULL;
+    const struct hv_setting *setting;
+
+    for (unsigned i = 0; (setting = hv_setting_at(i)); i++) {
+        const char *value = run_environment(setting->name);
+
+        if (value && !cli_line_get(line, setting->name) &&
+            !hv_setting_check(setting, value, &err)) {
+            g_autofree char *variable = run_variable(setting->name);
+
+            return cli_refuse("%s: %s", variable, err->message);
+        }
+    }
+    if (run_said(line, "config") && !(file = hv_settings_load(run_said(line, "config"), &err))) {
+        return cli_refuse("%s", err->message);
+    }
+    return 0;
+}
+
+void cli_run_export(const struct cli_line *line)
+{
+    const struct hv_setting *setting;
+
+    for (unsigned i = 0; (setting = hv_setting_at(i)); i++) {
+        const char *value = cli_line_get(line, setting->name);
+
+        if (value) {
+            g_autofree char *variable = run_variable(setting->name);
+
+            g_setenv(variable, value, TRUE);
+        }
+    }
+}
+
+/* -- the loader -------------------------------------------------------------------------------- */
+
+/* Adds to a list in the environment; what is there already stays in front, or behind. */
+static void run_prepend(const char *variable, const char *value)
+{
+    const char *had = g_getenv(variable);
+    g_autofree char *list = had && *had ? g_strconcat(value, ":", had, NULL) : g_strdup(value);
+
+    g_setenv(variable, list, TRUE);
+}
+
+static void run_append(const char *variable, const char *value)
+{
+    const char *had = g_getenv(variable);
+    g_autofree char *list = had && *had ? g_strconcat(had, ":", value, NULL) : g_strdup(value);
+
+    g_setenv(variable, list, TRUE);
+}
+
+/* libhcasim.so shows the HCA beside the libraries: /sys, /dev. The two others stand for the
+ * libraries until a program needs them, in whatever folder the program looks for them. */
+static const char *const preloaded[] = {"libhcasim.so", "libhcasim-ibverbs.so",
+                                        "libhcasim-mlx5.so"};
+
+static void run_preload(const char *libraries)
+{
+    run_prepend("LD_LIBRARY_PATH", libraries);
+    for (unsigned i = 0; i < G_N_ELEMENTS(preloaded); i++) {
+        g_autofree char *path = g_build_filename(libraries, preloaded[i], NULL);
+
+        /* A blank ends the loader's list of files. Then the loader looks for them as it looks for
+         * other libraries. They come behind what is preloaded already: a sanitizer wants to be
+         * first. */
+        run_append("LD_PRELOAD", strpbrk(path, " \t\n") ? preloaded[i] : path);
+    }
+    /* A child of fork() that opens a device of its own needs memory. The allocator of glib before
+     * 2.76 has locks, which another thread of the parent may hold; malloc() is usable in a child.
+     */
+    g_setenv("G_SLICE", "always-malloc", FALSE);
+    /* ASan wants to be the first library unless it is told not to check; ours replace nothing that
+     * ASan replaces. */
+    run_prepend("ASAN_OPTIONS", "verify_asan_link_order=0");
+}
+
+/* Whether the libraries are there and the loader can be told of their folder. */
+static bool run_find_libraries(const struct cli_places *places)
+{
+    static const char *const names[] = {"libibverbs.so.1", "libmlx5.so.1"};
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(names) + G_N_ELEMENTS(preloaded); i++) {
+        const char *name = i < G_N_ELEMENTS(names) ? names[i] : preloaded[i - G_N_ELEMENTS(names)];
+        g_autofree char *path = g_build_filename(places->libraries, name, NULL);
+
+        if (access(path, R_OK)) {
+            cli_say(places->in_tree
+                        ? "%s is not built: run scripts/setup verbs, then ninja -C build"
+                        : "%s is missing: install hcasim again",
+                    path);
+            return false;
+        }
+    }
+    if (strpbrk(places->libraries, ":;")) {
+        cli_say("%s: the loader accepts no folder whose name has a colon or a semicolon",
+                places->libraries);
+        return false;
+    }
+    return true;
+}
+
+/* -- the program ------------------------------------------------------------------------------- */
+
+/* The file that execvp() would run, or NULL with errno. */
+static char *run_find_program(const char *name)
+{
+    g_auto(GStrv) folders = NULL;
+    struct stat st;
+    int why = ENOENT;
+
+    if (strchr(name, '/')) {
+        if (stat(name, &st)) {
+            return NULL;
+        }
+        errno = EACCES;
+        return access(name, X_OK) || !S_ISREG(st.st_mode) ? NULL : g_strdup(name);
+    }
+    folders = g_strsplit(g_getenv("PATH") ? g_getenv("PATH") : "/bin:/usr/bin", ":", -1);
+    for (char **folder = folders; *folder && *name; folder++) {
+        char *path = g_build_filename(**folder ? *folder : ".", name, NULL);
+
+        if (!stat(path, &st) && S_ISREG(st.st_mode)) {
+            if (!access(path, X_OK)) {
+                return path;
+            }
+            why = EACCES;
+        }
+        g_free(path);
+    }
+    errno = why;
+    return NULL;
+}
+
+/* The loader gives some programs no library of ours. They run all the same, because what they start
+ * may be an ordinary program. */
+static void run_warn(const char *path)
+{
+    struct stat st;
+
+    if (!stat(path, &st) && (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
+                             ((st.st_mode & S_ISGID) && st.st_gid != getegid()))) {
+        cli_say("%s runs with rights that its caller does not have: the loader gives it no library "
+                "of ours",
+                path);
+    } else if (loader_is_foreign(path)) {
+        cli_say("%s is linked statically, or for another loader: it gets no library of ours, and "
+                "finds no HCA",
+                path);
+    }
+}
+
+int cli_exec(char **argv)
+{
+    int why;
+
+    execvp(argv[0], argv);
+    why = errno;
+    cli_say("%s: %s", argv[0], g_strerror(why));
+    return why == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE;
+}
+
+int cli_run(const struct cli_line *line)
+{
+    const struct cli_places *places = cli_places();
+    g_autofree char *program = NULL;
+    int status;
+
+    if (!line->rest[0]) {
+        return cli_refuse("there is no PROGRAM to run");
+    }
+    status = cli_run_check(line);
+    if (status) {
+        return status;
+    }
+    if (!run_find_libraries(places)) {
+        return CLI_FAILED;
+    }
+    program = run_find_program(line->rest[0]);
+    if (!program) {
+        int why = errno;
+
+        cli_say("%s: %s", line->rest[0], g_strerror(why));
+        return why == ENOENT || why == ENOTDIR ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE;
+    }
+    run_warn(program);
+    cli_run_export(line);
+    run_preload(places->libraries);
+    return cli_line_get(line, "require") ? require_run(line->rest) : cli_exec(line->rest);
+}

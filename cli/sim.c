@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Simulates hosts on a fabric: checks the options by the simulator's own table, and runs it. */
+#include <unistd.h>
+#include "cli/command.h"
+#include "cli/places.h"
+#include "tests/sim/fabric/options.h"
+
+static bool sim_check(const struct cli_option *option, const char *text, GError **err)
+{
+    struct sim_options options;
+    bool ok;
+
+    sim_options_init(&options);
+    ok = sim_options_set(&options, option->row.name, text, err);
+    sim_options_clear(&options);
+    return ok;
+}
+
+void cli_sim_add_options(GPtrArray *options)
+{
+    struct sim_option_about about;
+
+    for (unsigned i = 0; sim_option_describe(i, &about); i++) {
+        cli_option_add(
+            options,
+            &(struct cli_option){.row = {.name = about.name,
+                                         .kind = about.metavar ? HV_SETTING_TEXT : HV_SETTING_FLAG,
+                                         .metavar = about.metavar,
+                                         .usual = about.usual,
+                                         .help = about.help},
+                                 .check = sim_check});
+    }
+    cli_option_add(
+        options, &(struct cli_option){.row = {.name = "no-shrink",
+                                              .kind = HV_SETTING_FLAG,
+                                              .help = "does not make a seed that fails smaller"}});
+}
+
+/* The kinds of jobs: the simulator has the list. */
+char *cli_sim_more(void)
+{
+    char *words[] = {cli_places()->sim, (char *)"--kinds", NULL}, *said = NULL;
+
+    return g_spawn_sync(NULL, words, NULL, G_SPAWN_DEFAULT, NULL, NULL, &said, NULL, NULL, NULL)
+               ? said
+               : NULL;
+}
+
+int cli_sim(const struct cli_line *line)
+{
+    const struct cli_places *places = cli_places();
+    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
+
+    if (access(places->sim, X_OK)) {
+        cli_say("%s is not built: run ninja in the build folder", places->sim);
+        return CLI_FAILED;
+    }
+    g_ptr_array_add(words, g_strdup(places->sim));
+    for (char **word = line->rest; *word; word++) {
+        g_ptr_array_add(words, g_strdup(*word));
+    }
+    /* Behind the key file: an option has priority. */
+    for (unsigned i = 0; i < line->options->len; i++) {
+        const struct cli_option *option = g_ptr_array_index(line->options, i);
+        const char *name = option->row.name, *value = cli_line_get(line, name);
+
+        if (value && !option->only_in_tree) {
+            g_ptr_array_add(words, option->row.kind == HV_SETTING_FLAG
+                                       ? g_strdup_printf("--%s", name)
+                                       : g_strdup_printf("--%s=%s", name, value));
+        }
+    }
+    g_ptr_array_add(words, NULL);
+    return cli_exec((char **)words->pdata);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes what the tables say: as help, as man pages, as shell completion. */
+#ifndef HCASIM_CLI_TEXT_H
+#define HCASIM_CLI_TEXT_H
+
+#include "cli/command.h"
+
+/* The help of a command, or, for NULL, of hcasim. The caller frees the text. */
+char *cli_help(const struct cli_command *command, bool in_tree);
+/* Likewise, the source of the man page. */
+char *cli_man(const struct cli_command *command);
+/* Completion for bash. */
+char *cli_completion(void);
+
+/* " (default: ...)", with the range or the choices; the caller frees it. */
+char *cli_option_note(const struct cli_option *option);
+
+#define CLI_SUMMARY "RDMA programs on a model of a ConnectX HCA, without the hardware"
+#define CLI_ABOUT                                                                                  \
+    "hcasim models a ConnectX (mlx5) HCA. Verbs programs that are not modified run on it: no VM, " \
+    "no root, no device."
+
+#endif

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The program hcasim: wrong options, variables and key files are refused in one line, and nothing is run;
+programs get their words and give their exit status; help, man pages and completion name each option.
+
+usage: test_cli.py HCASIM
+"""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HCASIM = pathlib.Path(sys.argv.pop(1)).resolve()
+COMMANDS = ("run", "cluster", "sim", "conformance")
+WRONG_USE, FAILED, NOT_EXECUTABLE, NOT_FOUND = 2, 125, 126, 127
+WIRE = f"cli-{os.getpid()}"
+
+MTU = "mtu must be 1500 to 9978, but it is 10"
+NAME = "wire must be a name of letters, digits, '.', '_' and '-', or shm:/PATH, but it is my lab"
+# Options of `run`, and the line that refuses them.
+WRONG = (
+    (["--mtu", "10"], MTU),
+    (["--mtu=10"], MTU),
+    (["--mtu", ""], "mtu must be 1500 to 9978, but it is empty"),
+    (["--ip", "foo"], "ip must be an IPv4 address such as 10.0.0.7, but it is foo"),
+    (["--mac", "zz"], "mac must be a unicast MAC address such as 02:00:00:00:00:07, but it is zz"),
+    (["--mac", "01:00:00:00:00:01"],
+     "mac must be a unicast MAC address such as 02:00:00:00:00:07, but it is 01:00:00:00:00:01"),
+    (["--devices", "33"], "devices must be 1 to 16, but it is 33"),
+    (["--host", "0"], "host must be 1 to 65518, but it is 0"),
+    (["--memory", "1X"], "memory must be 8M or more, in bytes or with K, M or G, but it is 1X"),
+    (["--responders", "many"], "responders must be 1 to 65536, but it is many"),
+    (["--remove-after", "1s"], "remove_after must be 0 to 1000000000 seconds, but it is 1s"),
+    (["--log", "loud"], "log must be error, guest, info or trace, but it is loud"),
+    (["--wire", "my lab"], NAME),
+    (["--config", "nofile"], "nofile: No such file or directory"),
+    (["--profile", "cx9"], "profile must be cx4, cx4lx, cx5, cx6dx or cx7, but it is cx9"),
+    (["--capture", "/nonexistent/x"], "capture must be a file that can be written, but it is /nonexistent/x"),
+    (["--wibble", "1"], "unknown option --wibble, see hcasim help run"),
+    (["--memlock=0"], "--memlock has no value, see hcasim help run"),
+)
+# Key files, and how the line ends that refuses them.
+WRONG_FILES = (
+    ("[hcasim]\nmtu=10\n", MTU),
+    ("[hcasim]\nmtuu=1500\n", "there is no setting 'mtuu'"),
+    ("[hca]\nmtu=1500\n", "there is no group [hca]: settings are in group [hcasim]"),
+    ("mtu=1500\n", "Key file does not start with a group"),
+)
+
+
+def hcasim(*words, **variables):
+    return subprocess.run([HCASIM, *words], capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, **variables})
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, line, *words, **variables):
+        """Nothing is run: the program would make a file."""
+        with tempfile.TemporaryDirectory() as folder:
+            ran = pathlib.Path(folder, "ran")
+            done = hcasim(*words, "--", "touch", ran, **variables)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (WRONG_USE, "", f"hcasim: {line}\n"), words)
+            self.assertFalse(ran.exists(), words)
+
+    def test_a_wrong_value_is_refused(self):
+        for words, line in WRONG:
+            self.refused(line, "run", *words)
+
+    def test_a_wrong_variable_is_refused(self):
+        self.refused(f"HCASIM_MTU: {MTU}", "run", HCASIM_MTU="10")
+        self.refused(f"HCASIM_WIRE: {NAME}", "run", HCASIM_WIRE="my lab")
+
+    def test_an_option_has_priority_over_a_variable(self):
+        done = hcasim("run", "--mtu", "2000", "--", "printenv", "HCASIM_MTU", HCASIM_MTU="10")
+        self.assertEqual((done.returncode, done.stdout), (0, "2000\n"))
+
+    def test_a_wrong_key_file_is_refused(self):
+        for text, why in WRONG_FILES:
+            with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+                file.write(text)
+                file.flush()
+                done = hcasim("run", "--config", file.name, "--", "true")
+                self.assertEqual((done.returncode, done.stderr), (WRONG_USE, f"hcasim: {file.name}: {why}\n"))
+                done = hcasim("run", "true", HCASIM_CONFIG=file.name)
+                self.assertEqual((done.returncode, done.stderr), (WRONG_USE, f"hcasim: {file.name}: {why}\n"))
+
+    def test_a_cluster_refuses_what_run_refuses(self):
+        self.refused(MTU, "cluster", "-n", "2", "--mtu", "10")
+        self.refused("hosts must be 1 to 254, but it is 300", "cluster", "-n", "300")
+        self.refused("how many hosts? Say -n N", "cluster")
+        self.refused("unknown option --ip, see hcasim help cluster", "cluster", "-n", "2", "--ip", "10.0.0.1")
+        self.refused("200 hosts with 2 devices each are 400 devices, but 254 is the most", "cluster", "-n", "200",
+                     "--devices", "2")
+
+    def test_the_others_refuse_wrong_values(self):
+        for words, line in ((["sim", "--loss", "x"], "loss must be 0 to 100 %, but it is x"),
+                            (["sim", "--hosts=1001"], "hosts must be 0 to 1000, but it is 1001"),
+                            (["conformance", "--peer", "nofile"],
+                             "peer must be a file that can be read, but it is nofile"),
+                            (["frobnicate"], "there is no command 'frobnicate', see hcasim help"),
+                            (["help", "frobnicate"], "there is no command 'frobnicate', see hcasim help"),
+                            ([], "there is no command, see hcasim help"),
+                            (["run"], "there is no PROGRAM to run")):
+            done = hcasim(*words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (WRONG_USE, "", f"hcasim: {line}\n"), words)
+
+
+class Runs(unittest.TestCase):
+    def test_words_after_the_program_are_the_programs(self):
+        for words, want in ((["echo", "-h", "--mtu"], "-h --mtu\n"), (["--", "echo", "--", "-x"], "-- -x\n"),
+                            (["--memlock", "echo", "--memlock=0"], "--memlock=0\n")):
+            done = hcasim("run", *words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, want, ""), words)
+
+    def test_an_option_and_its_value_may_be_one_word(self):
+        done = hcasim("run", "--wire=foo", "--mtu=1500", "sh", "-c", "echo $HCASIM_WIRE $HCASIM_MTU")
+        self.assertEqual(done.stdout, "foo 1500\n")
+
+    def test_the_last_one_of_two_holds(self):
+        self.assertEqual(hcasim("run", "--wire", "a", "--wire", "b", "printenv", "HCASIM_WIRE").stdout, "b\n")
+
+    def test_the_status_is_the_programs(self):
+        self.assertEqual(hcasim("run", "sh", "-c", "exit 7").returncode, 7)
+        self.assertEqual(hcasim("run", "sh", "-c", "kill -9 $$").returncode, -9)
+
+    def test_a_program_that_cannot_run(self):
+        done = hcasim("run", "--", "no-such-program")
+        self.assertEqual((done.returncode, done.stderr),
+                         (NOT_FOUND, "hcasim: no-such-program: No such file or directory\n"))
+        done = hcasim("run", "/etc/passwd")
+        self.assertEqual((done.returncode, done.stderr), (NOT_EXECUTABLE, "hcasim: /etc/passwd: Permission denied\n"))
+
+    def test_a_cluster_has_hosts(self):
+        done = hcasim("cluster", "-n", "2", "--mtu", "1500", "--", "sh", "-c", "echo $HCASIM_HOST/$HCASIM_HOSTS $HCASIM_MTU")
+        self.assertEqual((done.returncode, sorted(done.stdout.splitlines())), (0, ["1| 1/2 1500", "2| 2/2 1500"]))
+
+    def test_the_library_is_there(self):
+        done = hcasim("run", "--wire", WIRE, "--ip", "10.0.7.7", "ibv_devices")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("mlx5_0", done.stdout)
+
+
+class Requires(unittest.TestCase):
+    """--require: some process must open a device."""
+    COMPLAINT = "hcasim: --require: {} ended, and no process opened a device\n"
+
+    def test_no_device_is_a_failure(self):
+        done = hcasim("run", "--require", "--wire", WIRE, "true")
+        self.assertEqual((done.returncode, done.stderr), (FAILED, self.COMPLAINT.format("true")))
+
+    def test_a_list_of_devices_opens_none(self):
+        self.assertEqual(hcasim("run", "--require", "--wire", WIRE, "ibv_devices").returncode, FAILED)
+
+    def test_the_programs_own_failure_counts(self):
+        done = hcasim("run", "--require", "--wire", WIRE, "sh", "-c", "exit 7")
+        self.assertEqual((done.returncode, done.stderr), (7, self.COMPLAINT.format("sh")))
+
+    def test_a_device_that_is_opened_is_seen(self):
+        for words in (["ibv_devinfo"], ["sh", "-c", "ibv_devinfo; true"]):
+            done = hcasim("run", "--require", "--wire", WIRE, *words)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(hcasim("cluster", "-n", "2", "--require", "ibv_devinfo").returncode, 0)
+
+    def test_each_host_of_a_cluster_must_open_one(self):
+        self.assertEqual(hcasim("cluster", "-n", "2", "--require", "--", "sh", "-c",
+                                "[ $HCASIM_HOST = 2 ] || ibv_devinfo").returncode, FAILED)
+
+    def test_signals_are_passed_on(self):
+        started = subprocess.Popen([HCASIM, "run", "--require", "--wire", WIRE, "sh", "-c",
+                                    "trap 'ibv_devinfo; exit 9' TERM; echo begun; while :; do sleep 0.1; done"],
+                                   stdout=subprocess.PIPE, text=True)
+        with started:
+            started.stdout.readline()
+            started.send_signal(signal.SIGTERM)
+            started.communicate(timeout=60)
+        self.assertEqual(started.returncode, 9)
+        done = hcasim("run", "--require", "--wire", WIRE, "sh", "-c", "kill -9 $$")
+        self.assertEqual(done.returncode, 128 + 9)
+
+    def test_the_program_ends_with_hcasim(self):
+        started = subprocess.Popen([HCASIM, "run", "--require", "sh", "-c", "echo $$; exec sleep 1000"],
+                                   stdout=subprocess.PIPE, text=True)
+        with started:
+            child = pathlib.Path("/proc", started.stdout.readline().strip())
+            started.kill()
+        until = time.monotonic() + 60
+        while child.exists() and child.joinpath("stat").read_text().split()[2] != "Z":
+            self.assertLess(time.monotonic(), until, "the program lives on")
+            time.sleep(0.05)
+
+
+class Texts(unittest.TestCase):
+    def options(self, command):
+        text = hcasim("help", command).stdout
+        found = re.findall(r"^  (?:-\w, )?(--[\w-]+)", text.partition("\nOptions:\n")[2], re.M)
+        self.assertGreater(len(found), 4, text)
+        return found
+
+    def test_the_version_is_known(self):
+        self.assertRegex(hcasim("--version").stdout, r"^hcasim \d+\.\d+\.\d+\n$")
+
+    def test_help_is_asked_for_in_many_ways(self):
+        all_of_it = hcasim("help").stdout
+        self.assertEqual({hcasim(word).stdout for word in ("--help", "-h")}, {all_of_it})
+        for command in COMMANDS:
+            self.assertIn(f"\n  {command} ", all_of_it)
+            text = hcasim("help", command).stdout
+            self.assertTrue(text.startswith(f"usage: hcasim {command} "), text)
+            self.assertIn("\nExit status:\n", text)
+            for word in ("--help", "-h"):
+                self.assertEqual(hcasim(command, word).stdout, text)
+            self.assertFalse([line for line in text.partition("Kinds of jobs")[0].splitlines() if len(line) > 80])
+
+    def test_man_page_and_completion_name_each_option(self):
+        completion = hcasim("--completion").stdout
+        for command in COMMANDS:
+            page = hcasim("--man", command).stdout
+            words = re.search(rf"_hcasim_{command}\(\).*?options='([^']*)'", completion, re.S)[1].split()
+            for option in self.options(command):
+                if option not in ("--build", "--soft-roce"):  # they need the source tree
+                    self.assertIn("\\fB" + option.replace("-", "\\-") + "\\fR", page.replace("\\fB\\-h, ", "\\fB"))
+                    self.assertIn(option, words)
+
+    def test_groff_has_no_complaint(self):
+        if subprocess.run("command -v groff", shell=True, stdout=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("groff is not installed")
+        for command in ([], *([each] for each in COMMANDS)):
+            page = hcasim("--man", *command).stdout
+            done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=page, capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), page)
+
+    def complete(self, *words):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(hcasim("--completion").stdout)
+            file.flush()
+            script = f'. {file.name}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hcasim; printf "%s\\n" "${{COMPREPLY[@]}}"'
+            return subprocess.run(["bash", "-c", script, "bash", "hcasim", *words], capture_output=True, text=True,
+                                  check=True).stdout.split()
+
+    def test_bash_completes(self):
+        self.assertEqual(self.complete("cl"), ["cluster"])
+        self.assertEqual(self.complete("run", "--mt"), ["--mtu"])
+        self.assertEqual(self.complete("run", "--profile", "cx4"), ["cx4", "cx4lx"])
+        self.assertEqual(self.complete("run", "--mtu", "--m"), [])
+        self.assertEqual(self.complete("run", "--log", "trace", "--profi"), ["--profile"])
+        self.assertIn("/etc/passwd", self.complete("run", "--config", "/etc/pass"))
+        self.assertIn("/etc/passwd", self.complete("run", "cat", "--mtu", "/etc/pass"))
+        self.assertIn("printenv", self.complete("run", "--mtu", "1500", "printe"))
+
+
+if __name__ == "__main__":
+    unittest.main()
