@@ -33,8 +33,8 @@ static void places_of_prefix(struct cli_places *p, const char *folder)
 {
     p->libraries = g_canonicalize_filename(HCASIM_LIBEXEC_FROM_BIN, folder);
     p->sim = g_build_filename(p->libraries, "hcasim-sim", NULL);
-    p->conformance = g_build_filename(p->libraries, "hcasim-conformance", NULL);
-    p->scripts = g_build_filename(p->libraries, "conformance", NULL);
+    p->conformance = g_build_filename(p->libraries, "conformance", NULL);
+    p->scripts = g_build_filename(p->libraries, "conformance-scripts", NULL);
     p->cluster = g_build_filename(p->libraries, "cluster.py", NULL);
 }
 

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The installed hcasim: `meson install` into an empty DESTDIR, then its commands by a link, from another folder.
+
+The source tree and the build are hidden meanwhile, and all but /tmp and /dev/shm is read-only, if this process
+may make mounts of its own. Otherwise the test says so, and runs without that.
+
+usage: test_install.py BUILD SOURCE
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE, BUILD = pathlib.Path(sys.argv.pop()).resolve(), pathlib.Path(sys.argv.pop()).resolve()
+COMMANDS = ("run", "cluster", "sim", "conformance")
+WIRE = f"install-{os.getpid()}"
+# Arguments: the folders to hide, --, and the command.
+HIDE = ('until [ "$1" = -- ]; do mount -t tmpfs -o ro tmpfs "$1"; shift; done; shift; mount --bind /tmp /tmp; '
+        'mount -o remount,bind,ro / 2>/dev/null || :; exec "$@"')
+
+
+def way():
+    """The words before a command that hide the tree, or none if that is impossible."""
+    namespace = ["unshare", "--mount"] + ([] if os.getuid() == 0 else ["--user", "--map-root-user"])
+    words = [*namespace, "sh", "-ec", HIDE, "sh", str(SOURCE), *([] if BUILD.is_relative_to(SOURCE) else [str(BUILD)]),
+             "--"]
+    done = subprocess.run([*words, "test", "!", "-e", str(SOURCE / "meson.build")], capture_output=True, check=False,
+                          cwd="/")
+    if done.returncode:
+        print("the tree cannot be hidden here:", done.stderr.decode().strip())
+    return [] if done.returncode else words
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="hcasim-install.", dir="/tmp"))
+        subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", cls.folder],
+                       check=True, stdout=subprocess.DEVNULL)
+        found = list(cls.folder.glob("**/bin/hcasim"))
+        assert len(found) == 1, found
+        cls.prefix = found[0].parents[1]
+        # It works wherever it is moved to.
+        moved = cls.folder / "some where"
+        cls.prefix.rename(moved)
+        cls.prefix = moved
+        cls.link = cls.folder / "link"
+        cls.link.symlink_to(moved / "bin/hcasim")
+        cls.way = way()
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def hcasim(self, *words, status=0):
+        done = subprocess.run([*self.way, self.link, *words], cwd="/", capture_output=True, text=True, timeout=120,
+                              check=False)
+        self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
+        return done
+
+    def test_the_files_are_in_their_places(self):
+        for name in ("bin/hcasim", "libexec/hcasim/libibverbs.so.1", "libexec/hcasim/libmlx5.so.1",
+                     "libexec/hcasim/libhcasim.so", "libexec/hcasim/libhcasim-ibverbs.so",
+                     "libexec/hcasim/libhcasim-mlx5.so", "libexec/hcasim/hcasim-sim", "libexec/hcasim/cluster.py",
+                     "libexec/hcasim/conformance", "libexec/hcasim/conformance-scripts/uc.txt",
+                     "share/bash-completion/completions/hcasim", "share/doc/hcasim/README.md",
+                     *(f"share/man/man1/hcasim{command}.1" for command in ("", *(f"-{each}" for each in COMMANDS)))):
+            self.assertTrue((self.prefix / name).exists(), name)
+
+    def test_no_test_is_installed(self):
+        self.assertEqual([file.name for file in (self.prefix / "bin").iterdir()], ["hcasim"])
+        self.assertFalse(list(self.prefix.glob("**/test-*")))
+
+    def test_its_own_texts(self):
+        self.assertRegex(self.hcasim("--version").stdout, r"^hcasim \d+\.\d+\.\d+\n$")
+        text = self.hcasim("help", "run").stdout
+        self.assertTrue(text.startswith("usage: hcasim run "))
+        self.assertNotIn("--build", text)
+        self.assertIn("unknown option --build", self.hcasim("run", "--build", "/tmp", "true", status=2).stderr)
+        for command in COMMANDS:
+            page = (self.prefix / f"share/man/man1/hcasim-{command}.1").read_text()
+            self.assertEqual(page, self.hcasim("--man", command).stdout)
+
+    def test_run(self):
+        done = self.hcasim("run", "--require", "--wire", WIRE, "--ip", "10.0.7.7", "ibv_devinfo")
+        self.assertRegex(done.stdout, r"hca_id:\s+mlx5_0")
+        done = self.hcasim("run", "--wire", WIRE, "cat", "/sys/class/infiniband/mlx5_0/ports/1/state")
+        self.assertEqual(done.stdout, "4: ACTIVE\n")
+
+    def test_cluster(self):
+        done = self.hcasim("cluster", "-n", "2", "--require", "ibv_devinfo")
+        self.assertEqual(len(re.findall("PORT_ACTIVE", done.stdout)), 2)
+
+    def test_sim(self):
+        self.assertIn("1 passed, 0 failed, 0 skipped", self.hcasim("sim", "--workload", "uc").stdout)
+
+    def test_conformance(self):
+        self.assertRegex(self.hcasim("conformance", "--only", "READ").stdout, r"\n\d+ passed, 0 failed, 0 skipped\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()
