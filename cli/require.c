@@ -42,12 +42,14 @@ static int require_wait(pid_t pid, const sigset_t *signals)
 }
 
 /* In the child. The program ends with hcasim: nobody else waits for it. */
-static void require_exec(char **argv, const sigset_t *before, pid_t parent)
+static void require_exec(char **argv, const sigset_t *before, const struct sigaction *child,
+                         pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) {
         _exit(CLI_FAILED);
     }
+    sigaction(SIGCHLD, child, NULL);
     sigprocmask(SIG_SETMASK, before, NULL);
     _exit(cli_exec(argv));
 }
@@ -55,6 +57,9 @@ static void require_exec(char **argv, const sigset_t *before, pid_t parent)
 int require_run(char **argv)
 {
     g_autofree char *mark = NULL;
+    /* A caller that ignores SIGCHLD passes that on: then the kernel would tell nobody of the end.
+     */
+    struct sigaction usual = {.sa_handler = SIG_DFL}, child;
     sigset_t signals, before;
     pid_t pid, self = getpid();
     struct stat st = {0};
@@ -73,13 +78,14 @@ int require_run(char **argv)
         sigaddset(&signals, forwarded[i]);
     }
     sigprocmask(SIG_BLOCK, &signals, &before);
+    sigaction(SIGCHLD, &usual, &child);
     pid = fork();
     if (pid < 0) {
         cli_say("--require: %s", g_strerror(errno));
         return CLI_FAILED;
     }
     if (!pid) {
-        require_exec(argv, &before, self);
+        require_exec(argv, &before, &child, self);
     }
     status = require_wait(pid, &signals);
     fstat(fd, &st);

@@ -181,6 +181,13 @@ class Requires(unittest.TestCase):
         done = hcasim("run", "--require", "--wire", WIRE, "sh", "-c", "kill -9 $$")
         self.assertEqual(done.returncode, 128 + 9)
 
+    def test_a_caller_may_ignore_the_end_of_children(self):
+        done = subprocess.run([HCASIM, "run", "--require", "--wire", WIRE, "grep", "SigIgn", "/proc/self/status"],
+                              capture_output=True, text=True, timeout=60, check=False,
+                              preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(done.returncode, FAILED)
+        self.assertTrue(int(done.stdout.split()[1], 16) & 1 << signal.SIGCHLD - 1, done.stdout)
+
     def test_the_program_ends_with_hcasim(self):
         started = subprocess.Popen([HCASIM, "run", "--require", "sh", "-c", "echo $$; exec sleep 1000"],
                                    stdout=subprocess.PIPE, text=True)
