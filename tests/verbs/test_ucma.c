@@ -220,8 +220,6 @@ START_TEST(addresses_and_ports)
 END_TEST
 
 /* -- peers that must be asked for -------------------------------------------------------------- */
-/* -- who has to be asked for --------------------------------------------------------------------
- */
 
 #define TIMEOUT_MS 2500
 
