@@ -198,7 +198,6 @@ START_TEST(a_qp_lives)
 }
 END_TEST
 
-/* The driver prints this status as "bad QP state" (MLX5_CMD_STAT_BAD_QP_STATE_ERR). */
 /* A DCI's stream to reset is in the extended context (mlx5dv_dci_stream_id_reset()). This DCI has
  * no streams. */
 START_TEST(a_stream_is_named_in_the_extended_context)
@@ -225,6 +224,7 @@ START_TEST(a_stream_is_named_in_the_extended_context)
 }
 END_TEST
 
+/* The driver prints this status as "bad QP state" (MLX5_CMD_STAT_BAD_QP_STATE_ERR). */
 START_TEST(a_transition_out_of_order_is_a_bad_qp_state)
 {
     ck_assert_uint_eq(modify(PRM_CMD_OP_INIT2RTR_QP), SYN_QP_STATE);

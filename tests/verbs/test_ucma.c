@@ -326,6 +326,7 @@ START_TEST(a_peer_who_is_not_there)
 }
 END_TEST
 
+/* cma_use_port(): only a privileged program may bind to ports below 1024. */
 START_TEST(low_ports)
 {
     struct ucma_file *file = hosts[0].file;
