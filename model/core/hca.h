@@ -32,6 +32,7 @@ struct work {
     /* Does at least one step, and goes on as long as hca_may_go_on(). If there is more to do, it
      * reschedules itself by hca_schedule() or hca_wait_tx(). */
     void (*run)(struct hca *hca, struct work *work);
+    uint64_t waits_since; /* its place among the work that waits for credit; 0: it does not wait */
 };
 
 struct hca_timer {
@@ -158,6 +159,7 @@ struct hca {
     struct work tx_waiting[HCA_CREDIT_CLASSES];
     /* likewise, for work that had sent something; it waits behind tx_waiting */
     struct work tx_served[HCA_CREDIT_CLASSES];
+    uint64_t waits;            /* places given so far: work.waits_since */
     uint64_t tx_frames;        /* frames sent so far */
     uint64_t tx_frames_before; /* tx_frames when the running work began */
     unsigned credit_class;     /* the credit class that the last failed reservation lacks */
@@ -193,7 +195,7 @@ bool hca_wait_frames(struct hca *hca, struct work *work);
 void hca_wake(struct hca *hca);
 /* Parks work until the wire has credit of class hca->credit_class, which the work's reservation did
  * not find. Work that has sent nothing this time gets the credit before work that has sent
- * something. */
+ * something, and the work that has waited longest is the first to try. */
 void hca_wait_tx(struct hca *hca, struct work *work);
 /* The same, but behind all work that waits for this credit class now. */
 void hca_wait_tx_last(struct hca *hca, struct work *work);

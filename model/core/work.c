@@ -8,6 +8,8 @@
  */
 #include "model/core/work.h"
 
+#define NEVER_FIRST UINT64_MAX /* as waits_since */
+
 static void work_list_init(struct work *head)
 {
     head->prev = head->next = head;
@@ -58,6 +60,7 @@ void hca_wake(struct hca *hca)
 void hca_schedule(struct hca *hca, struct work *work)
 {
     if (!work->next) {
+        work->waits_since = 0;
         work_list_append(&hca->ready, work);
         hca_wake(hca);
     }
@@ -74,13 +77,20 @@ bool hca_wait_frames(struct hca *hca, struct work *work)
 
 /*
  * The first work on the list finds the credit, and takes as much of it as it can use. Therefore
- * work that has sent something waits behind work that found no credit. So each work is the first at
- * some time, even if little credit comes at a time.
+ * work that has sent something waits behind work that found no credit.
+ *
+ * That order alone starves work: if a turn ends before all work has tried, and credit for one frame
+ * comes at a time, the same works can be the first again and again. Therefore the work that has
+ * waited longest is put before all ready work when credit comes back (work_find_first()). It is
+ * served then, or its receiver has no room yet; in either case it takes the last place.
  */
 void hca_wait_tx(struct hca *hca, struct work *work)
 {
     bool served = hca->tx_frames != hca->tx_frames_before;
 
+    if (served || !work->waits_since) {
+        work->waits_since = ++hca->waits;
+    }
     hca_unschedule(work);
     work_list_append(
         served ? &hca->tx_served[hca->credit_class] : &hca->tx_waiting[hca->credit_class], work);
@@ -88,20 +98,52 @@ void hca_wait_tx(struct hca *hca, struct work *work)
 
 void hca_wait_tx_last(struct hca *hca, struct work *work)
 {
+    work->waits_since = NEVER_FIRST;
     hca_unschedule(work);
     work_list_append(&hca->tx_served[hca->credit_class], work);
 }
 
+/* The work of the list that has waited longest, or NULL. */
+static struct work *work_find_first(struct work *list)
+{
+    struct work *first = NULL;
+
+    for (struct work *work = list->next; work != list; work = work->next) {
+        if (work->waits_since < (first ? first->waits_since : NEVER_FIRST)) {
+            first = work;
+        }
+    }
+    return first;
+}
+
+/* Moves the work that waits for credit of a class to the ready list: one work behind before, where
+ * it is the first to try, the others to the end. Returns where the next first one goes. */
+static struct work *work_get_ready(struct hca *hca, unsigned credit_class, struct work *before)
+{
+    struct work *waiting = &hca->tx_waiting[credit_class], *served = &hca->tx_served[credit_class];
+    struct work *first = work_find_first(work_list_empty(waiting) ? served : waiting);
+
+    if (first) {
+        hca_unschedule(first);
+        first->waits_since = 0;
+        work_list_append(before->next, first);
+        before = first;
+    }
+    work_list_move(&hca->ready, waiting);
+    work_list_move(&hca->ready, served);
+    return before;
+}
+
 void hca_credits_back(struct hca *hca, uint64_t classes)
 {
+    struct work *before = &hca->ready;
     bool any = false;
 
     for (; classes; classes &= classes - 1) {
         unsigned credit_class = (unsigned)__builtin_ctzll(classes);
 
         if (hca_credit_awaited(hca, credit_class)) {
-            work_list_move(&hca->ready, &hca->tx_waiting[credit_class]);
-            work_list_move(&hca->ready, &hca->tx_served[credit_class]);
+            before = work_get_ready(hca, credit_class, before);
             hca->credits_back |= classes & -classes;
             any = true;
         }
