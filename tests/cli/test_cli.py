@@ -120,6 +120,9 @@ class Runs(unittest.TestCase):
         done = hcasim("run", "--wire=foo", "--mtu=1500", "sh", "-c", "echo $HCASIM_WIRE $HCASIM_MTU")
         self.assertEqual(done.stdout, "foo 1500\n")
 
+    def test_explain_is_a_flag(self):
+        self.assertEqual(hcasim("run", "--explain", "printenv", "HCASIM_EXPLAIN").stdout, "1\n")
+
     def test_the_last_one_of_two_holds(self):
         self.assertEqual(hcasim("run", "--wire", "a", "--wire", "b", "printenv", "HCASIM_WIRE").stdout, "b\n")
 

@@ -512,7 +512,7 @@ START_TEST(addresses_and_groups)
     said("%s: create_ah: grh.sgid_index 9 is empty; 0 (link-local) and 1 (IPv4) are in use "
          "(ENODATA)\n"
          "%s: create_ah: port_num is 3; the device has port 1 (EINVAL)\n"
-         "%s: attach_mcast: QP 0x%x is a RC QP; only UD QPs have groups (EINVAL)\n",
+         "%s: attach_mcast: QP 0x%x has the type RC; only UD QPs have groups (EINVAL)\n",
          name[0], name[0], name[0], qp[0]->qp_num);
 }
 END_TEST

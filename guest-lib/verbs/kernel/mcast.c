@@ -18,8 +18,8 @@ static int mcast_check(struct hv_qp *qp, const union ibv_gid *gid, const char *v
     struct hv_words name;
 
     if (qp->ibv.qp_type != IBV_QPT_UD) {
-        return hv_refuse(qp->hca, EINVAL, "%s: QP 0x%x is a %s QP; only UD QPs have groups", verb,
-                         qp->ibv.qp_num, hv_qp_type_name(qp->ibv.qp_type));
+        return hv_refuse(qp->hca, EINVAL, "%s: QP 0x%x has the type %s; only UD QPs have groups",
+                         verb, qp->ibv.qp_num, hv_qp_type_name(qp->ibv.qp_type));
     }
     if (!hv_gid_is_multicast(gid)) {
         return hv_refuse(qp->hca, EINVAL,

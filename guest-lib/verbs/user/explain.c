@@ -300,7 +300,7 @@ static void explain_operation(const struct explained *e, char *why, size_t size)
     }
     g_snprintf(why, size,
                "the device cannot carry this WQE out: its opcode, its length or its "
-               "segments are not what a %s QP takes, or its memory is not mapped",
+               "segments are not what QPs of type %s take, or its memory is not mapped",
                hv_qp_type_name(type));
 }
 
