@@ -542,6 +542,59 @@ START_TEST(room_on_the_wire_is_for_those_first_who_had_none)
 }
 END_TEST
 
+#define SENDERS 16
+
+static struct work senders[SENDERS];
+static unsigned served[SENDERS], credit;
+
+static void send_if_there_is_credit(struct hca *hca, struct work *work)
+{
+    if (credit) {
+        credit--;
+        hca->tx_frames++;
+        served[work - senders]++;
+    }
+    hca_wait_tx(hca, work);
+}
+
+/* Credit comes for one frame at a time, and a turn lets few of the senders try. Some senders begin
+ * anew in each turn, as notices do (model/rdma/notice.c). However these numbers fit each other, no
+ * sender waits for more turns than there are senders, and as many again that had tried before. */
+START_TEST(the_sender_that_has_waited_longest_is_the_first_to_try)
+{
+    struct hca *hca = &left->hca;
+    unsigned num = 2 + (unsigned)_i % (SENDERS - 1), tries = 1 + (unsigned)_i / (SENDERS - 1) % 8;
+
+    for (unsigned anew = 0; anew < num; anew++) {
+        unsigned first = 0, before[SENDERS] = {0};
+
+        memset(served, 0, sizeof(served));
+        for (unsigned i = 0; i < num; i++) {
+            senders[i] = (struct work){.run = send_if_there_is_credit};
+            hca_schedule(hca, &senders[i]);
+        }
+        for (unsigned turn = 0; turn < 8 * SENDERS; turn++) {
+            for (unsigned i = 0; i < anew; i++, first++) {
+                hca_unschedule(&senders[1 + first % (num - 1)]);
+                hca_schedule(hca, &senders[1 + first % (num - 1)]);
+            }
+            hca->pieces_end = hca->pieces + tries;
+            hca_work_run(hca);
+            credit = 1;
+            hca_tx_ready(hca);
+            if (turn % (2 * SENDERS) == 2 * SENDERS - 1) { /* sender 0 never begins anew */
+                ck_assert_msg(served[0] > before[0], "%u senders, %u tries, %u begin anew", num,
+                              tries, anew);
+                before[0] = served[0];
+            }
+        }
+        for (unsigned i = 0; i < num; i++) {
+            hca_unschedule(&senders[i]);
+        }
+    }
+}
+END_TEST
+
 /* Credit of one receiver is announced to the queues that wait for it, and not to others
  * (wire_tx_credits()). */
 START_TEST(room_is_told_to_those_who_wait_for_it)
@@ -700,6 +753,8 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, room_on_the_wire_is_told_to_many_in_one_step);
     tcase_add_test(tcase, room_on_the_wire_is_for_those_first_who_had_none);
     tcase_add_test(tcase, room_is_told_to_those_who_wait_for_it);
+    tcase_add_loop_test(tcase, the_sender_that_has_waited_longest_is_the_first_to_try, 0,
+                        8 * (SENDERS - 1));
     tcase_add_test(tcase, a_multicast_reaches_as_many_members_as_there_may_be);
     tcase_add_test(tcase, a_multicast_to_memory_in_crumbs_ends);
     suite_add_tcase(suite, tcase);
