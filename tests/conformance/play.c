@@ -106,7 +106,12 @@ struct play_mr *play_mr(struct play *p, const char *name)
 
 struct play_srq *play_srq(struct play *p, const char *name)
 {
-    return play_named(p, p->srqs, name);
+    struct play_srq *srq = play_named(p, p->srqs, name);
+
+    if (!srq->srq) {
+        words_fail(&p->words, "'%s' is destroyed", name);
+    }
+    return srq;
 }
 
 struct play_srq *play_srq_if(struct play *p, const char *name)
@@ -117,6 +122,16 @@ struct play_srq *play_srq_if(struct play *p, const char *name)
 struct play_qp *play_qp(struct play *p, const char *name)
 {
     return play_named(p, p->qps, name);
+}
+
+struct play_qp *play_live_qp(struct play *p, const char *name)
+{
+    struct play_qp *qp = play_qp(p, name);
+
+    if (!qp->qp) {
+        words_fail(&p->words, "'%s' is destroyed", name);
+    }
+    return qp;
 }
 
 struct play_qp *play_qp_meant(struct play *p)

@@ -110,12 +110,14 @@ uint64_t play_now(const struct play *p);
 void play_settle(struct play *p);
 /* Ends the case: this device does not support the request. err is the errno, or 0. */
 void play_cannot(struct play *p, const char *what, int err) G_GNUC_NORETURN;
-/* Returns the object of that name. If there is none, the case fails. */
+/* Returns the object of that name. If there is none, or it was destroyed, the case fails. */
 struct play_mr *play_mr(struct play *p, const char *name);
 struct play_srq *play_srq(struct play *p, const char *name);
+struct play_qp *play_live_qp(struct play *p, const char *name);
+/* The same for what remains of a QP: its CQ, its numbers. */
+struct play_qp *play_qp(struct play *p, const char *name);
 /* Returns the object of that name, or NULL. */
 struct play_srq *play_srq_if(struct play *p, const char *name);
-struct play_qp *play_qp(struct play *p, const char *name);
 /* Returns the QP of qp=NAME, or the first QP. */
 struct play_qp *play_qp_meant(struct play *p);
 

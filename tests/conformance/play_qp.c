@@ -330,9 +330,9 @@ void play_modify(struct play *p)
     struct play_srq *srq = play_srq_if(p, name);
 
     if (srq) {
-        play_modify_srq(p, srq);
+        play_modify_srq(p, play_srq(p, name));
     } else {
-        qp_modify(p, play_qp(p, name));
+        qp_modify(p, play_live_qp(p, name));
     }
 }
 
@@ -340,7 +340,7 @@ void play_modify(struct play *p)
 void play_query(struct play *p)
 {
     struct words *w = &p->words;
-    struct play_qp *qp = play_qp(p, words_need(w, "the queue pair's name"));
+    struct play_qp *qp = play_live_qp(p, words_need(w, "the queue pair's name"));
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr;
     unsigned long state;
@@ -381,8 +381,8 @@ static int qp_free(struct play_qp *qp)
 void play_destroy(struct play *p)
 {
     const char *name = words_need(&p->words, "the name");
-    struct play_srq *srq = play_srq_if(p, name);
-    int err = srq ? ibv_destroy_srq(srq->srq) : qp_free(play_qp(p, name));
+    struct play_srq *srq = play_srq_if(p, name) ? play_srq(p, name) : NULL;
+    int err = srq ? ibv_destroy_srq(srq->srq) : qp_free(play_live_qp(p, name));
 
     if (srq && !err) {
         srq->srq = NULL;

@@ -59,7 +59,7 @@ void play_recv(struct play *p)
     struct ibv_sge sge[SGES];
     struct ibv_recv_wr wr = {.sg_list = sge}, *bad;
     const char *srq = words_value(w, "srq"), *error = words_value(w, "errno");
-    struct play_qp *qp = srq ? play_qp_meant(p) : play_qp(p, words_need(w, "the queue pair"));
+    struct play_qp *qp = srq ? play_qp_meant(p) : play_live_qp(p, words_need(w, "the queue pair"));
     int err;
 
     wr.wr_id = play_next_id(p, qp);
@@ -141,7 +141,7 @@ static struct host_target play_target(struct play *p, const struct play_qp *qp)
 void play_send(struct play *p)
 {
     struct words *w = &p->words;
-    struct play_qp *qp = play_qp(p, words_need(w, "the queue pair's name"));
+    struct play_qp *qp = play_live_qp(p, words_need(w, "the queue pair's name"));
     struct ibv_sge sge[SGES];
     struct ibv_send_wr wr = {.sg_list = sge}, *bad;
     const char *value, *error = words_value(w, "errno"), *srq = words_value(w, "srq");
