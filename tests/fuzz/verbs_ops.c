@@ -437,8 +437,11 @@ static bool ops_is_plain(const struct ops_qp *q, const struct ibv_send_wr *wr)
     for (int i = 0; i < wr->num_sge; i++) {
         bytes += wr->sg_list[i].length;
     }
-    /* data behind a UMR may lie over the next WQE */
-    return wr->opcode != IBV_WR_BIND_MW && !(wr->opcode == IBV_WR_LOCAL_INV && wr->num_sge) &&
+    /* A UMR has three basic blocks, and its data lies behind them. A queue that was made for
+     * shorter WQEs (send_ops_flags) has no such place for each: the UMR lies over the next WQE. */
+    return wr->opcode != IBV_WR_BIND_MW &&
+           !(wr->opcode == IBV_WR_LOCAL_INV &&
+             (wr->num_sge || 3 * user_qp(q->qp)->sq.max_post > user_qp(q->qp)->sq.wqe_cnt)) &&
            !(wr->opcode == IBV_WR_TSO && q->qp->qp_type == IBV_QPT_RAW_PACKET) &&
            wr->num_sge < 58 && (bytes < 900 || !(wr->send_flags & IBV_SEND_INLINE));
 }
