@@ -291,8 +291,7 @@ static enum syn qp_find_refs(struct qp *qp, uint16_t uid, const struct prm_qpc *
         if (!qp->send_cq || !uid_may_use(cq_obj(qp->send_cq), uid)) {
             return SYN_QP_CQ;
         }
-        qp->uar = obj_find(&hca->uars, PRM_GET(qpc, qpc, uar_page));
-        syn = uid_check(qp->uar, uid, SYN_NO_UAR);
+        syn = uid_check(obj_find(&hca->uars, PRM_GET(qpc, qpc, uar_page)), uid, SYN_NO_UAR);
         if (syn != SYN_OK) {
             return syn;
         }
@@ -329,7 +328,8 @@ static void qp_count_refs(struct qp *qp, int n)
         qp->recv_cq ? cq_obj(qp->recv_cq) : NULL,
         qp->srq ? &qp->srq->obj : NULL,
         qp->xrcd,
-        qp->uar,
+        /* the page of its doorbell, whose number stays that of the qpc */
+        qp->has_sq ? obj_find(&qp->hca->uars, PRM_GET(qpc, qp->qpc, uar_page)) : NULL,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(refs); i++) {

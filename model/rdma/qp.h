@@ -85,7 +85,6 @@ struct qp {
     struct cq *send_cq, *recv_cq;
     struct srq *srq;    /* NULL: own RQ, or none; XRC: each request names an SRQ */
     struct obj *xrcd;   /* XRC: the domain of those SRQs; referenced */
-    struct obj *uar;    /* the page of the send queue's doorbell; referenced; NULL: no send queue */
     struct mem_buf buf; /* the ring, shared by rq and sq, which hold no reference of their own */
     struct wq rq, sq;
     bool has_rq, has_sq;

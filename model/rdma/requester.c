@@ -689,9 +689,7 @@ unsigned requester_started(const struct qp *qp)
 
 static uint32_t requester_qp_uar(const struct obj *obj)
 {
-    const struct qp *qp = (const struct qp *)obj;
-
-    return qp->uar ? qp->uar->num : 0; /* no page has the number 0 */
+    return PRM_GET(qpc, ((const struct qp *)obj)->qpc, uar_page);
 }
 
 static struct wq *requester_qp_sq(struct obj *obj)
