@@ -27,7 +27,7 @@ def output(build, *command):
     """Everything that the command prints under hcasim run --explain, and its exit status."""
     result = subprocess.run([ROOT / "scripts/hcasim", "run", "--build", build, "--wire", f"first-{os.getpid()}", "--",
                              *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240,
-                            env={**os.environ, "HCASIM_EXPLAIN": "1"}, check=False)
+                            env={**os.environ, "HCASIM_EXPLAIN": "1", "PYTHONUNBUFFERED": "1"}, check=False)
     return result.stdout.splitlines(), result.returncode
 
 
