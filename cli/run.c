@@ -83,6 +83,16 @@ void cli_run_export(const struct cli_line *line)
     }
 }
 
+/* The processes that PROGRAM starts append to the capture of this run (wire/capture.h). A run
+ * inside of another one belongs to it. */
+static void run_name(void)
+{
+    g_autofree char *name =
+        g_strdup_printf("%d.%" G_GINT64_FORMAT, (int)getpid(), g_get_real_time());
+
+    g_setenv("HCASIM_RUN", name, FALSE);
+}
+
 /* -- the loader -------------------------------------------------------------------------------- */
 
 /* Adds to a list in the environment; what is there already stays in front, or behind. */
@@ -237,6 +247,7 @@ int cli_run(const struct cli_line *line)
     }
     run_warn(program);
     cli_run_export(line);
+    run_name();
     run_preload(places->libraries);
     return cli_line_get(line, "require") ? require_run(line->rest) : cli_exec(line->rest);
 }

@@ -41,7 +41,7 @@ static void setup(void)
 static void fault_of_the_device(void)
 {
     struct pair *p = pair_new(false, false);
-    void *gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *gone = map_far_below(PAGE);
     struct ibv_mr *mr = ibv_reg_mr(pd[1], gone, PAGE, IBV_ACCESS_REMOTE_READ);
     struct ibv_sge sge = {(uintptr_t)p->buf[0][0], MSG, p->mr[0]->lkey};
     struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ}, *bad;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Implements pair.h: two connected QPs. */
+#define _GNU_SOURCE
 #include "tests/programs/pair.h"
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define ACCESS_ALL                                                                                 \
@@ -279,4 +281,13 @@ void message(struct pair *p, int from, unsigned n)
     must(success(p->cq[!from]).wr_id == n, "another message than %u", n);
     must_be_0(memcmp(src, dst, MSG));
     must(success(p->cq[from]).wr_id == n, "another message than %u", n);
+}
+
+void *map_far_below(size_t len)
+{
+    void *at = mmap((void *)0x10000000, len, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+    must(at != MAP_FAILED, "errno %d", errno);
+    return at;
 }

@@ -86,4 +86,8 @@ struct ibv_wc success(struct ibv_cq *cq);
 /* Sends a numbered message, from post to both completions, and checks the data. */
 void message(struct pair *p, int from, unsigned n);
 
+/* Maps private memory, which the test will unmap. The kernel gives other mappings from the top
+ * down, so none of them comes to the place of this one meanwhile. */
+void *map_far_below(size_t len);
+
 #endif

@@ -651,12 +651,10 @@ START_TEST(a_peer_is_refused_memory_that_is_gone)
 
     device_open();
     for (unsigned i = 0; i < 2 * sizeof(table) / sizeof(table[0]); i++) {
-        int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-        uint8_t *at = mmap(NULL, REGION, PROT_READ | PROT_WRITE, flags, -1, 0);
+        uint8_t *at = map_far_below(REGION);
         struct ibv_mr *mr;
         struct ibv_wc wc;
 
-        must(at != MAP_FAILED, "errno %d", errno);
         mr = ibv_reg_mr(pd[0], at, REGION,
                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
                             IBV_ACCESS_REMOTE_ATOMIC);
@@ -668,6 +666,7 @@ START_TEST(a_peer_is_refused_memory_that_is_gone)
         must(wc.status == table[i / 2].status, "%u: %s", i, ibv_wc_status_str(wc.status));
         pair_free(p);
         must_be_0(ibv_dereg_mr(mr));
+        must_be_0(i & 1 ? munmap(at, REGION) : 0);
     }
     p = pair_new(false, false);
     message(p, 0, 1);

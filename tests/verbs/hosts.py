@@ -925,9 +925,12 @@ def libraries_of_their_own(hosts):
 def build_with_a_blank(hosts):
     """A build's folder may have a blank in its name, and is refused with a colon."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, status in (("a build", 0), ("a:build", 1)):
+        for name, status in (("a build", 0), ("a:build", 125)):
             build = pathlib.Path(folder) / name
-            build.symlink_to(hosts.build)
+            for file in [*hosts.build.glob("cli/*"), *hosts.build.glob("guest-lib/verbs/lib*.so*")]:
+                if file.is_file():
+                    (build / file.relative_to(hosts.build)).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(file, build / file.relative_to(hosts.build))
             process = Hosts(build).start("cat", "/sys/class/infiniband/mlx5_0/node_type")
             text = process.communicate(timeout=PATIENCE)[0]
             if process.returncode != status or not ("CA" in text) ^ bool(status):
