@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The program hcasim: finds the command, parses its options by its table, and runs it. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +79,8 @@ static void main_use_build(const struct cli_line *line, char **argv)
 
     if (real && strcmp(real, cli_places()->program) != 0) {
         execv(real, argv);
+        cli_say("%s: %s", real, g_strerror(errno));
+        exit(CLI_FAILED);
     } else if (build && !real) {
         cli_say("%s is not built: run ninja -C %s cli/hcasim", program, build);
         exit(CLI_FAILED);

@@ -7,6 +7,7 @@
  */
 #include "cli/require.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -54,9 +55,22 @@ static void require_exec(char **argv, const sigset_t *before, const struct sigac
     _exit(cli_exec(argv));
 }
 
+/* A run inside of another one that has --require, too: a device was opened there as well. */
+static void require_tell(const char *outer)
+{
+    int fd = open(outer, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, "1", 1) != 1) {
+        cli_say("--require: the outer run cannot be told: %s", g_strerror(errno));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 int require_run(char **argv)
 {
-    g_autofree char *mark = NULL;
+    g_autofree char *mark = NULL, *outer = g_strdup(g_getenv("HCASIM_OPENED"));
     /* A caller that ignores SIGCHLD passes that on: then the kernel would tell nobody of the end.
      */
     struct sigaction usual = {.sa_handler = SIG_DFL}, child;
@@ -89,6 +103,9 @@ int require_run(char **argv)
     }
     status = require_wait(pid, &signals);
     fstat(fd, &st);
+    if (st.st_size && outer) {
+        require_tell(outer);
+    }
     if (!st.st_size) {
         cli_say("--require: %s ended, and no process opened a device", argv[0]);
     }

@@ -8,7 +8,8 @@
  *
  * The section header carries a comment of fixed length, the record: how many interfaces the section
  * has, how many bytes of the file are whole blocks, and which run wrote them. Two locks of the open
- * file (F_OFD_SETLK) order the writers; the kernel releases them when a process ends:
+ * file (F_OFD_SETLK) order the writers. The kernel releases them when the last process that has the
+ * open file closes it or ends; a child of fork() has its parent's:
  * - PRESENCE is held shared for as long as a port writes the file. A port that gets it exclusively
  *   is alone, and may empty the file.
  * - TURN is held exclusively while a block is written. Its holder first cuts off bytes behind those
@@ -110,6 +111,7 @@ struct capture_file {
     int fd; /* -1: capturing has ended */
     bool is_shared;
     bool is_impatient; /* the last frame waited in vain */
+    bool is_busy;      /* another port had the turn at the last attempt */
     uint32_t interface;
     uint64_t missing; /* frames that were left out since the last one that was written */
 };
@@ -127,13 +129,25 @@ static bool capture_file_lock(int fd, int command, short type, off_t which)
     return !failed;
 }
 
+/* Whether a lock failed because another open file has it. Some file systems have no such locks. */
+static bool capture_file_is_taken(int err)
+{
+    return err == EAGAIN || err == EACCES;
+}
+
+/* False: another port has the turn (is_busy), or errno says why there are no turns. */
 static bool capture_file_take_turn(struct capture_file *f)
 {
     unsigned waited = 0;
 
+    f->is_busy = false;
     while (!capture_file_lock(f->fd, F_OFD_SETLK, F_WRLCK, TURN)) {
         struct timespec step = {.tv_nsec = STEP_US * 1000};
 
+        if (!capture_file_is_taken(errno)) {
+            return false;
+        }
+        f->is_busy = true;
         if (f->is_impatient || waited >= PATIENCE_US) {
             f->is_impatient = true;
             return false;
@@ -258,10 +272,12 @@ static bool capture_file_add_interface(struct capture_file *f, const char *name)
     size_t len = capture_file_interface(&interface, name);
     struct record record;
 
+    errno = 0;
     if (!capture_file_begin(f->fd, &record)) {
         errno = errno ? errno : EINVAL;
         return false;
     }
+    errno = ENOSPC; /* for a short write */
     if (pwrite(f->fd, &interface, len, (off_t)record.bytes) != (ssize_t)len) {
         return false;
     }
@@ -276,11 +292,13 @@ static bool capture_file_join(struct capture_file *f, const char *name, const ch
     bool is_alone, joined;
 
     if (!capture_file_take_turn(f)) {
-        errno = EBUSY;
+        errno = f->is_busy ? EBUSY : errno;
         return false;
     }
-    errno = 0;
     is_alone = capture_file_lock(f->fd, F_OFD_SETLK, F_WRLCK, PRESENCE);
+    if (!is_alone && !capture_file_is_taken(errno)) {
+        return false; /* closing the file ends the turn as well */
+    }
     if (is_alone && capture_file_begin(f->fd, &record) && run &&
         !strncmp(record.run, run, CAPTURE_RUN_MAX)) {
         is_alone = false;
@@ -419,7 +437,11 @@ void capture_file_frame(struct capture_file *f, const uint8_t *frame, size_t len
         return;
     }
     if (!capture_file_take_turn(f)) {
-        f->missing++;
+        if (f->is_busy) {
+            f->missing++;
+        } else {
+            capture_file_give_up(f, g_strerror(errno));
+        }
         return;
     }
     if (!capture_file_begin(f->fd, &record)) {

@@ -7,7 +7,7 @@ rdma-core. So hcasim exports the same symbols wherever it is built, and a progra
 a newer rdma-core than that of the building machine still loads.
 
     symbols.py map TABLE                a version script for the linker
-    symbols.py stubs TABLE ARCHIVE...   C code of functions that fail, for symbols that no archive defines
+    symbols.py failures TABLE ARCHIVE...  C code of functions that fail, for symbols that no archive defines
     symbols.py front TABLE              a line of C for each symbol (guest-lib/verbs/preload/front.c)
     symbols.py list FILE                NAME@VERSION (an old one) and NAME@@VERSION, sorted
     symbols.py compare TABLE LIBRARY    symbols that only one of them has; status 1 if there are any
@@ -82,8 +82,8 @@ def version_script(table):
     return text
 
 
-# What a stub is for each kind of function: its type, and what it does.
-STUBS = {
+# The type and the body of a function that fails, for each kind of result.
+FAILURES = {
     "errno": ("int ", "return errno = EOPNOTSUPP;"),
     "fd": ("int ", "errno = EOPNOTSUPP; return -1;"),
     "pointer": ("void *", "errno = EOPNOTSUPP; return NULL;"),
@@ -91,20 +91,20 @@ STUBS = {
 }
 
 
-def stubs(table, archives):
+def failures(table, archives):
     """C code for the symbols of the table that no archive defines."""
     defined = set()
     for archive in archives:
         listing = subprocess.run(["nm", "--defined-only", archive], check=True, text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
         found = {line.split()[2] for line in listing.splitlines() if len(line.split()) == 3}
-        # of NAME@@VERSION the linker needs no stub NAME
+        # An archive that defines NAME@@VERSION defines NAME.
         defined |= found | {symbol.partition("@@")[0] for symbol in found}
     names = {symbol.partition("@@")[0] for symbol in table.symbols if "@@" in symbol}
     old = [symbol.split("@") for symbol in table.symbols - defined if "@@" not in symbol]
     text = "/* made by guest-lib/export/symbols.py */\n#include <errno.h>\n#include <stddef.h>\n"
     for name in sorted(names - defined):
-        kind, body = STUBS[table.returns.get(name, "errno")]
+        kind, body = FAILURES[table.returns.get(name, "errno")]
         text += (f"{kind}{name}(void);\n__attribute__((visibility(\"default\"))) "
                  f"{kind}{name}(void) {{ {body} }}\n")
     # versions with other structures, from before contexts could grow; no program uses them any more
@@ -151,8 +151,8 @@ def main(argv):
     of_one = {"map": version_script, "front": front}
     if command in of_one and len(files) == 1:
         sys.stdout.write(of_one[command](Table(files[0])))
-    elif command == "stubs" and len(files) >= 2:
-        sys.stdout.write(stubs(Table(files[0]), files[1:]))
+    elif command == "failures" and len(files) >= 2:
+        sys.stdout.write(failures(Table(files[0]), files[1:]))
     elif command == "list" and len(files) == 1:
         found = Table(files[0]).symbols if files[0].endswith(".symbols") else symbols(files[0])
         print("\n".join(sorted(found)))

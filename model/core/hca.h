@@ -32,7 +32,7 @@ struct work {
     /* Does at least one step, and goes on as long as hca_may_go_on(). If there is more to do, it
      * reschedules itself by hca_schedule() or hca_wait_tx(). */
     void (*run)(struct hca *hca, struct work *work);
-    uint64_t waits_since; /* its place among the work that waits for credit; 0: it does not wait */
+    uint64_t waits_since; /* its place in the order of waiting for credit; 0: none */
 };
 
 struct hca_timer {

@@ -167,6 +167,9 @@ class Requires(unittest.TestCase):
             done = hcasim("run", "--require", "--wire", WIRE, *words)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(hcasim("cluster", "-n", "2", "--require", "ibv_devinfo").returncode, 0)
+        # Two runs, one inside of the other, see the same device.
+        done = hcasim("run", "--require", "--wire", WIRE, "--", HCASIM, "run", "--require", "ibv_devinfo")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_each_host_of_a_cluster_must_open_one(self):
         self.assertEqual(hcasim("cluster", "-n", "2", "--require", "--", "sh", "-c",

@@ -48,7 +48,7 @@ struct initiator {
 struct target {
     struct lab_dct dct;
     uint64_t mem;
-    bool starves;   /* posts no receives for now */
+    bool starves;   /* does not post receives at the moment */
     unsigned ready; /* posted receives */
     bool busy[SLOTS];
 };

@@ -657,6 +657,9 @@ static void run_seed(uint32_t seed, unsigned greed)
 {
     const char *only = g_getenv("HCASIM_FAIRNESS_GREED");
 
+    for (unsigned i = 0; only && strcmp(only, "all") != 0 && strcmp(only, greeds[i].name) != 0;) {
+        ck_assert_msg(++i < ALL, "HCASIM_FAIRNESS_GREED is %s, which is no kind of greeds", only);
+    }
     if (only && strcmp(only, greed == ALL ? "all" : greeds[greed].name) != 0) {
         return;
     }

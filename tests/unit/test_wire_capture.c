@@ -19,6 +19,8 @@
 enum {
     WRITERS = 4,
     FRAMES = 300, /* frames of each writer */
+    CLOSERS = 50, /* after them, so that one is written that says how many are missing */
+    CLOSER = 0xee,
     SECTION = 0x0a0d0d0a,
     INTERFACE = 1,
     PACKET = 6,
@@ -76,7 +78,8 @@ static void write_frame(struct capture_file *file, uint8_t fill, size_t len)
 
 struct contents {
     unsigned interfaces, packets;
-    unsigned of_interface[16];
+    unsigned of_interface[16], closers[16];
+    uint64_t missing_of[16];
     char names[16][65];
     uint64_t missing;
 };
@@ -97,16 +100,16 @@ static void read_packet(struct contents *c, const uint8_t *block, uint32_t len)
 
     ck_assert_uint_lt(interface, c->interfaces);
     ck_assert_uint_le(28 + frame_len + 4, len);
-    for (uint32_t i = 1; i < frame_len; i++) {
-        ck_assert_uint_eq(block[28 + i], block[28]);
-    }
+    ck_assert_mem_eq(block + 28, block + 29, frame_len - 1);
     if (word(option) == (8u << 16 | 4)) { /* epb_dropcount */
         c->missing += word(option + 4);
+        c->missing_of[interface] += word(option + 4);
         option += 12;
     }
     ck_assert_uint_eq(word(option), 4u << 16 | 2); /* epb_flags */
     c->packets++;
-    c->of_interface[interface]++;
+    c->of_interface[interface] += block[28] != CLOSER;
+    c->closers[interface] += block[28] == CLOSER;
 }
 
 /* Checks that the file is whole: one section, whose blocks reach to the end of the file. */
@@ -139,17 +142,34 @@ static struct contents read_file(void)
     return c;
 }
 
-static void write_many(unsigned number)
+static struct capture_file *open_writer(unsigned number)
 {
     g_autofree char *name = g_strdup_printf("writer %u", number);
     struct capture_file *file = capture_file_open(path, name, NULL, NULL);
 
-    for (unsigned i = 0; file && i < FRAMES; i++) {
-        write_frame(file, (uint8_t)number, 60 + (i * 37 + number * 11) % 9000);
+    if (!file) {
+        _exit(1);
     }
-    if (file) {
-        capture_file_close(file);
+    return file;
+}
+
+static void write_one(struct capture_file *file, unsigned number, unsigned i)
+{
+    write_frame(file, (uint8_t)number, 60 + (i * 37 + number * 11) % 9000);
+}
+
+static void write_many(unsigned number)
+{
+    struct capture_file *file = open_writer(number);
+
+    for (unsigned i = 0; i < FRAMES; i++) {
+        write_one(file, number, i);
     }
+    for (unsigned i = 0; i < CLOSERS; i++) {
+        write_frame(file, CLOSER, 60);
+        g_usleep(1000);
+    }
+    capture_file_close(file);
 }
 
 START_TEST(processes_share_a_file)
@@ -174,10 +194,14 @@ START_TEST(processes_share_a_file)
     c = read_file();
     ck_assert_uint_eq(c.interfaces, WRITERS + 1);
     ck_assert_str_eq(c.names[0], "first");
-    ck_assert_uint_eq(c.packets + c.missing, WRITERS * FRAMES);
-    for (unsigned i = 0; i < WRITERS; i++) {
-        ck_assert_uint_eq(c.of_interface[i + 1], c.missing ? c.of_interface[i + 1] : FRAMES);
-        ck_assert_ptr_nonnull(strstr(c.names[i + 1], "writer "));
+    for (unsigned i = 1; i <= WRITERS; i++) {
+        uint64_t all = c.of_interface[i] + c.missing_of[i];
+
+        ck_assert_ptr_nonnull(strstr(c.names[i], "writer "));
+        ck_assert_uint_le(c.of_interface[i], FRAMES);
+        ck_assert_uint_ge(c.closers[i], 1);
+        ck_assert_uint_ge(all, FRAMES);
+        ck_assert_uint_le(all + c.closers[i], FRAMES + CLOSERS);
     }
     remove_path();
 }
@@ -188,6 +212,7 @@ START_TEST(killed_writers_leave_a_whole_file)
     struct capture_file *first;
     struct contents c;
     GRand *rand = g_rand_new_with_seed(1);
+    unsigned written = 0;
 
     make_path();
     first = open_one("first", NULL);
@@ -195,8 +220,10 @@ START_TEST(killed_writers_leave_a_whole_file)
         pid_t pid = fork();
 
         if (!pid) {
-            for (;;) {
-                write_many(i);
+            struct capture_file *file = open_writer(i);
+
+            for (unsigned n = 0;; n++) {
+                write_one(file, i, n);
             }
         }
         g_usleep((gulong)g_rand_int_range(rand, 500, 5000));
@@ -212,7 +239,11 @@ START_TEST(killed_writers_leave_a_whole_file)
         write_frame(first, 0xff, 100);
         c = read_file();
         ck_assert_uint_ge(c.packets, 1);
+        for (unsigned k = 1; k < c.interfaces; k++) {
+            written += c.of_interface[k];
+        }
     }
+    ck_assert_uint_gt(written, 0); /* those that were killed had written */
     capture_file_close(first);
     g_rand_free(rand);
     remove_path();

@@ -23,6 +23,16 @@ void hv_said_fini(struct hv_said *said)
     pthread_mutex_destroy(&said->lock);
 }
 
+void hv_said_lock(struct hv_hca *hca)
+{
+    pthread_mutex_lock(&hca->said.lock);
+}
+
+void hv_said_unlock(struct hv_hca *hca)
+{
+    pthread_mutex_unlock(&hca->said.lock);
+}
+
 /* Takes a line's place. False: there is none. *left_out: lines that had none before it. */
 static bool refuse_take(struct hv_said *said, uint64_t *left_out)
 {

@@ -16,7 +16,8 @@
 
 /* Lines of an HCA that were said lately. */
 struct hv_said {
-    pthread_mutex_t lock; /* around what follows; nothing else is taken inside it */
+    pthread_mutex_t
+        lock; /* around what follows and the first errors of QPs; nothing else is taken inside it */
     unsigned lines;
     uint64_t since_ns, left_out;
 };
@@ -35,6 +36,10 @@ HV_COLD void hv_say(struct hv_hca *hca, const char *fmt, ...) G_GNUC_PRINTF(2, 3
 
 void hv_said_init(struct hv_said *said);
 void hv_said_fini(struct hv_said *said);
+/* Around the first errors of QPs (user/explain.c). Nothing is said, and nothing else taken, inside.
+ */
+void hv_said_lock(struct hv_hca *hca);
+void hv_said_unlock(struct hv_hca *hca);
 
 /* Names of the bits of an attribute mask, such as "IBV_QP_PORT, IBV_QP_AV". The result lies in the
  * buffer. */

@@ -3,6 +3,7 @@
 #include "guest-lib/verbs/user/explain.h"
 #include <inttypes.h>
 #include <string.h>
+#include "guest-lib/verbs/kernel/config.h"
 #include "guest-lib/verbs/user/send_wqe.h"
 
 #define UNIT            16u   /* bytes: what WQEs are made of */
@@ -230,9 +231,18 @@ static void explain_peer(const struct user_qp *qp, char *text, size_t size)
     g_snprintf(text, size, "QP 0x%x at %s", qp->peer.qpn, hv_gid_name(&qp->peer.gid, &gid));
 }
 
-static void explain_no_answer(const struct user_qp *qp, const char *peer, char *why, size_t size)
+static bool explain_is_own(const struct explained *e, const uint8_t mac[6])
 {
-    bool host = qp && qp->peer.known && hv_knows_host(qp->hca, qp->peer.mac);
+    const struct hv_device *device = hv_device(e->qp->ibv.context->device);
+
+    return !memcmp(device->config->mac, mac, 6);
+}
+
+static void explain_no_answer(const struct explained *e, const char *peer, char *why, size_t size)
+{
+    const struct user_qp *qp = e->qp;
+    bool own = qp && qp->peer.known && explain_is_own(e, qp->peer.mac);
+    bool host = own || (qp && qp->peer.known && hv_knows_host(qp->hca, qp->peer.mac));
     char tries[64] = "after all retries";
 
     if (qp) {
@@ -240,10 +250,12 @@ static void explain_no_answer(const struct user_qp *qp, const char *peer, char *
                    qp->peer.retry_cnt, qp->peer.timeout);
     }
     g_snprintf(why, size, "%s did not answer %s; %s", peer, tries,
-               host ? "a host has this address, so look at whether dest_qp_num is right, and at "
-                      "whether the peer's QP is in RTR or RTS and connected to this QP"
-                    : "no host is known to have this address, so look at whether the peer has "
-                      "ended, and at ah_attr.grh.dgid");
+               own    ? "the device itself has this address, so look at whether dest_qp_num is "
+                        "right, and at whether that QP is in RTR or RTS and connected to this QP"
+               : host ? "a host has this address, so look at whether dest_qp_num is right, and at "
+                        "whether the peer's QP is in RTR or RTS and connected to this QP"
+                      : "no host is known to have this address, so look at whether the peer has "
+                        "ended, and at ah_attr.grh.dgid");
 }
 
 static const char *explain_remote_right(uint8_t opcode)
@@ -315,15 +327,57 @@ static const char *const status_names[] = {
 #undef S
 };
 
-static void explain_flush(const struct user_qp *qp, char *why, size_t size)
+/* -- why a QP is in ERR ------------------------------------------------------------------------
+ *
+ * Two threads may poll the two CQs of a QP, and a third one may modify it. */
+
+void hv_explain_moved(struct user_qp *qp, enum ibv_qp_state to)
 {
-    if (qp->first_error.status) {
+    if (!qp->hca || !hv_explains(qp->hca)) {
+        return;
+    }
+    hv_said_lock(qp->hca);
+    if (to == IBV_QPS_RESET || to == IBV_QPS_RTS) { /* RTS: out of SQE, too */
+        qp->first_error = (struct user_qp_error){0};
+    } else if (to == IBV_QPS_ERR) {
+        qp->first_error.by_program = true;
+    }
+    hv_said_unlock(qp->hca);
+}
+
+static void explain_note(const struct explained *e, enum ibv_wc_status status)
+{
+    struct user_qp_error *first = &e->qp->first_error;
+
+    hv_said_lock(e->cq->hca);
+    if (!first->status) {
+        first->status = status;
+        first->send = e->send;
+        first->wr_id = e->wr_id;
+    }
+    hv_said_unlock(e->cq->hca);
+}
+
+/* Returns the first error, whose told says whether this was asked before. */
+static struct user_qp_error explain_first(const struct explained *e)
+{
+    struct user_qp_error first;
+
+    hv_said_lock(e->cq->hca);
+    first = e->qp->first_error;
+    e->qp->first_error.told = true;
+    hv_said_unlock(e->cq->hca);
+    return first;
+}
+
+static void explain_flush(const struct user_qp_error *first, char *why, size_t size)
+{
+    if (first->status) {
         g_snprintf(why, size,
                    "the QP went to ERR with %s of wr_id %" PRIu64 " (%s queue), which flushes all "
                    "WRs behind it; this is said once",
-                   status_names[qp->first_error.status], qp->first_error.wr_id,
-                   qp->first_error.send ? "send" : "receive");
-    } else if (qp->first_error.by_program) {
+                   status_names[first->status], first->wr_id, first->send ? "send" : "receive");
+    } else if (first->by_program) {
         g_strlcpy(why, "the program moved the QP to ERR, which flushes all WRs; this is said once",
                   size);
     } else {
@@ -341,6 +395,7 @@ static void explain_flush(const struct user_qp *qp, char *why, size_t size)
 static bool explain_status(const struct explained *e, enum ibv_wc_status status, char *why,
                            size_t size)
 {
+    struct user_qp_error first;
     char peer[64];
 
     explain_peer(e->qp, peer, sizeof(peer));
@@ -361,7 +416,7 @@ static bool explain_status(const struct explained *e, enum ibv_wc_status status,
                   size);
         break;
     case IBV_WC_RETRY_EXC_ERR:
-        explain_no_answer(e->qp, peer, why, size);
+        explain_no_answer(e, peer, why, size);
         break;
     case IBV_WC_RNR_RETRY_EXC_ERR:
         g_snprintf(why, size,
@@ -394,11 +449,14 @@ static bool explain_status(const struct explained *e, enum ibv_wc_status status,
         g_snprintf(why, size, "%s sent a response that does not fit the request", peer);
         break;
     case IBV_WC_WR_FLUSH_ERR:
-        if (!e->qp || e->qp->first_error.told) {
+        if (!e->qp) {
             return false;
         }
-        e->qp->first_error.told = true;
-        explain_flush(e->qp, why, size);
+        first = explain_first(e);
+        if (first.told) {
+            return false;
+        }
+        explain_flush(&first, why, size);
         break;
     default:
         g_strlcpy(why, "the device gives no more detail", size);
@@ -423,10 +481,8 @@ void hv_explain(const struct user_cq *cq, const struct hv_rsc *rsc, const struct
     } else {
         return;
     }
-    if (e.qp && status != IBV_WC_WR_FLUSH_ERR && !e.qp->first_error.status) {
-        e.qp->first_error.status = status;
-        e.qp->first_error.send = e.send;
-        e.qp->first_error.wr_id = e.wr_id;
+    if (e.qp && status != IBV_WC_WR_FLUSH_ERR) {
+        explain_note(&e, status);
     }
     if (explain_status(&e, status, why, sizeof(why))) {
         hv_say(cq->hca, "QP 0x%x, WR %u (%s, wr_id %" PRIu64 "): %s (vendor_err 0x%x): %s",

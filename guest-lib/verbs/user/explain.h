@@ -15,5 +15,7 @@
  * held. */
 HV_COLD void hv_explain(const struct user_cq *cq, const struct hv_rsc *rsc,
                         const struct prm_cqe64 *cqe, enum ibv_wc_status status);
+/* Notes that the program moved the QP to a state: RESET forgets errors, ERR flushes WRs. */
+void hv_explain_moved(struct user_qp *qp, enum ibv_qp_state to);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: the effect of a state change on the rings, and queries. */
 #include <string.h>
+#include "guest-lib/verbs/user/explain.h"
 #include "guest-lib/verbs/user/qp.h"
 
 /* Goes to RESET: the rings begin anew, and the QP's completions are removed from the CQs. */
@@ -12,7 +13,6 @@ static void qp_reset_rings(struct user_qp *qp)
         qp->dbrec[0] = qp->dbrec[1] = 0;
     }
     qp->small_fence = false;
-    memset(&qp->first_error, 0, sizeof(qp->first_error));
 }
 
 HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
@@ -30,7 +30,7 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
     }
     if (mask & IBV_QP_STATE) {
         ibqp->state = qp->state = to;
-        qp->first_error.by_program = to == IBV_QPS_ERR;
+        hv_explain_moved(qp, to);
         qp->can_send = to == IBV_QPS_RTS || (qp->can_send && to != IBV_QPS_RESET);
     }
     uverbs_qp_changed(&qp->hv);

@@ -29,6 +29,13 @@ struct user_cq {
     uint32_t comp_events_reported, async_events_reported; /* events handed out; under ibv.mutex */
 };
 
+/* Why a QP is in ERR, for explain.c. */
+struct user_qp_error {
+    enum ibv_wc_status status; /* of the first WR that failed; 0: none did, or is not polled */
+    uint64_t wr_id;
+    bool send, by_program, told;
+};
+
 struct user_qp {
     union {
         struct hv_qp;
@@ -54,13 +61,8 @@ struct user_qp {
     int wr_err, nreq;
     unsigned wr_setters_left;
     uint32_t events_reported;
-    /* why it is in ERR, for explain.c; under its CQs' locks, but for by_program */
-    struct {
-        enum ibv_wc_status status; /* of the first WR that failed; 0: none did, or is not polled */
-        uint64_t wr_id;
-        bool send, by_program, told;
-    } first_error;
-    void *dv; /* state of direct verbs, freed with free() */
+    struct user_qp_error first_error; /* under hv_said_lock() */
+    void *dv;                         /* state of direct verbs, freed with free() */
 };
 
 static inline struct user_cq *user_cq(struct ibv_cq *cq)
