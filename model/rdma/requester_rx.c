@@ -22,16 +22,10 @@
 #include "model/rdma/early.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/wqe_source.h"
+#include "wire/packet/describe.h"
 
 #define RNR_RETRY_FOREVER   7
 #define ACK_TIMEOUT_LOG_MAX 31u
-
-/* IBTA table 45: converts the RNR NAK timer field to units of 10 us. */
-static const uint32_t rnr_delay[32] = {
-    65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
-    48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
-    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
-};
 
 /* -- timer ------------------------------------------------------------------------------------- */
 
@@ -266,7 +260,7 @@ static void requester_rx_rnr_nak(struct qp *qp, struct send_desc *desc, unsigned
     qp_counters(qp)->rnr_nak_retry_err++;
     requester_recovery_step(qp, RECOVERY_RNR_NAK);
     requester_go_back(qp);
-    hca_timer_set(qp->hca, &flight->timer, hca_now(qp->hca) + rnr_delay[timer] * 10000ull);
+    hca_timer_set(qp->hca, &flight->timer, hca_now(qp->hca) + aeth_rnr_delay[timer] * 10000ull);
 }
 
 static void requester_rx_nak(struct qp *qp, struct send_desc *desc, unsigned syndrome)
