@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli/command.h"
+#include "cli/leftovers.h"
 #include "cli/loader.h"
 #include "cli/places.h"
 #include "cli/require.h"
@@ -246,6 +247,7 @@ int cli_run(const struct cli_line *line)
         return why == ENOENT || why == ENOTDIR ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE;
     }
     run_warn(program);
+    leftovers_remove(NULL);
     cli_run_export(line);
     run_name();
     run_preload(places->libraries);

@@ -40,11 +40,11 @@ static char *wire_open_shm_path(const char *rest, bool *own_only)
     return g_strdup_printf(SHM_DIR "/" SHM_OWN_PREFIX "%s", (unsigned long)geteuid(), rest);
 }
 
-static void wire_open_shm_sweep(void)
+static void wire_open_shm_sweep(GPtrArray *removed)
 {
     g_autofree char *prefix = g_strdup_printf(SHM_OWN_PREFIX, (unsigned long)geteuid());
 
-    wire_shm_sweep(SHM_DIR, prefix);
+    wire_shm_sweep(SHM_DIR, prefix, removed);
 }
 
 static const struct {
@@ -55,7 +55,7 @@ static const struct {
     struct wire_number *(*take_number)(const char *path, bool own_only, unsigned wanted,
                                        GError **err);
     unsigned (*look_number)(const char *path, unsigned beyond);
-    void (*sweep)(void); /* removes what killed processes left */
+    void (*sweep)(GPtrArray *removed); /* removes what killed processes left */
 } schemes[] = {
     {"shm:", wire_open_shm_path, wire_shm_open, wire_shm_number_take, wire_shm_number_look,
      wire_open_shm_sweep},
@@ -95,7 +95,7 @@ struct wire_port *wire_open(const char *uri, GError **err)
     if (scheme < 0) {
         return NULL;
     }
-    schemes[scheme].sweep();
+    schemes[scheme].sweep(NULL);
     return schemes[scheme].open(path, own_only, err);
 }
 
@@ -108,7 +108,7 @@ struct wire_number *wire_number_take(const char *uri, unsigned wanted, GError **
     if (scheme < 0) {
         return NULL;
     }
-    schemes[scheme].sweep();
+    schemes[scheme].sweep(NULL);
     return schemes[scheme].take_number(path, own_only, wanted, err);
 }
 
@@ -119,6 +119,13 @@ unsigned wire_number_look(const char *uri, unsigned beyond)
     int scheme = wire_open_find_scheme(uri, &path, &own_only, NULL);
 
     return scheme < 0 ? 0 : schemes[scheme].look_number(path, beyond);
+}
+
+void wire_sweep(GPtrArray *removed)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(schemes); i++) {
+        schemes[i].sweep(removed);
+    }
 }
 
 const char *wire_uri_help(void)

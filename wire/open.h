@@ -63,6 +63,10 @@ void wire_number_release(struct wire_number *number);
  * answer is beyond + 1. 0: no number is free. */
 unsigned wire_number_look(const char *uri, unsigned beyond);
 
+/* Removes the wires of this user on which nobody lives, as wire_open() does for its caller. Adds
+ * the paths of the removed files to `removed` (freed with g_free()), which may be NULL. */
+void wire_sweep(GPtrArray *removed);
+
 /* The forms of URI, one per line, for help texts. */
 const char *wire_uri_help(void);
 

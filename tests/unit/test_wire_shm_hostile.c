@@ -239,7 +239,7 @@ START_TEST(nobody_who_lives_or_leaves_waits_for_the_join_lock)
     /* The lock's holder had to check whether anybody is left. */
     ck_assert_uint_eq(nodes_files_left(), 1);
     shm_unlock(fd, SHM_LOCK_JOIN);
-    shm_file_sweep(nodes_dir, "se");
+    shm_file_sweep(nodes_dir, "se", NULL);
     ck_assert_uint_eq(nodes_files_left(), 0);
     close(fd);
 }
@@ -471,7 +471,7 @@ START_TEST(a_truncated_segment_is_not_joined)
     g_clear_error(&err);
     kill(pid, SIGKILL);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-    shm_file_sweep(nodes_dir, "se");
+    shm_file_sweep(nodes_dir, "se", NULL);
     ck_assert_uint_eq(nodes_files_left(), 0);
     g_free(uri);
     g_free(path);

@@ -385,20 +385,20 @@ START_TEST(segments_of_the_dead_are_swept)
 
     kill_child(dead);
     ck_assert_uint_eq(nodes_files_left(), 2); /* the segment, a FIFO */
-    shm_file_sweep(nodes_dir, "another-");
+    shm_file_sweep(nodes_dir, "another-", NULL);
     ck_assert_uint_eq(nodes_files_left(), 2);
-    shm_file_sweep(nodes_dir, "se");
+    shm_file_sweep(nodes_dir, "se", NULL);
     ck_assert_uint_eq(nodes_files_left(), 0);
 
     /* Segments in use, and files that are no segments, stay. */
     live = spawn(nothing_more);
     ck_assert(g_file_set_contents(other, "precious", -1, NULL));
-    shm_file_sweep(nodes_dir, "");
+    shm_file_sweep(nodes_dir, "", NULL);
     ck_assert_uint_eq(nodes_files_left(), 3);
     ck_assert_int_eq(unlink(other), 0);
     g_free(other);
     kill_child(live);
-    shm_file_sweep(nodes_dir, "");
+    shm_file_sweep(nodes_dir, "", NULL);
     ck_assert_uint_eq(nodes_files_left(), 0);
 }
 END_TEST
@@ -412,24 +412,74 @@ START_TEST(a_fifo_without_its_segment_is_swept)
     ck_assert_int_eq(unlink(seg), 0);
     live = spawn(nothing_more); /* has a segment and a FIFO of the same names */
     kill_child(dead);
-    shm_file_sweep(nodes_dir, "se");
+    shm_file_sweep(nodes_dir, "se", NULL);
     ck_assert_uint_eq(nodes_files_left(), 2);
     ck_assert_int_eq(unlink(seg), 0);
     kill_child(live);
     ck_assert_uint_eq(nodes_files_left(), 1);
-    shm_file_sweep(nodes_dir, "another-");
+    shm_file_sweep(nodes_dir, "another-", NULL);
     ck_assert_uint_eq(nodes_files_left(), 1);
-    shm_file_sweep(nodes_dir, "se");
+    shm_file_sweep(nodes_dir, "se", NULL);
     ck_assert_uint_eq(nodes_files_left(), 0);
 
     /* A file that belongs to no member stays. */
     other = g_build_filename(nodes_dir, "seg.pipe", NULL);
     ck_assert_int_eq(mkfifo(other, 0600), 0);
-    shm_file_sweep(nodes_dir, "se");
+    shm_file_sweep(nodes_dir, "se", NULL);
     ck_assert_uint_eq(nodes_files_left(), 1);
     ck_assert_int_eq(unlink(other), 0);
     g_free(other);
     g_free(seg);
+}
+END_TEST
+
+/* What a process leaves that dies while it makes a segment: an empty file, or one without content.
+ */
+START_TEST(unfinished_segments_are_swept)
+{
+    char *empty = g_build_filename(nodes_dir, "seg1", NULL);
+    char *sized = g_build_filename(nodes_dir, "seg2", NULL);
+    char *shorter = g_build_filename(nodes_dir, "seg3", NULL);
+    GPtrArray *removed = g_ptr_array_new_with_free_func(g_free);
+
+    ck_assert(g_file_set_contents(empty, "", 0, NULL));
+    ck_assert(g_file_set_contents(sized, "", 0, NULL));
+    ck_assert(g_file_set_contents(shorter, "", 0, NULL));
+    ck_assert_int_eq(truncate(sized, shm_region_offset(SHM_MEMBERS)), 0);
+    ck_assert_int_eq(truncate(shorter, SHM_PAGE), 0); /* somebody else's */
+    shm_file_sweep(nodes_dir, "se", removed);
+    ck_assert_uint_eq(removed->len, 2);
+    ck_assert_uint_eq(nodes_files_left(), 1);
+    ck_assert_int_eq(unlink(shorter), 0);
+    g_ptr_array_unref(removed);
+    g_free(shorter);
+    g_free(sized);
+    g_free(empty);
+}
+END_TEST
+
+/* The FIFO of member 0 of "seg" has the path of the wire "seg.0". Whoever makes or removes the FIFO
+ * leaves the wire alone. */
+START_TEST(a_wire_with_the_name_of_a_fifo_stays)
+{
+    char *path = g_build_filename(nodes_dir, "seg", NULL);
+    char *longer = g_strconcat("shm:", path, ".0", NULL), *uri = g_strconcat("shm:", path, NULL);
+    struct wire_port *port = wire_open(longer, NULL);
+    GError *err = NULL;
+
+    ck_assert_ptr_nonnull(port);
+    ck_assert_uint_eq(nodes_files_left(), 2);
+    ck_assert_ptr_null(wire_open(uri, &err));
+    ck_assert_ptr_nonnull(strstr(err->message, "cannot make the wake-up FIFO: File exists"));
+    g_clear_error(&err);
+    ck_assert_uint_eq(nodes_files_left(), 2);
+    shm_file_sweep(nodes_dir, "seg", NULL);
+    ck_assert_uint_eq(nodes_files_left(), 2);
+    wire_close(port);
+    ck_assert_uint_eq(nodes_files_left(), 0);
+    g_free(uri);
+    g_free(longer);
+    g_free(path);
 }
 END_TEST
 
@@ -710,6 +760,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_segment_of_the_dead_is_made_anew);
     tcase_add_test(tc, segments_of_the_dead_are_swept);
     tcase_add_test(tc, a_fifo_without_its_segment_is_swept);
+    tcase_add_test(tc, unfinished_segments_are_swept);
+    tcase_add_test(tc, a_wire_with_the_name_of_a_fifo_stays);
     tcase_add_test(tc, many_processes_lose_nothing);
     tcase_add_test(tc, kills_at_random_moments);
     tcase_add_loop_test(tc, scribbled_memory_harms_nobody, 0, 6);

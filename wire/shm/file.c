@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define SHM_MAGIC   "hcasimSW"
@@ -28,6 +29,26 @@ bool shm_file_fail(GError **err, const char *path, const char *what)
     int code = errno;
 
     g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: %s: %s", path, what, g_strerror(code));
+    return false;
+}
+
+bool shm_file_fail_memory(GError **err, const char *path, const char *what)
+{
+    bool is_full = errno == ENOSPC;
+    g_autofree char *folder = g_path_get_dirname(path);
+    struct statvfs fs;
+
+    shm_file_fail(err, path, what);
+    if (is_full && err && statvfs(folder, &fs) == 0) {
+        char *before = (*err)->message;
+
+        (*err)->message = g_strdup_printf(
+            "%s: %s has %llu KiB, of which %llu KiB are free. A container gets more with "
+            "--shm-size=1g",
+            before, folder, (unsigned long long)fs.f_blocks * fs.f_frsize >> 10,
+            (unsigned long long)fs.f_bavail * fs.f_frsize >> 10);
+        g_free(before);
+    }
     return false;
 }
 
@@ -184,13 +205,29 @@ char *shm_wake_path(const char *path, unsigned id)
     return g_strdup_printf("%s.%u", path, id);
 }
 
+static void shm_file_report(GPtrArray *removed, const char *path)
+{
+    if (removed) {
+        g_ptr_array_add(removed, g_strdup(path));
+    }
+}
+
+bool shm_file_unlink_fifo(const char *fifo)
+{
+    struct stat st;
+
+    return lstat(fifo, &st) == 0 && S_ISFIFO(st.st_mode) && unlink(fifo) == 0;
+}
+
 /* Removes the FIFOs of members that died. To be called when nobody lives in the segment. */
-static void shm_file_unlink_fifos(const char *path)
+static void shm_file_unlink_fifos(const char *path, GPtrArray *removed)
 {
     for (unsigned id = 0; id < SHM_MEMBERS; id++) {
         char *fifo = shm_wake_path(path, id);
 
-        unlink(fifo);
+        if (shm_file_unlink_fifo(fifo)) {
+            shm_file_report(removed, fifo);
+        }
         g_free(fifo);
     }
 }
@@ -212,26 +249,25 @@ static bool shm_file_is_same(int fd, int other)
 }
 
 /* Opens the file at path, or makes it. -1: errno; EEXIST: another process has just made it. */
-static int shm_file_open_any(const char *path)
+static int shm_file_open_any(const char *path, bool *made)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 
-    return fd < 0 && errno == ENOENT
-               ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)
-               : fd;
+    *made = fd < 0 && errno == ENOENT;
+    return *made ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : fd;
 }
 
 /* Opens the file at path and takes the join lock; the file is then still the one at path. The
  * file's last user may remove it while this process waits for the lock; then the loop opens the new
  * file. That happens once or rarely. If it happens again and again, somebody replaces the file all
- * the time; after SHM_JOIN_WAIT_MS this call fails. */
-static int shm_file_open_locked(const char *path, bool own_only, GError **err)
+ * the time; after SHM_JOIN_WAIT_MS this call fails. *made: this call made the file. */
+static int shm_file_open_locked(const char *path, bool own_only, bool *made, GError **err)
 {
     gint64 until = g_get_monotonic_time() + SHM_JOIN_WAIT_MS * 1000;
 
     do {
         struct stat st;
-        int fd = shm_file_open_any(path);
+        int fd = shm_file_open_any(path, made);
 
         if (fd < 0 && errno == EEXIST) {
             continue;
@@ -317,12 +353,12 @@ static bool shm_file_create(int fd, const char *path, GError **err)
         return shm_file_fail(err, path, "cannot set the segment's size");
     }
     if (!shm_allocate(fd, 0, offsetof(struct shm_header, member))) {
-        return shm_file_fail(err, path, "no memory for the segment");
+        return shm_file_fail_memory(err, path, "no memory for the segment");
     }
     if (pwrite(fd, &start, sizeof(start), 0) != (ssize_t)sizeof(start)) {
         return shm_file_fail(err, path, "cannot write the segment");
     }
-    shm_file_unlink_fifos(path);
+    shm_file_unlink_fifos(path, NULL);
     return true;
 }
 
@@ -343,18 +379,75 @@ static bool shm_file_check(int fd, const char *path, GError **err)
     return true;
 }
 
+/* ---- removing ---- */
+
+/*
+ * Removes the file at path and the FIFOs of its members, if the file is a segment in which nobody
+ * lives. This is the only function that removes a segment, for members that leave, for sweepers,
+ * and for `hcasim wires --clean`. Why it never harms a segment in use or one that is just joined:
+ * - It removes the file only while it holds the join lock and no byte of a member or a number is
+ *   locked.
+ * - Whoever joins takes the join lock first, and takes its byte before it releases the join lock.
+ * - Whoever joins checks, with the join lock, that its file is still the file at path. If the file
+ *   was removed meanwhile, it opens or makes the new one.
+ * - A file without the magic number is another program's: it stays. with_remains: an empty file, or
+ *   one that has the size of a segment and no magic number yet, is removed, too. Its maker has died
+ *   or failed, or waits for the join lock and will make a new file.
+ * The paths of the removed files are added to `removed`, which may be NULL.
+ */
+static void shm_file_leave(int fd, const char *path, bool with_remains, GPtrArray *removed)
+{
+    for (int i = 0; i < LOOKS_AT_LEAVING; i++) {
+        bool needed;
+
+        if (!shm_lock(fd, SHM_LOCK_JOIN)) {
+            return; /* its holder checks again after this */
+        }
+        needed = shm_file_anybody_alive(fd);
+        if (!needed && shm_file_is_at(fd, path) &&
+            (with_remains ? shm_file_is_reusable(fd, path, NULL) : shm_file_is_segment(fd))) {
+            shm_file_unlink_fifos(path, removed);
+            if (unlink(path) == 0) {
+                shm_file_report(removed, path);
+            }
+        }
+        shm_unlock(fd, SHM_LOCK_JOIN);
+        if (!needed || shm_file_anybody_alive(fd)) {
+            return;
+        }
+    }
+}
+
+/* Makes an empty segment of the file. If that fails, the file is empty afterwards; *is_waste then
+ * tells that nobody needs it: this process has made it, or it was a segment of the dead. An empty
+ * file that a user has made for a group stays. */
+static bool shm_file_make_segment(int fd, const char *path, bool made, bool *is_waste, GError **err)
+{
+    bool was_segment = shm_file_is_segment(fd);
+
+    if (!shm_file_is_reusable(fd, path, err)) {
+        return false;
+    }
+    if (!shm_file_create(fd, path, err)) {
+        *is_waste = made || was_segment;
+        (void)!ftruncate(fd, 0);
+        return false;
+    }
+    return true;
+}
+
 int shm_file_open(const char *path, bool own_only, GError **err)
 {
-    int fd = shm_file_open_locked(path, own_only, err);
+    bool made, is_waste = false;
+    int fd = shm_file_open_locked(path, own_only, &made, err);
 
     if (fd < 0) {
         return -1;
     }
-    if (shm_file_anybody_alive(fd)
-            ? !shm_file_check(fd, path, err)
-            : !shm_file_is_reusable(fd, path, err) || !shm_file_create(fd, path, err)) {
+    if (shm_file_anybody_alive(fd) ? !shm_file_check(fd, path, err)
+                                   : !shm_file_make_segment(fd, path, made, &is_waste, err)) {
         shm_file_joined(fd);
-        shm_file_left(fd, path);
+        shm_file_leave(fd, path, is_waste, NULL);
         close(fd);
         return -1;
     }
@@ -375,49 +468,35 @@ int shm_file_open_again(int fd, const char *path)
 
 /* ---- the end ---- */
 
-/* is_new: the file was made here and is empty, if nobody has made a segment of it since. */
-static void shm_file_leave(int fd, const char *path, bool is_new)
-{
-    for (int i = 0; i < LOOKS_AT_LEAVING; i++) {
-        bool needed;
-
-        if (!shm_lock(fd, SHM_LOCK_JOIN)) {
-            return; /* its holder checks again after this */
-        }
-        needed = shm_file_anybody_alive(fd);
-        if (!needed && shm_file_is_at(fd, path) && (is_new || shm_file_is_segment(fd))) {
-            shm_file_unlink_fifos(path);
-            unlink(path);
-        }
-        shm_unlock(fd, SHM_LOCK_JOIN);
-        if (!needed || shm_file_anybody_alive(fd)) {
-            return;
-        }
-    }
-}
-
 void shm_file_left(int fd, const char *path)
 {
-    shm_file_leave(fd, path, false);
+    shm_file_leave(fd, path, false, NULL);
 }
 
 /* Removes a FIFO whose segment was removed by hand. An empty segment file is made in its place, and
  * removed with its FIFOs as a segment in which nobody lives. The file's join lock protects another
  * process that is just making this segment: its FIFOs stay. */
-static void shm_file_sweep_fifo(const char *fifo)
+static void shm_file_sweep_fifo(const char *fifo, GPtrArray *removed)
 {
     const char *id = strrchr(fifo, '.');
     char *path = id && g_ascii_isdigit(id[1]) ? g_strndup(fifo, (gsize)(id - fifo)) : NULL;
     int fd = path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
 
     if (fd >= 0) {
-        shm_file_leave(fd, path, true);
+        g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
+
+        shm_file_leave(fd, path, true, files);
+        for (unsigned i = 0; i < files->len; i++) {
+            if (strcmp(files->pdata[i], path) != 0) { /* was there before */
+                shm_file_report(removed, files->pdata[i]);
+            }
+        }
         close(fd);
     }
     g_free(path);
 }
 
-void shm_file_sweep(const char *dir, const char *prefix)
+void shm_file_sweep(const char *dir, const char *prefix, GPtrArray *removed)
 {
     GDir *d = g_dir_open(dir, 0, NULL);
     const char *name;
@@ -437,9 +516,9 @@ void shm_file_sweep(const char *dir, const char *prefix)
                 st.st_mode = 0;
             }
             if (S_ISREG(st.st_mode) && st.st_uid == geteuid()) {
-                shm_file_left(fd, path);
+                shm_file_leave(fd, path, true, removed);
             } else if (S_ISFIFO(st.st_mode) && st.st_uid == geteuid()) {
-                shm_file_sweep_fifo(path);
+                shm_file_sweep_fifo(path, removed);
             }
             close(fd);
         }

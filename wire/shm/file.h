@@ -57,16 +57,24 @@ void shm_file_left(int fd, const char *path);
 
 /* Removes the segments in a folder that belong to this user, whose names begin with prefix, and in
  * which nobody lives. Their FIFOs are removed with them: a process that is killed, or that ends
- * with _exit(), leaves its FIFO behind. A FIFO without a segment is removed, too. */
-void shm_file_sweep(const char *dir, const char *prefix);
+ * with _exit(), leaves its FIFO behind. A FIFO without a segment is removed, too, and so is what a
+ * process leaves that dies while it makes a segment. Adds the paths of the removed files to
+ * `removed`, which may be NULL. */
+void shm_file_sweep(const char *dir, const char *prefix, GPtrArray *removed);
 
 /* Whether fd and path are the same file. */
 bool shm_file_is_at(int fd, const char *path);
 
 /* The path of a member's FIFO, which wakes the member. The caller frees it. */
 char *shm_wake_path(const char *path, unsigned id);
+/* Removes a FIFO. False: there is none at this path. The segment of another wire may have the path
+ * of a FIFO (the wire "lab.3" that of member 3 of "lab"): it stays. */
+bool shm_file_unlink_fifo(const char *fifo);
 
 /* Sets *err from errno. Returns false. */
 bool shm_file_fail(GError **err, const char *path, const char *what);
+/* The same if memory could not be allocated: for a full file system, the message also says how
+ * large it is, and what to do in a container. */
+bool shm_file_fail_memory(GError **err, const char *path, const char *what);
 
 #endif

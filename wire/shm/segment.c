@@ -27,7 +27,7 @@ static bool shm_segment_make_fifo(struct shm_segment *seg, GError **err)
     struct stat st;
     bool ok;
 
-    unlink(path);
+    shm_file_unlink_fifo(path);
     ok = fstat(seg->fd, &st) == 0 && mkfifo(path, 0600) == 0;
     if (ok) {
         seg->wake_fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
@@ -122,7 +122,7 @@ static bool shm_segment_move_in(struct shm_segment *seg, GError **err)
 
     if (!shm_allocate(seg->fd, (off_t)offsetof(struct shm_header, member[seg->id]),
                       sizeof(struct shm_member))) {
-        return shm_file_fail(err, seg->path, "no memory for another member of the segment");
+        return shm_file_fail_memory(err, seg->path, "no memory for another member of the segment");
     }
     map = mmap(NULL, shm_page_up(sizeof(struct shm_header)), PROT_READ | PROT_WRITE, MAP_SHARED,
                seg->map_fd, 0);
@@ -136,7 +136,7 @@ static bool shm_segment_move_in(struct shm_segment *seg, GError **err)
     /* The first chunk of slots is allocated now, so that others can send to this member even if
      * memory runs out later. */
     if (!shm_segment_has_chunk(seg, seg->id, 0) && !shm_segment_add_chunk(seg, seg->id)) {
-        return shm_file_fail(err, seg->path, "no memory for another member of the segment");
+        return shm_file_fail_memory(err, seg->path, "no memory for another member of the segment");
     }
     if (!shm_segment_make_fifo(seg, err)) {
         return false;

@@ -448,7 +448,7 @@ struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err)
     return &sp->port;
 }
 
-void wire_shm_sweep(const char *dir, const char *prefix)
+void wire_shm_sweep(const char *dir, const char *prefix, GPtrArray *removed)
 {
-    shm_file_sweep(dir, prefix);
+    shm_file_sweep(dir, prefix, removed);
 }

@@ -13,7 +13,7 @@
 struct wire_port *wire_shm_open(const char *path, bool own_only, GError **err);
 
 /* Removes the segments in dir that killed processes left behind and whose names begin with
- * prefix. */
-void wire_shm_sweep(const char *dir, const char *prefix);
+ * prefix. Adds the paths of the removed files to `removed`, which may be NULL. */
+void wire_shm_sweep(const char *dir, const char *prefix, GPtrArray *removed);
 
 #endif

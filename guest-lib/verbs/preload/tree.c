@@ -4,27 +4,21 @@
  * if the process has become a host since then (its addresses may differ from those that it would
  * have had), and removed at the end.
  *
- * The tree is in $XDG_RUNTIME_DIR or /tmp. The process holds a lock on the folder, which the kernel
- * releases however the process ends. A process that makes a tree removes the folders that no
- * process holds. A child of fork() leaves its parent's tree alone and makes its own.
+ * The tree is in the first place of tree_place.h that can hold it. A process that makes a tree
+ * removes the trees that dead processes left. A child of fork() leaves its parent's tree alone and
+ * makes its own.
  */
 #define _GNU_SOURCE
 #include "guest-lib/verbs/preload/tree.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define TREE_PREFIX   "hcasim-tree-"
-#define TREE_ATTEMPTS 4
-#define TREE_HIGH_FD  200 /* the lowest descriptors belong to the program */
+#include "guest-lib/verbs/preload/tree_place.h"
 
 static pthread_mutex_t tree_lock = PTHREAD_MUTEX_INITIALIZER; /* around the variables below */
 static char tree_root[PATH_MAX];                              /* "": there is no tree */
@@ -64,82 +58,6 @@ static bool tree_is_path(const char *path)
 /* -- making ------------------------------------------------------------------------------------
  */
 
-static const char *tree_place(void)
-{
-    const char *place = getenv("XDG_RUNTIME_DIR");
-
-    return place && place[0] == '/' && strlen(place) < 512 && !access(place, W_OK | X_OK) ? place
-                                                                                          : "/tmp";
-}
-
-static bool tree_is_at(int fd, const char *path)
-{
-    struct stat open_one, named;
-
-    return !fstat(fd, &open_one) && !lstat(path, &named) && S_ISDIR(named.st_mode) &&
-           open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
-}
-
-/* Removes a folder of this user that no process holds. That may be one that was just made and is
- * not held yet: its maker notices. */
-static void tree_sweep_one(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat st;
-
-    if (fd < 0) {
-        return;
-    }
-    if (!fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB)) {
-        tree_clear(fd);
-        rmdir(path);
-    }
-    close(fd);
-}
-
-static void tree_sweep(const char *place)
-{
-    DIR *dir = opendir(place);
-    const struct dirent *entry;
-    char path[PATH_MAX];
-
-    while (dir && (entry = readdir(dir))) {
-        if (!strncmp(entry->d_name, TREE_PREFIX, strlen(TREE_PREFIX))) {
-            snprintf(path, sizeof(path), "%s/%s", place, entry->d_name);
-            tree_sweep_one(path);
-        }
-    }
-    if (dir) {
-        closedir(dir);
-    }
-}
-
-/* Makes a new folder, stores its path and locks it. -1: none can be made. */
-static int tree_make_folder(const char *place, char path[PATH_MAX])
-{
-    for (int i = 0; i < TREE_ATTEMPTS; i++) {
-        int fd, high;
-
-        snprintf(path, PATH_MAX, "%s/" TREE_PREFIX "XXXXXX", place);
-        if (!mkdtemp(path)) {
-            return -1;
-        }
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && tree_is_at(fd, path)) {
-            high = fcntl(fd, F_DUPFD_CLOEXEC, TREE_HIGH_FD);
-            if (high >= 0) {
-                close(fd);
-            }
-            return high >= 0 ? high : fd;
-        }
-        if (fd >= 0) {
-            close(fd);
-        }
-        rmdir(path);
-    }
-    return -1;
-}
-
 /* Whether the descriptor is still the tree's: the program may have closed it. */
 static bool tree_fd_is_ours(void)
 {
@@ -171,16 +89,16 @@ static void tree_remove(void)
     tree_forget();
 }
 
-static void tree_make(const struct hv_facts *facts)
+/* Makes the tree in this place. False: errno. */
+static bool tree_make_at(const char *place, const struct hv_facts *facts)
 {
-    const char *place = tree_place();
     struct stat st;
+    int why;
 
-    tree_sweep(place);
-    tree_fd = tree_make_folder(place, tree_root);
+    tree_fd = tree_place_make(place, tree_root);
     if (tree_fd < 0 || fstat(tree_fd, &st)) {
         tree_root[0] = '\0';
-        return;
+        return false;
     }
     tree_dev = st.st_dev;
     tree_ino = st.st_ino;
@@ -188,8 +106,44 @@ static void tree_make(const struct hv_facts *facts)
     tree_host = facts->host;
     tree_removed = facts->removed;
     if (!tree_write(tree_fd, facts)) {
+        why = errno;
         tree_remove();
+        errno = why;
+        return false;
     }
+    return true;
+}
+
+/* Says once that there is no tree. why: the errno of the last place. */
+static void tree_complain(int why)
+{
+    static bool said;
+    char line[256];
+    int len = snprintf(line, sizeof(line),
+                       "hcasim: the program finds no files of the HCA in /sys and /dev, because "
+                       "$XDG_RUNTIME_DIR, /tmp and /dev/shm cannot hold them (%s)\n",
+                       strerror(why));
+
+    if (!said && len > 0) {
+        said = true;
+        (void)!write(STDERR_FILENO, line, strnlen(line, sizeof(line)));
+    }
+}
+
+static void tree_make(const struct hv_facts *facts)
+{
+    int why = ENOENT;
+
+    tree_place_sweep(NULL, NULL);
+    for (unsigned i = 0; i < TREE_PLACES; i++) {
+        const char *place = tree_place_at(i);
+
+        if (place && tree_make_at(place, facts)) {
+            return;
+        }
+        why = place ? errno : why;
+    }
+    tree_complain(why);
 }
 
 /* Whether there is a tree that shows these facts. */

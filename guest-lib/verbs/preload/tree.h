@@ -30,7 +30,4 @@ bool tree_write(int root_fd, const struct hv_facts *facts);
  * tree_join(): adds the machine's present entries of that folder to the tree. */
 bool tree_joins(const char *path);
 void tree_join(int root_fd, const char *path);
-/* Deletes the contents of a folder. */
-void tree_clear(int fd);
-
 #endif

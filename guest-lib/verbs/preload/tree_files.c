@@ -430,28 +430,3 @@ void tree_join(int root_fd, const char *path)
         closedir(ours);
     }
 }
-
-void tree_clear(int fd)
-{
-    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = again < 0 ? NULL : fdopendir(again);
-    const struct dirent *entry;
-
-    while (dir && (entry = readdir(dir))) {
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) {
-            continue;
-        }
-        if (unlinkat(fd, entry->d_name, 0) && (errno == EISDIR || errno == EPERM)) {
-            int below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-
-            if (below >= 0) {
-                tree_clear(below);
-                close(below);
-            }
-            unlinkat(fd, entry->d_name, AT_REMOVEDIR);
-        }
-    }
-    if (dir) {
-        closedir(dir);
-    }
-}
