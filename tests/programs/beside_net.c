@@ -19,6 +19,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_netlink.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -576,10 +577,77 @@ START_TEST(a_child_asks_as_its_parent_does)
 }
 END_TEST
 
+/* Gives the loopback interface these addresses, in a network of this process's own. */
+static void add_addresses(unsigned count)
+{
+    int fd;
+
+    ck_assert_msg(!unshare(CLONE_NEWUSER | CLONE_NEWNET), "unshare: %s", strerror(errno));
+    fd = netlink(NETLINK_ROUTE);
+    for (unsigned i = 1; i <= count; i++) {
+        const struct ifaddrmsg header = {
+            .ifa_family = AF_INET, .ifa_prefixlen = 32, .ifa_index = 1};
+        uint32_t addr = htonl(0x0a4d0000 + i);
+        struct {
+            struct nlmsghdr message;
+            int32_t error;
+        } answer;
+        uint8_t bytes[1024];
+
+        ask(fd, RTM_NEWADDR, NLM_F_CREATE | NLM_F_ACK, &header, sizeof(header), IFA_LOCAL, &addr,
+            sizeof(addr));
+        ck_assert_int_ge(recv(fd, bytes, sizeof(bytes), 0), (ssize_t)sizeof(answer));
+        memcpy(&answer, bytes, sizeof(answer));
+        ck_assert_int_eq(answer.message.nlmsg_type, NLMSG_ERROR);
+        ck_assert_int_eq(answer.error, 0);
+    }
+    close(fd);
+}
+
+/* The kernel makes the datagrams of a dump as long as the longest buffer that they may go to. */
+START_TEST(a_dump_of_many_datagrams_fits_a_small_buffer)
+{
+    const struct ifaddrmsg header = {.ifa_family = AF_INET};
+    unsigned ours = 0, others = 0;
+    uint8_t bytes[4096];
+    bool done = false;
+    int fd;
+
+    own_wire();
+    add_addresses(150);
+    fd = netlink(NETLINK_ROUTE);
+    for (int dump = 0; dump < 2; dump++, done = false) {
+        ask(fd, RTM_GETADDR, NLM_F_DUMP, &header, sizeof(header), 0, NULL, 0);
+        while (!done) {
+            ssize_t len = recv(fd, bytes, sizeof(bytes), MSG_TRUNC);
+
+            ck_assert_int_gt(len, 0);
+            ck_assert_int_le(len, sizeof(bytes));
+            for (struct nlmsghdr *answer = (struct nlmsghdr *)(void *)bytes; NLMSG_OK(answer, len);
+                 answer = NLMSG_NEXT(answer, len)) {
+                const struct ifaddrmsg *address = NLMSG_DATA(answer);
+
+                done |= answer->nlmsg_type == NLMSG_DONE;
+                ours += answer->nlmsg_type == RTM_NEWADDR && address->ifa_index >= 0xca0000;
+                others += answer->nlmsg_type == RTM_NEWADDR && address->ifa_index == 1;
+            }
+        }
+    }
+    ck_assert_uint_eq(ours, 2 * 2);
+    ck_assert_uint_ge(others, 2 * 150);
+    close(fd);
+}
+END_TEST
+
+struct links {
+    unsigned count;
+    char wrong[64]; /* about the first dump without all links; empty: there was none */
+};
+
 /* Counts the messages about links in many dumps; each thread has its own socket. */
 static void *count_links(void *opaque)
 {
-    unsigned *count = opaque;
+    struct links *links = opaque;
     uint8_t bytes[16384];
     int fd = netlink(NETLINK_ROUTE);
 
@@ -591,6 +659,7 @@ static void *count_links(void *opaque)
                                  .nlmsg_type = RTM_GETLINK,
                                  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
                                  .nlmsg_seq = seq}};
+        unsigned before = links->count;
         bool done = false;
 
         ck_assert_int_eq(send(fd, &request, sizeof(request), 0), sizeof(request));
@@ -604,7 +673,14 @@ static void *count_links(void *opaque)
                 if (answer->nlmsg_type == RTM_NEWLINK) {
                     const struct ifinfomsg *header = NLMSG_DATA(answer);
 
-                    *count += header->ifi_index >= 0xca0000;
+                    links->count += header->ifi_index >= 0xca0000;
+                }
+                if (done && links->count != before + 2 && !*links->wrong) {
+                    int32_t error;
+
+                    memcpy(&error, NLMSG_DATA(answer), sizeof(error));
+                    snprintf(links->wrong, sizeof(links->wrong), "dump %u: %u links, error %d", seq,
+                             links->count - before, error);
                 }
             }
         }
@@ -616,15 +692,16 @@ static void *count_links(void *opaque)
 START_TEST(threads_do_not_disturb_each_other)
 {
     pthread_t threads[4];
-    unsigned counts[4] = {0};
+    struct links links[4] = {0};
 
     own_wire();
     for (int i = 0; i < 4; i++) {
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, count_links, &counts[i]), 0);
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, count_links, &links[i]), 0);
     }
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
-        ck_assert_uint_eq(counts[i], 100);
+        ck_assert_str_eq(links[i].wrong, "");
+        ck_assert_uint_eq(links[i].count, 100);
     }
 }
 END_TEST
@@ -646,6 +723,7 @@ int main(void)
         ethtool_tells_the_speed_of_a_connectx_7,
         no_request_does_harm,
         a_child_asks_as_its_parent_does,
+        a_dump_of_many_datagrams_fits_a_small_buffer,
         threads_do_not_disturb_each_other,
     };
     TCase *tc = tcase_create("beside-net");

@@ -427,6 +427,26 @@ static ssize_t netlink_give_next(struct netlink_answer **at, const struct netlin
     return given;
 }
 
+static size_t netlink_room(const struct msghdr *to)
+{
+    size_t room = 0;
+
+    for (size_t i = 0; i < to->msg_iovlen && room < DATAGRAM; i++) {
+        room += to->msg_iov[i].iov_len;
+    }
+    return room < DATAGRAM ? room : DATAGRAM;
+}
+
+/* Reads the kernel's next datagram, which stays in the socket. The kernel makes the datagrams of a
+ * dump as long as the longest buffer of a receive so far (netlink_recvmsg(), max_recvmsg_len). So
+ * this buffer is longer than the program's only if the datagram is longer, too. */
+static ssize_t netlink_peek(int fd, uint8_t *bytes, size_t room, int flags)
+{
+    ssize_t len = REAL(recv)(fd, bytes, room, flags | MSG_PEEK | MSG_TRUNC);
+
+    return len > (ssize_t)room ? REAL(recv)(fd, bytes, DATAGRAM, flags | MSG_PEEK) : len;
+}
+
 /* recvmsg(2) for a descriptor for which an answer of this library may wait. */
 PRELOAD_SLOW static ssize_t netlink_receive(int fd, struct msghdr *to, int flags)
 {
@@ -436,8 +456,7 @@ PRELOAD_SLOW static ssize_t netlink_receive(int fd, struct msghdr *to, int flags
 
     pthread_cleanup_push(free, bytes);
     do {
-        ssize_t len =
-            bytes ? REAL(recv)(fd, bytes, DATAGRAM, (flags & MSG_DONTWAIT) | MSG_PEEK) : 0;
+        ssize_t len = bytes ? netlink_peek(fd, bytes, netlink_room(to), flags & MSG_DONTWAIT) : 0;
         int state = netlink_begin_work();
 
         verdict = GIVE; /* returns the error, if recv() fails */
