@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verbs library leaves a mark when a process opens a device: it writes to the file that
- * HCASIM_OPENED names. That file is a memory file of this process, seen through /proc. So nothing
- * is left behind, however this process ends, and a program that closes all its descriptors does no
- * harm.
+ * Runs the program as a child, and waits for its end. The verbs library tells this process when a
+ * process of the run opens a device (guest-lib/verbs/kernel/opened.h). Nothing is left behind,
+ * however this process ends.
  */
 #include "cli/require.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "cli/command.h"
+#include "guest-lib/verbs/kernel/opened.h"
 
 static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
@@ -55,37 +52,24 @@ static void require_exec(char **argv, const sigset_t *before, const struct sigac
     _exit(cli_exec(argv));
 }
 
-/* A run inside of another one that has --require, too: a device was opened there as well. */
-static void require_tell(const char *outer)
-{
-    int fd = open(outer, O_WRONLY | O_APPEND | O_CLOEXEC);
-
-    if (fd < 0 || write(fd, "1", 1) != 1) {
-        cli_say("--require: the outer run cannot be told: %s", g_strerror(errno));
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
 int require_run(char **argv)
 {
-    g_autofree char *mark = NULL, *outer = g_strdup(g_getenv("HCASIM_OPENED"));
+    g_autofree char *address = NULL, *outer = g_strdup(g_getenv(HV_OPENED_VARIABLE));
     /* A caller that ignores SIGCHLD passes that on: then the kernel would tell nobody of the end.
      */
     struct sigaction usual = {.sa_handler = SIG_DFL}, child;
+    struct hv_opened opened;
     sigset_t signals, before;
     pid_t pid, self = getpid();
-    struct stat st = {0};
-    int fd, status;
+    bool is_told;
+    int status;
 
-    fd = memfd_create("hcasim-opened", MFD_CLOEXEC);
-    if (fd < 0) {
+    address = hv_opened_begin(&opened);
+    if (!address) {
         cli_say("--require: %s", g_strerror(errno));
         return CLI_FAILED;
     }
-    mark = g_strdup_printf("/proc/%d/fd/%d", (int)self, fd);
-    g_setenv("HCASIM_OPENED", mark, TRUE);
+    g_setenv(HV_OPENED_VARIABLE, address, TRUE);
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
     for (unsigned i = 0; i < G_N_ELEMENTS(forwarded); i++) {
@@ -102,12 +86,13 @@ int require_run(char **argv)
         require_exec(argv, &before, &child, self);
     }
     status = require_wait(pid, &signals);
-    fstat(fd, &st);
-    if (st.st_size && outer) {
-        require_tell(outer);
+    is_told = hv_opened_is_told(&opened);
+    /* A run inside of another one that has --require, too: a device was opened there as well. */
+    if (is_told && outer && !hv_opened_tell(outer)) {
+        cli_say("--require: the outer run cannot be told: %s", g_strerror(errno));
     }
-    if (!st.st_size) {
+    if (!is_told) {
         cli_say("--require: %s ended, and no process opened a device", argv[0]);
     }
-    return status || st.st_size ? status : CLI_FAILED;
+    return status || is_told ? status : CLI_FAILED;
 }

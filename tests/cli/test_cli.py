@@ -171,6 +171,47 @@ class Requires(unittest.TestCase):
         done = hcasim("run", "--require", "--wire", WIRE, "--", HCASIM, "run", "--require", "ibv_devinfo")
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def opens(self, *words):
+        """A device that the command opens is seen. The wire is its own: another user could not join it."""
+        done = hcasim("run", "--require", "--wire", f"{WIRE}-opens", "--", *words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+
+    def test_a_program_may_change_its_user(self):
+        if os.getuid():
+            self.skipTest("only root can change the user")
+        self.opens("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "ibv_devinfo")
+
+    def test_a_program_may_have_namespaces(self):
+        for kind in (["--pid", "--fork", "--mount-proc"], ["--net"]):
+            words = ["unshare", "--user", "--map-root-user", *kind]
+            if subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
+                self.skipTest("no namespaces here")
+            self.opens(*words, "ibv_devinfo")
+
+    def test_a_program_may_close_and_reuse_descriptors(self):
+        script = ("import os, subprocess, sys\n"
+                  "number = int(os.environ['HCASIM_OPENED'].split(':')[0])\n"
+                  "if sys.argv[1] == 'close': os.closerange(3, 4096)\n"
+                  "else: os.dup2(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), number)\n"
+                  "os.execvp('ibv_devinfo', ['ibv_devinfo'])")
+        self.opens("python3", "-c", script, "close")
+        self.opens("python3", "-c", "import subprocess; subprocess.run(['ibv_devinfo'], check=True)")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "file")
+            self.opens("python3", "-c", script, file)
+            self.assertEqual(file.read_bytes(), b"")
+        # Few descriptors: the number is a small one.
+        self.opens("sh", "-c", f"ulimit -n 64; exec {HCASIM} run --require ibv_devinfo")
+
+    def test_many_devices_are_opened(self):
+        """More news than a socket's queue holds."""
+        self.opens("python3", "-c", "import subprocess\nfor _ in range(20): subprocess.run(['ibv_devinfo'], check=True)")
+
+    def test_a_device_that_cannot_be_reported_is_said(self):
+        done = hcasim("run", "--wire", WIRE, "ibv_devinfo", HCASIM_OPENED="3:0:0:")
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "hcasim: hcasim run --require cannot be told of the device: Bad file descriptor\n"))
+
     def test_each_host_of_a_cluster_must_open_one(self):
         self.assertEqual(hcasim("cluster", "-n", "2", "--require", "--", "sh", "-c",
                                 "[ $HCASIM_HOST = 2 ] || ibv_devinfo").returncode, FAILED)

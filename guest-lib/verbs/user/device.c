@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Devices and contexts: the list, opening, closing. */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +11,7 @@
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/config.h"
 #include "guest-lib/verbs/kernel/facts.h"
+#include "guest-lib/verbs/kernel/opened.h"
 #include "guest-lib/verbs/user/device.h"
 #include "guest-lib/verbs/user/user.h"
 
@@ -246,18 +246,14 @@ static void device_watch(struct hv_device *dev)
     }
 }
 
-/* hcasim run --require names a file and expects something in it once a process has opened a device.
- */
-static void device_mark_opened(void)
+/* hcasim run --require waits for the news that a process has opened a device. */
+static void device_tell_opened(void)
 {
-    const char *path = g_getenv("HCASIM_OPENED");
-    int fd = path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+    const char *address = g_getenv(HV_OPENED_VARIABLE);
 
-    if (fd >= 0) {
-        if (write(fd, "1", 1) != 1) {
-            fprintf(stderr, "hcasim: %s: %s\n", path, g_strerror(errno));
-        }
-        close(fd);
+    if (address && !hv_opened_tell(address)) {
+        fprintf(stderr, "hcasim: hcasim run --require cannot be told of the device: %s\n",
+                g_strerror(errno));
     }
 }
 
@@ -284,7 +280,7 @@ static struct hv_hca *device_use_hca(struct hv_device *dev)
             return NULL;
         }
         device_watch(dev);
-        device_mark_opened();
+        device_tell_opened();
     }
     dev->users++;
     return dev->hca;
