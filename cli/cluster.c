@@ -11,9 +11,6 @@
 
 #define MOST_DEVICES 254 /* so many have an address 10.0.0.H of their own */
 
-/* Settings that each host has of its own. */
-static const char *const of_one_host[] = {"host", "ip", "mac", "capture"};
-
 static void cluster_json_string(GString *json, const char *text)
 {
     g_string_append_c(json, '"');
@@ -38,17 +35,25 @@ static void cluster_json_number(GString *json, const char *name, unsigned number
     g_string_append_printf(json, "%s\"%s\": %u", json->len > 1 ? ", " : "", name, number);
 }
 
-/* A key file has no settings that each host has of its own. 0, or the exit status. */
-static int cluster_check_file(const struct cli_line *line)
+/* Refuses a variable or a key of the key file that would set for all hosts what each has of its
+ * own. 0, or the exit status. */
+static int cluster_check_own(const struct cli_line *line)
 {
-    const char *path = cli_line_get(line, "config");
-    g_autoptr(GKeyFile) file = NULL;
+    const char *path = cli_run_said(line, "config");
+    g_autoptr(GKeyFile) file = path ? hv_settings_load(path, NULL) : NULL;
+    const struct hv_setting *setting;
 
-    path = path ? path : g_getenv("HCASIM_CONFIG");
-    file = path && *path ? hv_settings_load(path, NULL) : NULL;
-    for (unsigned i = 0; file && i < G_N_ELEMENTS(of_one_host); i++) {
-        if (g_key_file_has_key(file, HV_SETTINGS_GROUP, of_one_host[i], NULL)) {
-            return cli_refuse("%s: %s: each host has its own", path, of_one_host[i]);
+    for (unsigned i = 0; (setting = hv_setting_at(i)); i++) {
+        const char *name = setting->name;
+
+        if (hv_setting_is_of_one_host(name) && cli_run_said(line, name)) {
+            g_autofree char *variable = cli_run_variable(name);
+
+            return cli_refuse("%s: each host has its own; unset the variable", variable);
+        }
+        if (hv_setting_is_of_one_host(name) && file &&
+            g_key_file_has_key(file, HV_SETTINGS_GROUP, name, NULL)) {
+            return cli_refuse("%s: %s: each host has its own; remove the key", path, name);
         }
     }
     return 0;
@@ -57,11 +62,12 @@ static int cluster_check_file(const struct cli_line *line)
 static char *cluster_json(const struct cli_line *line, unsigned hosts, unsigned devices)
 {
     GString *json = g_string_new("{");
-    const char *wire = cli_line_get(line, "wire"), *capture = cli_line_get(line, "capture");
+    g_autofree char *wire = cli_run_setting(line, "wire");
+    g_autofree char *capture = cli_run_setting(line, "capture");
     g_autofree char *own = g_strdup_printf("cluster-%d", (int)getpid());
 
     cluster_json_text(json, "hcasim", cli_places()->program);
-    cluster_json_text(json, "wire", wire ? wire : own);
+    cluster_json_text(json, "wire", wire && *wire ? wire : own);
     cluster_json_text(json, "capture", capture ? capture : "");
     cluster_json_number(json, "hosts", hosts);
     cluster_json_number(json, "devices", devices);
@@ -83,14 +89,8 @@ int cli_cluster(const struct cli_line *line)
     if (!line->rest[0]) {
         return cli_refuse("there is no PROGRAM to run");
     }
-    for (unsigned i = 0; i < G_N_ELEMENTS(of_one_host); i++) {
-        g_autofree char *upper = g_ascii_strup(of_one_host[i], -1);
-        g_autofree char *variable = g_strconcat("HCASIM_", upper, NULL);
-
-        g_unsetenv(variable);
-    }
     status = cli_run_check(line);
-    status = status ? status : cluster_check_file(line);
+    status = status ? status : cluster_check_own(line);
     if (status) {
         return status;
     }

@@ -3,23 +3,26 @@
 
 The program hcasim calls this with its checked options as one JSON argument, and then the program and its
 arguments. Each line that a host prints begins with the number of the host. The exit status is that of the first
-host that failed, as a shell has it. An interrupt ends all hosts.
+host that failed, as a shell has it. SIGINT, SIGTERM, SIGHUP and SIGQUIT end all hosts, unless the caller ignores
+the signal, as nohup does with SIGHUP.
 """
 import contextlib
 import json
 import os
 import pathlib
+import select
 import selectors
 import signal
 import subprocess
 import sys
 import time
 
-OF_ONE_HOST = ("HOST", "IP", "MAC", "CAPTURE")
 LINE = 1 << 16     # a longer line is printed in pieces
 LINGER = 0.5       # seconds for what a program that has ended leaves in its pipes
 PATIENCE = 5       # seconds from SIGTERM to SIGKILL
 STDOUT, STDERR = 1, 2
+FAILED = 125       # exit status: hcasim itself failed
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Host:
@@ -49,7 +52,10 @@ class Cluster:
         self.hosts = []
         self.first_failure = 0
         self.interrupts = []    # signals that came
+        self.until = None       # in end(): when all hosts must have ended
+        self.unprinted = {STDOUT: bytearray(), STDERR: bytearray()}
         self.is_printing = False
+        self.is_broken = False  # a write has failed: nothing more is printed
         self.options = options
         self.command = command
 
@@ -58,7 +64,7 @@ class Cluster:
         for number in range(1, count + 1):
             if self.interrupts:
                 return
-            host = Host(number, self._line(1 + (number - 1) * step, number), self._environment(count))
+            host = Host(number, self._line(1 + (number - 1) * step, number), {**os.environ, "HCASIM_HOSTS": str(count)})
             self.hosts.append(host)
             for pipe in host.rest:
                 os.set_blocking(pipe.fileno(), False)
@@ -73,33 +79,56 @@ class Cluster:
             line += ["--capture", str(file.with_suffix(f".{number}{file.suffix}"))]
         return [*line, "--", *self.command]
 
-    @staticmethod
-    def _environment(count):
-        environment = {name: value for name, value in os.environ.items()
-                       if name not in {f"HCASIM_{of}" for of in OF_ONE_HOST}}
-        return {**environment, "HCASIM_HOSTS": str(count)}
-
     def run(self):
         """Until all have ended, or an interrupt comes. Returns the exit status."""
         while not self.interrupts and (any(host.ended_at is None for host in self.hosts) or self._unread()):
-            for key, _ in self.pipes.select(timeout=0.1):
-                self._read(key.fileobj, key.data)
-            for host in self.hosts:
-                self._see_end(host)
+            self._serve()
+        if not self.interrupts:
+            self._print_rests()
         return 128 + self.interrupts[0] if self.interrupts else self.first_failure
 
+    def _serve(self):
+        for key, _ in self.pipes.select(timeout=0.1):
+            self._read(key.fileobj, key.data)
+        for host in self.hosts:
+            self._see_end(host)
+
     def interrupt(self, number, _):
-        """A signal is noted and looked at later, for it may come in the midst of anything; but whoever should read
-        what is printed may not do so."""
+        """A signal is noted and looked at later, because it may come at any moment. The second signal ends this
+        program even if it waits for the reader of what it prints."""
         self.interrupts.append(number)
-        if self.is_printing:
+        if self.is_printing and len(self.interrupts) > 1:
             sys.exit(128 + number)
 
     def _print(self, descriptor, text):
+        """Waits for the reader, until an interrupt comes. Then the reader has 0.1 s for each piece, or as long as
+        a host runs after end() has told it to end; the rest stays in self.unprinted."""
+        if self.is_broken:
+            return
+        self.unprinted[descriptor] += text
         self.is_printing = True
-        while text and not self.interrupts:
-            text = text[os.write(descriptor, text):]
-        self.is_printing = False
+        try:
+            while self.unprinted[descriptor] and self._may_print(descriptor):
+                # A pipe that has any room takes so much without waiting.
+                with contextlib.suppress(BlockingIOError):
+                    del self.unprinted[descriptor][:os.write(descriptor, self.unprinted[descriptor][:select.PIPE_BUF])]
+        except OSError:
+            self.is_broken = True
+            raise
+        finally:
+            self.is_printing = False
+
+    def _may_print(self, descriptor):
+        poll = select.poll()
+        poll.register(descriptor, select.POLLOUT)
+        while not poll.poll(100):
+            if self.interrupts and not (self.until and self._are_running()):
+                return False
+        return True
+
+    def _are_running(self):
+        return time.monotonic() < self.until and len(self.interrupts) < 2 and \
+            any(host.status() is None for host in self.hosts)
 
     def _unread(self):
         """Something that a program started may hold its pipes for ever: it is not waited for."""
@@ -113,7 +142,7 @@ class Cluster:
         for pipe in set(host.rest) & {key.fileobj for key in self.pipes.get_map().values()}:
             with contextlib.suppress(BlockingIOError):
                 self._read(pipe, host)
-        if host.status():
+        if host.status() and not (self.interrupts or self.until):
             self.first_failure = self.first_failure or host.status()
             self._print(STDERR, f"hcasim: host {host.number} ended with status {host.status()}\n".encode())
 
@@ -123,42 +152,62 @@ class Cluster:
             self.pipes.unregister(pipe)
         lines = (host.rest[pipe] + chunk).split(b"\n")
         host.rest[pipe] = lines.pop()
+        self._print_lines(pipe, host, lines)
         if not chunk or len(host.rest[pipe]) >= LINE:
-            lines += [host.rest[pipe]] if host.rest[pipe] else []
+            self._print_rest(pipe, host)
+
+    def _print_lines(self, pipe, host, lines):
+        width = len(str(self.options["hosts"]))
+        label = f"{host.number:{width}}| ".encode()
+        self._print(STDOUT if pipe is host.process.stdout else STDERR,
+                    b"".join(label + line + b"\n" for line in lines))
+
+    def _print_rest(self, pipe, host):
+        """A last line without an end, or a piece of a long one."""
+        if rest := host.rest[pipe]:
             host.rest[pipe] = b""
-        if lines:
-            width = len(str(self.options["hosts"]))
-            label = f"{host.number:{width}}| ".encode()
-            self._print(STDOUT if pipe is host.process.stdout else STDERR,
-                        b"".join(label + line + b"\n" for line in lines))
+            self._print_lines(pipe, host, [rest])
+
+    def _print_rests(self):
+        for host in self.hosts:
+            for pipe in host.rest:
+                self._print_rest(pipe, host)
 
     def end(self):
-        """Whoever still runs, and what it started. A second interrupt means: at once."""
-        self.is_printing = False
-        running = [host for host in self.hosts if host.status() is None]
-        for host in running:
-            host.signal(signal.SIGTERM)
-        until = time.monotonic() + PATIENCE
-        while any(host.status() is None for host in running) and time.monotonic() < until and \
-                len(self.interrupts) < 2:
-            time.sleep(0.02)
+        """Ends the hosts that still run, and what they started. A second interrupt ends them at once."""
         for host in self.hosts:
-            host.signal(signal.SIGKILL)
-            host.process.wait()
+            if host.status() is None:
+                host.signal(signal.SIGTERM)
+        self.until = time.monotonic() + PATIENCE
+        try:
+            with contextlib.suppress(OSError):
+                while self._are_running():
+                    self._serve()
+                if self.interrupts:
+                    self._serve()
+                    self._print_rests()
+        finally:
+            for host in self.hosts:
+                host.signal(signal.SIGKILL)
+                host.process.wait()
 
 
 def main():
     cluster = Cluster(json.loads(sys.argv[1]), sys.argv[2:])
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, cluster.interrupt)
+    for number in INTERRUPTS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, cluster.interrupt)
+    # A caller that ignores SIGCHLD passes that on: then nobody learns the exit status of a host.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         cluster.start()
         return cluster.run()
     except BrokenPipeError:  # whoever reads what we print has gone
         return 128 + signal.SIGPIPE
     except OSError as error:  # no more descriptors or processes, a disk that is full
-        print(f"hcasim: {error}", file=sys.stderr)
-        return 1
+        with contextlib.suppress(OSError):
+            os.write(STDERR, f"hcasim: {error.strerror}\n".encode())
+        return FAILED
     finally:
         cluster.end()
 

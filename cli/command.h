@@ -57,6 +57,10 @@ char *cli_sim_more(void);
 int cli_run_check(const struct cli_line *line);
 /* Sets the variable HCASIM_NAME for each option that is a setting. */
 void cli_run_export(const struct cli_line *line);
+/* The name of the variable of a setting; the caller frees it. */
+char *cli_run_variable(const char *setting);
+/* The value of a setting that the command line or the environment has, or NULL. */
+const char *cli_run_said(const struct cli_line *line, const char *name);
 /* A setting by priority: option, variable, key file; or NULL. The caller frees it. */
 char *cli_run_setting(const struct cli_line *line, const char *name);
 

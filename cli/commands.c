@@ -52,12 +52,12 @@ static const struct cli_option conformance_options[] = {
      .only_in_tree = true},
 };
 
-static void commands_add_settings(GPtrArray *options, const char *const *but)
+static void commands_add_settings(GPtrArray *options, bool of_one_host)
 {
     const struct hv_setting *setting;
 
     for (unsigned i = 0; (setting = hv_setting_at(i)); i++) {
-        if (!g_strv_contains(but, setting->name)) {
+        if (of_one_host || !hv_setting_is_of_one_host(setting->name)) {
             cli_option_add_setting(options, setting);
         }
     }
@@ -67,17 +67,13 @@ static void commands_add_settings(GPtrArray *options, const char *const *but)
 
 static void commands_add_run(GPtrArray *options)
 {
-    static const char *const none[] = {NULL};
-
-    commands_add_settings(options, none);
+    commands_add_settings(options, true);
 }
 
 static void commands_add_cluster(GPtrArray *options)
 {
-    static const char *const of_one_host[] = {"host", "ip", "mac", NULL};
-
     cli_option_add(options, &hosts);
-    commands_add_settings(options, of_one_host);
+    commands_add_settings(options, false);
 }
 
 static void commands_add_conformance(GPtrArray *options)
@@ -129,7 +125,6 @@ static const struct cli_status cluster_statuses[] = {
     {"0", "PROGRAM succeeded on all hosts."},
     {"of PROGRAM",
      "That of the first host that failed. It is 128+N if the signal N ended PROGRAM."},
-    {"1", "hcasim cannot start more hosts."},
     WRONG_USE,
     {"125", "hcasim itself failed, or --require found that no process of a host opened a device."},
     {"126", "PROGRAM cannot be executed."},
@@ -171,16 +166,18 @@ static const struct cli_command commands[] = {
     {.name = "cluster",
      .arguments = "[--] PROGRAM [ARGUMENT...]",
      .summary = "runs a program on several hosts of one wire",
-     .about = "Runs the program on hosts 1 to N, each with an HCA of its own. They reach each "
-              "other, and nobody else unless --wire names a wire of others.\n"
-              "The program finds the last number of its address in HCASIM_HOST "
-              "(10.0.0.HCASIM_HOST), and N in HCASIM_HOSTS. With --devices D the numbers of the "
-              "hosts are D apart. Each line that a host prints begins with the number of the host. "
-              "If the program fails on a host, a line on standard error says so. An interrupt ends "
-              "all hosts.\n"
-              "--capture writes the frames of host H to FILE with .H before its suffix. A host has "
-              "its own host number, IPv4 address, MAC address and capture, so a key file of "
-              "--config must have none of these keys. " LAST_HOLDS,
+     .about =
+         "Runs the program on hosts 1 to N, each with an HCA of its own. They reach each "
+         "other. They have a wire of their own, unless --wire, HCASIM_WIRE or the key file of "
+         "--config names one.\n"
+         "The program finds the last number of its address in HCASIM_HOST "
+         "(10.0.0.HCASIM_HOST), and N in HCASIM_HOSTS. With --devices D the numbers of the "
+         "hosts are D apart. Each line that a host prints begins with the number of the host. "
+         "If the program fails on a host, a line on standard error says so. An interrupt ends "
+         "all hosts.\n"
+         "--capture writes the frames of host H to FILE with .H before its suffix. Each host has "
+         "its own host number, IPv4 address and MAC address, so no variable and no key file "
+         "of --config may set host, ip or mac. " LAST_HOLDS,
      .statuses = cluster_statuses,
      .examples = (const char *const[]){"hcasim cluster -n 4 -- ibv_devinfo",
                                        "Shows the devices of four hosts.", NULL},

@@ -39,9 +39,14 @@ int cli_refuse(const char *fmt, ...)
 /* Prints a text and frees it. The exit status. */
 static int main_print(char *text)
 {
-    fputs(text, stdout);
+    bool ok = fputs(text, stdout) != EOF && !fflush(stdout);
+    int why = errno;
+
     g_free(text);
-    return fflush(stdout) ? CLI_FAILED : EXIT_SUCCESS;
+    if (!ok) {
+        cli_say("standard output: %s", g_strerror(why));
+    }
+    return ok ? EXIT_SUCCESS : CLI_FAILED;
 }
 
 static int main_no_command(const char *name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes glib's option entries from the rows, and checks each value as it comes. */
+/* Implements option.h. Each value is checked when the parser meets it. */
 #include "cli/option.h"
 #include <string.h>
 
@@ -30,133 +30,98 @@ char *cli_option_name(const struct cli_option *option)
     return g_strdelimit(g_strdup(option->row.name), "_", '-');
 }
 
+/* said: --NAME, or - and a letter. NULL: there is no such option. */
 static const struct cli_option *option_find(const GPtrArray *options, const char *said)
 {
     for (unsigned i = 0; i < options->len; i++) {
         const struct cli_option *option = g_ptr_array_index(options, i);
         g_autofree char *name = cli_option_name(option);
 
-        if (g_str_has_prefix(said, "--") ? !strcmp(said + 2, name) : said[1] == option->letter) {
+        if (said[1] == '-' ? !strcmp(said + 2, name)
+                           : option->letter && said[1] == option->letter) {
             return option;
         }
     }
-    g_assert_not_reached();
+    return NULL;
 }
 
-static gboolean option_take(const char *said, const char *text, gpointer data, GError **err)
+static bool option_is_help(const char *said)
 {
-    struct cli_line *line = data;
-    const struct cli_option *option;
+    return !strcmp(said, "--help") || !strcmp(said, "-h");
+}
 
-    if (!strcmp(said, "--help") || !strcmp(said, "-h")) {
-        line->wants_help = true;
-        return TRUE;
-    }
-    option = option_find(line->options, said);
-    if (option->row.kind == HV_SETTING_FLAG) {
-        text = "1";
-    } else if (!(option->check ? option->check(option, text, err)
-                               : hv_setting_check(&option->row, text, err))) {
-        return FALSE;
+static bool option_keep(struct cli_line *line, const struct cli_option *option, const char *text,
+                        GError **err)
+{
+    if (option->row.kind != HV_SETTING_FLAG &&
+        !(option->check ? option->check(option, text, err)
+                        : hv_setting_check(&option->row, text, err))) {
+        return false;
     }
     g_hash_table_insert(line->values, g_strdup(option->row.name), g_strdup(text));
-    return TRUE;
-}
-
-/* glib's sentences begin with a capital and may end with a full stop; ours do not. */
-static void option_reword(GError *err)
-{
-    size_t len = strlen(err->message);
-
-    if (err->domain != G_OPTION_ERROR) {
-        return;
-    }
-    err->message[0] = g_ascii_tolower(err->message[0]);
-    if (len && err->message[len - 1] == '.') {
-        err->message[len - 1] = 0;
-    }
-}
-
-/* glib ignores the value of a flag: "--memlock=0" would set it. */
-static bool option_check_flags(const GPtrArray *options, char **words, bool stops, GError **err)
-{
-    for (; *words && strcmp(*words, "--") != 0; words++) {
-        const char *word = *words;
-
-        if (word[0] != '-' && stops) {
-            return true;
-        }
-        for (unsigned i = 0; word[0] == '-' && i < options->len; i++) {
-            const struct cli_option *option = g_ptr_array_index(options, i);
-            bool is_flag = option->row.kind == HV_SETTING_FLAG;
-            g_autofree char *name = cli_option_name(option);
-            const char *rest = g_str_has_prefix(word + 1, "-") && g_str_has_prefix(word + 2, name)
-                                   ? word + 2 + strlen(name)
-                                   : NULL;
-
-            if (rest && *rest == '=' && is_flag) {
-                g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "--%s has no value", name);
-                return false;
-            }
-            if (!is_flag && words[1] &&
-                ((rest && !*rest) || (option->letter && word[1] == option->letter && !word[2]))) {
-                words++;
-                break;
-            }
-        }
-    }
     return true;
+}
+
+/* Takes the option that the first word names: --NAME, --NAME=VALUE, -L or -LVALUE. Returns the
+ * number of words that it takes with its value; 0 with *err. */
+static unsigned option_take(struct cli_line *line, char **words, GError **err)
+{
+    const char *word = words[0];
+    size_t len = word[1] == '-' ? strcspn(word, "=") : 2;
+    g_autofree char *said = g_strndup(word, len);
+    const char *value = !word[len] ? NULL : word[1] == '-' ? word + len + 1 : word + len;
+    const struct cli_option *option = option_find(line->options, said);
+    bool takes_value = option && option->row.kind != HV_SETTING_FLAG;
+    unsigned taken = takes_value && !value ? 2 : 1;
+
+    if (!option && !option_is_help(said)) {
+        g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION, "unknown option %s",
+                    word[1] == '-' ? said : word);
+        return 0;
+    }
+    if (value && !takes_value) {
+        g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "%s has no value", said);
+        return 0;
+    }
+    value = taken == 2 ? words[1] : value;
+    if (takes_value && !value) {
+        g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_FAILED, "%s needs a value: %s %s", said,
+                    said, option->row.metavar);
+        return 0;
+    }
+    if (!option) {
+        line->wants_help = true;
+        return taken;
+    }
+    return option_keep(line, option, takes_value ? value : "1", err) ? taken : 0;
 }
 
 bool cli_line_parse(struct cli_line *line, char **argv, bool stops, GError **err)
 {
-    GOptionContext *context = g_option_context_new(NULL);
-    GOptionGroup *group = g_option_group_new("", "", "", line, NULL);
-    g_autofree GOptionEntry *entries = g_new0(GOptionEntry, line->options->len + 2);
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    int argc = (int)g_strv_length(argv);
-    bool ok;
+    char **word = argv + 1, **rest = argv + 1;
 
     line->values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    if (!option_check_flags(line->options, argv + 1, stops, err)) {
-        g_option_group_unref(group);
-        g_option_context_free(context);
-        return false;
-    }
-    entries[0] = (GOptionEntry){.long_name = "help",
-                                .short_name = 'h',
-                                .flags = G_OPTION_FLAG_NO_ARG,
-                                .arg = G_OPTION_ARG_CALLBACK,
-                                .arg_data = (gpointer)option_take};
-    for (unsigned i = 0; i < line->options->len; i++) {
-        const struct cli_option *option = g_ptr_array_index(line->options, i);
-        char *name = cli_option_name(option);
+    while (*word && strcmp(*word, "--") != 0 && !(stops && **word != '-')) {
+        /* A dash alone stands for a file. */
+        if (**word == '-' && (*word)[1]) {
+            unsigned taken = option_take(line, word, err);
 
-        g_ptr_array_add(names, name);
-        entries[i + 1] =
-            (GOptionEntry){.long_name = name,
-                           .short_name = option->letter,
-                           .flags = option->row.kind == HV_SETTING_FLAG ? G_OPTION_FLAG_NO_ARG
-                                                                        : G_OPTION_FLAG_FILENAME,
-                           .arg = G_OPTION_ARG_CALLBACK,
-                           .arg_data = (gpointer)option_take};
-    }
-    g_option_group_add_entries(group, entries);
-    g_option_context_set_main_group(context, group);
-    g_option_context_set_help_enabled(context, FALSE);
-    g_option_context_set_strict_posix(context, stops);
-    ok = g_option_context_parse(context, &argc, &argv, err);
-    g_option_context_free(context);
-    if (!ok) {
-        if (err && *err) {
-            option_reword(*err);
+            if (!taken) {
+                return false;
+            }
+            word += taken;
+        } else {
+            *rest++ = *word++;
         }
-        return false;
     }
+    if (*word && !strcmp(*word, "--")) {
+        word++;
+    }
+    while (*word) {
+        *rest++ = *word++;
+    }
+    *rest = NULL;
     line->rest = argv + 1;
-    if (line->rest[0] && !strcmp(line->rest[0], "--")) {
-        line->rest++;
-    }
     return true;
 }
 

@@ -13,7 +13,7 @@
 
 /* -- settings ---------------------------------------------------------------------------------- */
 
-static char *run_variable(const char *setting)
+char *cli_run_variable(const char *setting)
 {
     g_autofree char *upper = g_ascii_strup(setting, -1);
 
@@ -22,13 +22,13 @@ static char *run_variable(const char *setting)
 
 static const char *run_environment(const char *setting)
 {
-    g_autofree char *variable = run_variable(setting);
+    g_autofree char *variable = cli_run_variable(setting);
     const char *value = g_getenv(variable);
 
     return value && *value ? value : NULL;
 }
 
-static const char *run_said(const struct cli_line *line, const char *setting)
+const char *cli_run_said(const struct cli_line *line, const char *setting)
 {
     const char *value = cli_line_get(line, setting);
 
@@ -37,11 +37,11 @@ static const char *run_said(const struct cli_line *line, const char *setting)
 
 char *cli_run_setting(const struct cli_line *line, const char *name)
 {
-    const char *path = run_said(line, "config");
+    const char *path = cli_run_said(line, "config");
     g_autoptr(GKeyFile) file = NULL;
 
-    if (run_said(line, name)) {
-        return g_strdup(run_said(line, name));
+    if (cli_run_said(line, name)) {
+        return g_strdup(cli_run_said(line, name));
     }
     file = path ? hv_settings_load(path, NULL) : NULL;
     return file ? g_key_file_get_string(file, HV_SETTINGS_GROUP, name, NULL) : NULL;
@@ -58,12 +58,13 @@ int cli_run_check(const struct cli_line *line)
 
         if (value && !cli_line_get(line, setting->name) &&
             !hv_setting_check(setting, value, &err)) {
-            g_autofree char *variable = run_variable(setting->name);
+            g_autofree char *variable = cli_run_variable(setting->name);
 
             return cli_refuse("%s: %s", variable, err->message);
         }
     }
-    if (run_said(line, "config") && !(file = hv_settings_load(run_said(line, "config"), &err))) {
+    if (cli_run_said(line, "config") &&
+        !(file = hv_settings_load(cli_run_said(line, "config"), &err))) {
         return cli_refuse("%s", err->message);
     }
     return 0;
@@ -77,7 +78,7 @@ void cli_run_export(const struct cli_line *line)
         const char *value = cli_line_get(line, setting->name);
 
         if (value) {
-            g_autofree char *variable = run_variable(setting->name);
+            g_autofree char *variable = cli_run_variable(setting->name);
 
             g_setenv(variable, value, TRUE);
         }

@@ -42,6 +42,13 @@ WRONG = (
     (["--capture", "/nonexistent/x"], "capture must be a file that can be written, but it is /nonexistent/x"),
     (["--wibble", "1"], "unknown option --wibble, see hcasim help run"),
     (["--memlock=0"], "--memlock has no value, see hcasim help run"),
+    (["-h4"], "-h has no value, see hcasim help run"),
+    (["-x"], "unknown option -x, see hcasim help run"),
+    (["--mtu-x=1500"], "unknown option --mtu-x, see hcasim help run"),
+    (["--capture="], "capture must be a file that can be written, but it is empty"),
+    (["--config="], "config must be the name of a file, but it is empty"),
+    (["--remove-when="], "remove_when must be a text that is not empty, but it is empty"),
+    (["--wire="], NAME.replace("my lab", "empty")),
 )
 # Key files, and how the line ends that refuses them.
 WRONG_FILES = (
@@ -91,10 +98,19 @@ class Refusals(unittest.TestCase):
     def test_a_cluster_refuses_what_run_refuses(self):
         self.refused(MTU, "cluster", "-n", "2", "--mtu", "10")
         self.refused("hosts must be 1 to 254, but it is 300", "cluster", "-n", "300")
+        self.refused("hosts must be 1 to 254, but it is x", "cluster", "-nx")
         self.refused("how many hosts? Say -n N", "cluster")
         self.refused("unknown option --ip, see hcasim help cluster", "cluster", "-n", "2", "--ip", "10.0.0.1")
         self.refused("200 hosts with 2 devices each are 400 devices, but 254 is the most", "cluster", "-n", "200",
                      "--devices", "2")
+
+    def test_an_option_without_its_value_is_refused(self):
+        for words, line in ((["run", "--mtu"], "--mtu needs a value: --mtu BYTES, see hcasim help run"),
+                            (["cluster", "-n"], "-n needs a value: -n N, see hcasim help cluster"),
+                            (["conformance", "uc.txt", "--only"],
+                             "--only needs a value: --only TEXT, see hcasim help conformance")):
+            done = hcasim(*words)
+            self.assertEqual((done.returncode, done.stderr), (WRONG_USE, f"hcasim: {line}\n"))
 
     def test_the_others_refuse_wrong_values(self):
         for words, line in ((["sim", "--loss", "x"], "loss must be 0 to 100 %, but it is x"),
@@ -141,10 +157,112 @@ class Runs(unittest.TestCase):
         done = hcasim("cluster", "-n", "2", "--mtu", "1500", "--", "sh", "-c", "echo $HCASIM_HOST/$HCASIM_HOSTS $HCASIM_MTU")
         self.assertEqual((done.returncode, sorted(done.stdout.splitlines())), (0, ["1| 1/2 1500", "2| 2/2 1500"]))
 
+    def test_a_letter_and_its_value_may_be_one_word(self):
+        for words in (["-n2"], ["-n", "2"], ["--hosts=2"]):
+            done = hcasim("cluster", *words, "--", "sh", "-c", "echo $HCASIM_HOST")
+            self.assertEqual((done.returncode, sorted(done.stdout.splitlines())), (0, ["1| 1", "2| 2"]), words)
+
     def test_the_library_is_there(self):
         done = hcasim("run", "--wire", WIRE, "--ip", "10.0.7.7", "ibv_devices")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("mlx5_0", done.stdout)
+
+
+class Clusters(unittest.TestCase):
+    """Settings of all hosts, the ends of hosts, and what they print."""
+    OWN = "each host has its own; "
+
+    def start(self, *words, **how):
+        started = subprocess.Popen([HCASIM, "cluster", "-n", "2", "--", *words], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, **how)
+        self.addCleanup(started.stdout.close)
+        self.addCleanup(started.stderr.close)
+        self.addCleanup(started.wait)
+        self.addCleanup(started.kill)
+        return started
+
+    def begin(self, script, **how):
+        """Starts hosts that print their process numbers and then run the script. Returns also these numbers."""
+        started = self.start("sh", "-c", f"echo $$; {script}", **how)
+        pids = [int(started.stdout.readline().split()[1]) for _ in range(2)]
+        return started, pids
+
+    def test_what_each_host_has_of_its_own_is_refused(self):
+        for name, value in (("host", "3"), ("ip", "10.0.0.9"), ("mac", "02:00:00:00:00:07")):
+            done = hcasim("cluster", "-n", "2", "true", **{f"HCASIM_{name.upper()}": value})
+            self.assertEqual((done.returncode, done.stderr),
+                             (WRONG_USE, f"hcasim: HCASIM_{name.upper()}: {self.OWN}unset the variable\n"))
+            with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+                file.write(f"[hcasim]\n{name}={value}\n")
+                file.flush()
+                done = hcasim("cluster", "-n", "2", "--config", file.name, "true")
+                self.assertEqual((done.returncode, done.stderr),
+                                 (WRONG_USE, f"hcasim: {file.name}: {name}: {self.OWN}remove the key\n"))
+
+    def test_wire_and_capture_may_come_from_anywhere(self):
+        with tempfile.TemporaryDirectory() as folder:
+            capture = f"{folder}/all.pcapng"
+            script = "echo $HCASIM_WIRE $HCASIM_CAPTURE"
+            want = [f"{host}| {WIRE} {folder}/all.{host}.pcapng" for host in (1, 2)]
+            file = pathlib.Path(folder, "key")
+            file.write_text(f"[hcasim]\nwire={WIRE}\ncapture={capture}\n", encoding="utf-8")
+            for options, variables in ((["--wire", WIRE, "--capture", capture], {}),
+                                       ([], {"HCASIM_WIRE": WIRE, "HCASIM_CAPTURE": capture}),
+                                       (["--config", file], {}), ([], {"HCASIM_CONFIG": str(file)})):
+                done = hcasim("cluster", "-n2", *options, "--", "sh", "-c", script, **variables)
+                self.assertEqual((done.returncode, sorted(done.stdout.splitlines())), (0, want))
+            done = hcasim("cluster", "-n2", "--", "sh", "-c", script)
+            self.assertRegex(done.stdout, r"^\d\| cluster-\d+\n\d\| cluster-\d+\n$")
+
+    def test_a_signal_ends_all_hosts(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            started, pids = self.begin("exec sleep 1000")
+            started.send_signal(number)
+            self.assertEqual(started.wait(60), 128 + number)
+            self.assertFalse([pid for pid in pids if pathlib.Path(f"/proc/{pid}").exists()], number)
+
+    def test_an_ignored_signal_stays_ignored(self):
+        started, pids = self.begin("exec sleep 1000", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        started.send_signal(signal.SIGHUP)
+        started.send_signal(signal.SIGHUP)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(started.wait(60), 128 + signal.SIGKILL)
+
+    def test_the_last_line_may_have_no_end(self):
+        for script in ("printf end", "printf end; sleep 1000 & exit 0"):
+            started = self.start("sh", "-c", script)
+            self.assertEqual((sorted(started.communicate(timeout=60)[0].splitlines()), started.returncode),
+                             (["1| end", "2| end"], 0), script)
+
+    def test_last_words_after_a_signal_are_printed(self):
+        started, _ = self.begin("trap 'echo bye; printf end; exit' TERM; while :; do sleep 0.1; done")
+        started.terminate()
+        out = started.communicate(timeout=60)[0]
+        self.assertEqual((sorted(out.splitlines()), started.returncode),
+                         (["1| bye", "1| end", "2| bye", "2| end"], 128 + signal.SIGTERM))
+
+    def test_a_reader_that_does_not_read_holds_nothing_up(self):
+        started = self.start("yes")
+        started.stdout.readline()
+        time.sleep(1)
+        began = time.monotonic()
+        started.terminate()
+        self.assertEqual(started.wait(60), 128 + signal.SIGTERM)
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_its_own_failure_is_no_failure_of_a_host(self):
+        done = subprocess.run(f"ulimit -n 16; exec {HCASIM} cluster -n 30 true", shell=True, capture_output=True, text=True,
+                              timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stderr), (FAILED, "hcasim: Too many open files\n"))
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([HCASIM, "cluster", "-n", "2", "echo"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stderr), (FAILED, "hcasim: No space left on device\n"))
+
+    def test_a_caller_may_ignore_the_end_of_children(self):
+        started = self.start("sh", "-c", "exit 7", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(started.wait(60), 7)
 
 
 class Requires(unittest.TestCase):
@@ -256,6 +374,13 @@ class Texts(unittest.TestCase):
 
     def test_the_version_is_known(self):
         self.assertRegex(hcasim("--version").stdout, r"^hcasim \d+\.\d+\.\d+\n$")
+
+    def test_a_full_disk_is_a_failure(self):
+        for words in (["--version"], ["help"], ["help", "run"], ["run", "-h"], ["--completion"], ["--man", "run"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([HCASIM, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (FAILED, "hcasim: standard output: No space left on device\n"),
+                             words)
 
     def test_help_is_asked_for_in_many_ways(self):
         all_of_it = hcasim("help").stdout

@@ -37,16 +37,13 @@ static char *config_get(const char *key)
     return value && *value ? g_strdup(value) : NULL;
 }
 
-/* Reads the value of a setting. False with *err. *given (given may be NULL): the setting has a
- * value. */
+/* Reads the value of a setting. False with *err. *given: the setting has a value. */
 static bool config_get_value(const char *key, struct hv_value *value, bool *given, GError **err)
 {
     g_autofree char *text = config_get(key);
 
     *value = (struct hv_value){0};
-    if (given) {
-        *given = text != NULL;
-    }
+    *given = text != NULL;
     return !text || hv_setting_parse(hv_setting_find(key), text, value, err);
 }
 
@@ -199,9 +196,8 @@ static bool config_read_wire(struct hv_port_config *port, GError **err)
 static bool config_read_port(struct hv_port_config *port, unsigned index, GError **err)
 {
     uint64_t responders = FW_RESPONDERS_DEFAULT, mtu = DEFAULT_MTU, memlock = 0, explain = 0;
-    g_autofree char *profile = config_get("profile");
     struct hv_value log, generation;
-    bool logs;
+    bool logs, has_profile;
 
     port->memory = FW_MEMORY_DEFAULT;
     if (!config_read_wire(port, err) || !config_get_number("mtu", &mtu, err) ||
@@ -210,7 +206,7 @@ static bool config_read_port(struct hv_port_config *port, unsigned index, GError
         !config_get_number("responders", &responders, err) ||
         !config_get_number("memlock", &memlock, err) ||
         !config_get_number("explain", &explain, err) ||
-        !config_get_value("profile", &generation, NULL, err) ||
+        !config_get_value("profile", &generation, &has_profile, err) ||
         (index == 0 && !config_read_first(port, err)) || !config_read_addresses(port, index, err)) {
         return false;
     }
@@ -222,7 +218,7 @@ static bool config_read_port(struct hv_port_config *port, unsigned index, GError
     port->responders = (unsigned)responders;
     port->memlock = memlock;
     port->mtu = (unsigned)mtu;
-    port->profile = g_steal_pointer(&profile);
+    port->profile = has_profile ? g_strdup(fw_profile_names()[generation.number]) : NULL;
     return true;
 }
 

@@ -101,8 +101,8 @@ static bool opened_tell_file(int number, uint64_t device, uint64_t inode)
     if (fd < 0) {
         return false;
     }
-    told = !fstat(fd, &st) && st.st_dev == device && st.st_ino == inode &&
-           pwrite(fd, "1", 1, 0) == 1;
+    told =
+        !fstat(fd, &st) && st.st_dev == device && st.st_ino == inode && pwrite(fd, "1", 1, 0) == 1;
     close(fd);
     return told;
 }

@@ -75,6 +75,11 @@ const struct hv_setting *hv_setting_find(const char *name)
     return NULL;
 }
 
+bool hv_setting_is_of_one_host(const char *name)
+{
+    return g_strv_contains((const char *const[]){"host", "ip", "mac", NULL}, name);
+}
+
 static bool setting_parse_number(const struct hv_setting *s, const char *text, struct hv_value *v)
 {
     return g_ascii_string_to_unsigned(text, 10, s->least, s->most, &v->number, NULL);
@@ -157,8 +162,10 @@ static bool setting_parse_new_file(const struct hv_setting *s, const char *text,
 {
     g_autofree char *folder = g_path_get_dirname(text);
 
-    return access(text, F_OK) ? !access(folder, W_OK | X_OK)
-                              : !access(text, W_OK) && !g_file_test(text, G_FILE_TEST_IS_DIR);
+    if (access(text, F_OK)) {
+        return *text && !access(folder, W_OK | X_OK);
+    }
+    return !access(text, W_OK) && !g_file_test(text, G_FILE_TEST_IS_DIR);
 }
 
 static bool setting_parse_file(const struct hv_setting *s, const char *text, struct hv_value *v)
@@ -220,9 +227,12 @@ static char *setting_must_be(const struct hv_setting *s)
         return g_strdup("a file that can be read");
     case HV_SETTING_FOLDER:
         return g_strdup("a folder");
-    default:
-        return g_strdup("something");
+    case HV_SETTING_KEY_FILE:
+        return g_strdup("the name of a file");
+    case HV_SETTING_TEXT:
+        break;
     }
+    return g_strdup("a text that is not empty");
 }
 
 static bool (*const parsers[])(const struct hv_setting *, const char *, struct hv_value *) = {

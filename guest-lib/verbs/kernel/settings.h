@@ -51,6 +51,9 @@ struct hv_value {
 /* The table's rows in order; NULL behind the last one. */
 const struct hv_setting *hv_setting_at(unsigned i);
 const struct hv_setting *hv_setting_find(const char *name);
+/* Whether each host of a cluster has its own value, so that no option or file can set it for all.
+ */
+bool hv_setting_is_of_one_host(const char *name);
 
 /* The value that the text is. False with *err, whose message is one line: what the setting must be,
  * and what it is. */
