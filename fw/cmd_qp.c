@@ -3,8 +3,15 @@
  * Commands on queue pairs and multicast groups.
  *
  * The transition commands have one layout (except 2ERR_QP and 2RST_QP, which end before the mask)
- * and one handler; model/rdma/qp_modify.c says what each does. Enhanced connection establishment is
- * not advertised: its words are ignored, and the answer to them is 0.
+ * and one handler; model/rdma/qp_modify.c says what each does.
+ *
+ * Enhanced connection establishment (ECE): a command asks for options of a connection in its word
+ * ece, and the device answers with those that it enables (Linux commit "net/mlx5: Add ability to
+ * read and write ECE options"). Bits 31:28 are the version, and 0 means no options; the options
+ * that programs are known to use are selective repeat (bit 0) and the algorithm of congestion
+ * control (bits 8:1; UCX pull requests 6518 and 7174). The device resends go-back-N and has one
+ * algorithm of congestion control. It has none of these options, so the answer to each request is
+ * 0, as cards without programmable congestion control give it in logs of NCCL.
  */
 #include <string.h>
 #include "fw/cmd.h"

@@ -337,6 +337,11 @@ struct hv_qp {
     struct prm_create_dct_in *dct;
     bool dct_exists; /* the DCT was created in the device and has its number */
     bool ooo;        /* data may be placed out of order */
+    /* ECE options (enhanced connection establishment): ece_options of mlx5_ib's commands, which the
+     * library sets before uverbs_create_qp() and uverbs_modify_qp(), and of their answers. */
+    struct {
+        uint32_t asked, answered;
+    } ece;
     /* Used by the kernel half only: */
     uint64_t pinned;            /* pages (memlock.h) */
     unsigned access;            /* IBV_ACCESS_ of the last ibv_modify_qp() */

@@ -723,20 +723,46 @@ START_TEST(what_the_device_cannot_make_is_refused)
 }
 END_TEST
 
-/* libmlx5 does so if the kernel's driver has no ece_support. */
-START_TEST(there_is_no_enhanced_connection_establishment)
+/* libibverbs checks for a vendor first, then mlx5_set_ece() its own. */
+START_TEST(connection_options_are_those_of_the_vendor)
 {
-    struct ibv_ece ece = {.vendor_id = 1, .options = 2};
+    static const struct {
+        struct ibv_ece ece;
+        int err;
+    } wrong[] = {
+        {{.vendor_id = 0, .comp_mask = 1}, EOPNOTSUPP},
+        {{.vendor_id = 1, .options = 2}, EINVAL},
+        {{.vendor_id = 0x15b3, .comp_mask = 1}, EINVAL},
+    };
 
-    ck_assert_int_eq(ibv_set_ece(a, &ece), EINVAL);
-    ece.vendor_id = 0;
-    ck_assert_int_eq(ibv_set_ece(a, &ece), EOPNOTSUPP);
-    ck_assert_int_eq(ibv_query_ece(a, &ece), 0);
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        struct ibv_ece ece = wrong[i].ece;
+
+        errno = 0;
+        ck_assert_int_eq(ibv_set_ece(a, &ece), wrong[i].err);
+        ck_assert_int_eq(errno, wrong[i].err);
+    }
+}
+END_TEST
+
+/* What programs such as NCCL do: they ask for the peer's options, change the QP's state, and query
+ * which options the device has enabled. The device has no such option, so the answer is 0. */
+START_TEST(connection_options_are_asked_for_and_none_is_enabled)
+{
+    struct ibv_ece ece = {.vendor_id = 1, .options = 2, .comp_mask = 3};
+    struct ibv_qp *qp = new_qp(IBV_QPT_RC);
+
+    ck_assert_int_eq(ibv_query_ece(qp, &ece), 0);
     ck_assert_uint_eq(ece.vendor_id, 0x15b3);
     ck_assert_uint_eq(ece.options, 0);
-    ck_assert_int_eq(ibv_set_ece(a, &ece), EOPNOTSUPP);
-    ece.comp_mask = 1;
-    ck_assert_int_eq(ibv_set_ece(a, &ece), EINVAL);
+    ck_assert_uint_eq(ece.comp_mask, 0);
+    ece.options = 0x30000002;
+    ck_assert_int_eq(ibv_set_ece(qp, &ece), 0);
+    ck_assert_int_eq(to_init(qp, 0), 0);
+    ck_assert_int_eq(ibv_query_ece(qp, &ece), 0);
+    ck_assert_uint_eq(ece.vendor_id, 0x15b3);
+    ck_assert_uint_eq(ece.options, 0);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
 END_TEST
 
@@ -784,7 +810,8 @@ int main(int argc, char **argv)
     tcase_add_test(tc, regions_are_checked);
     tcase_add_test(tc, a_connected_qp_has_no_rate_limit);
     tcase_add_test(tc, what_the_device_cannot_make_is_refused);
-    tcase_add_test(tc, there_is_no_enhanced_connection_establishment);
+    tcase_add_test(tc, connection_options_are_those_of_the_vendor);
+    tcase_add_test(tc, connection_options_are_asked_for_and_none_is_enabled);
     suite_add_tcase(suite, tc);
     return run_statements(suite, "bugs", argc, argv);
 }

@@ -194,7 +194,6 @@ START_TEST(not_advertised)
         "temp_warn_event",
         "port_module_event",
         "vhca_state",
-        "ece_support",
         "sho",
         "end_pad",
         "repeated_block_disabled",

@@ -200,6 +200,32 @@ END_TEST
 
 /* A DCI's stream to reset is in the extended context (mlx5dv_dci_stream_id_reset()). This DCI has
  * no streams. */
+/* ECE: the device has none of the options, so it enables none, whatever is asked for. */
+START_TEST(no_connection_option_is_enabled)
+{
+    static const uint32_t asked[] = {0, 0x10000000, 0x20000001, 0x30000002, UINT32_MAX};
+    static const uint16_t steps[] = {PRM_CMD_OP_RST2INIT_QP, PRM_CMD_OP_INIT2INIT_QP,
+                                     PRM_CMD_OP_INIT2RTR_QP, PRM_CMD_OP_RTR2RTS_QP,
+                                     PRM_CMD_OP_RTS2RTS_QP};
+
+    create_in(0);
+    PRM_SET(create_qp_in, in, ece, asked[_i]);
+    memset(out, 0xff, CMD_ROOM);
+    must(IN_LEN, PRM_SIZE(create_qp_out));
+    ck_assert_uint_eq(PRM_GET(create_qp_out, out, ece), 0);
+    qpn = PRM_GET(create_qp_out, out, qpn);
+    for (size_t i = 0; i < G_N_ELEMENTS(steps); i++) {
+        modify_in(steps[i]);
+        PRM_SET(rst2init_qp_in, in, ece, asked[_i]);
+        memset(out, 0xff, CMD_ROOM);
+        must(PRM_SIZE(rst2init_qp_in), PRM_SIZE(rst2init_qp_out));
+        ck_assert_uint_eq(PRM_GET(rst2init_qp_out, out, ece), 0);
+    }
+    ck_assert_uint_eq(query(), 0);
+    ck_assert_uint_eq(PRM_GET(query_qp_out, out, ece), 0);
+}
+END_TEST
+
 START_TEST(a_stream_is_named_in_the_extended_context)
 {
     struct prm_qpc *qpc = create_in(0);
@@ -574,6 +600,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_qp_lives);
+    tcase_add_loop_test(tc, no_connection_option_is_enabled, 0, 5);
     tcase_add_test(tc, a_stream_is_named_in_the_extended_context);
     tcase_add_test(tc, a_transition_out_of_order_is_a_bad_qp_state);
     tcase_add_test(tc, the_page_list_must_cover_the_ring);

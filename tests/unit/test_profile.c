@@ -238,6 +238,18 @@ START_TEST(data_is_in_order_before_connectx_5)
 }
 END_TEST
 
+/* Enhanced connection establishment: a choice for the generations before (fw/profile.c). */
+START_TEST(connection_options_come_with_connectx_5)
+{
+    uint8_t cap[4096];
+
+    g = &generations[_i];
+    be(g->name);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL, true, cap), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, ece_support), !g->inline_l2);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("profile");
@@ -248,6 +260,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, they_are_listed_and_the_default_is_one_of_them);
     tcase_add_loop_test(tc, headers_are_inline_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, data_is_in_order_before_connectx_5, 0, G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, connection_options_come_with_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, none_has_more_than_the_model, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, link_modes_are_those_of_the_generation, 0, G_N_ELEMENTS(generations));
     tcase_add_test(tc, the_two_kinds_of_link_modes_agree);

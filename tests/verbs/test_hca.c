@@ -98,6 +98,79 @@ START_TEST(a_query_of_the_port_asks_for_its_state_and_speed)
 }
 END_TEST
 
+/* ECE: the device enables no option. Here another device answers the commands: with the options
+ * that it was asked for and one more. */
+#define MORE 0x100
+
+static uint32_t asked;
+
+static void answer_ece(void *pci, uint64_t offset, uint64_t value, unsigned size)
+{
+    struct prm_cmd_queue_entry *entry = drv_cmd_entry(hca->drv, DRV_SLOT_CMD);
+    const struct prm_create_qp_in *in = PRM_PTR(cmd_queue_entry, entry, command_input_inline_data);
+    struct prm_create_qp_out *out = PRM_PTR(cmd_queue_entry, entry, command_output_inline_data);
+    /* in bytes 0x10 and on, behind those in the entry */
+    const uint8_t *box = (const void *)drv_cmd_mailbox(hca->drv, DRV_SLOT_CMD, 0);
+    bool is_command = offset == PRM_OFFSET(initial_seg, command_doorbell_vector);
+    unsigned opcode = PRM_GET(create_qp_in, in, opcode);
+
+    real->mmio_write(pci, offset, value, size);
+    if (!is_command || (opcode != PRM_CMD_OP_CREATE_QP && opcode != PRM_CMD_OP_RST2INIT_QP &&
+                        opcode != PRM_CMD_OP_INIT2RTR_QP)) {
+        return;
+    }
+    while (PRM_GET(cmd_queue_entry, entry, ownership)) {
+        real->wait(pci, 1000000);
+    }
+    asked = prm_load32(box + PRM_OFFSET(create_qp_in, ece) - 0x10);
+    PRM_SET(create_qp_out, out, ece, asked + MORE);
+}
+
+static uint32_t options_of(struct ibv_qp *qp)
+{
+    struct ibv_ece ece;
+
+    must_be_0(ibv_query_ece(qp, &ece));
+    ck_assert_uint_eq(ece.vendor_id, 0x15b3);
+    return ece.options;
+}
+
+/* mlx5_set_ece(), mlx5_modify_qp(), modify_qp_mbox_alloc(): the next command has the options, once;
+ * its answer is what a query returns. */
+START_TEST(connection_options_go_to_the_device_and_back)
+{
+    struct ibv_cq *cq = ibv_create_cq(ctx[0], 4, NULL, NULL, 0);
+    struct ibv_qp_init_attr init = {
+        .send_cq = cq, .recv_cq = cq, .cap = {1, 1, 1, 1}, .qp_type = IBV_QPT_UD};
+    struct ibv_qp_attr to_init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    struct ibv_qp_attr to_rtr = {.qp_state = IBV_QPS_RTR}, to_err = {.qp_state = IBV_QPS_ERR};
+    const int init_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+    struct ibv_ece ece = {.vendor_id = 0x15b3, .options = 0x30000002};
+    struct ibv_qp *qp;
+
+    watch(answer_ece);
+    qp = ibv_create_qp(pd[0], &init);
+    must(qp, "errno %d", errno);
+    ck_assert_uint_eq(asked, 0x10000000); /* libmlx5's: version 1 of the options, and none */
+    ck_assert_uint_eq(options_of(qp), 0x10000000 + MORE);
+    must_be_0(ibv_set_ece(qp, &ece));
+    ck_assert_uint_eq(options_of(qp), 0);
+    ck_assert_int_eq(ibv_modify_qp(qp, &to_init, IBV_QP_STATE), EINVAL); /* asks for nothing */
+    ck_assert_uint_eq(options_of(qp), 0);
+    must_be_0(ibv_modify_qp(qp, &to_init, init_mask));
+    ck_assert_uint_eq(asked, 0x30000002);
+    ck_assert_uint_eq(options_of(qp), 0x30000002 + MORE);
+    must_be_0(ibv_modify_qp(qp, &to_rtr, IBV_QP_STATE));
+    ck_assert_uint_eq(asked, 0);
+    ck_assert_uint_eq(options_of(qp), 0x30000002 + MORE);
+    must_be_0(ibv_set_ece(qp, &ece));
+    must_be_0(ibv_modify_qp(qp, &to_err, IBV_QP_STATE)); /* 2ERR_QP has no options */
+    ck_assert_uint_eq(options_of(qp), 0);
+    must_be_0(ibv_destroy_qp(qp));
+    must_be_0(ibv_destroy_cq(cq));
+}
+END_TEST
+
 /* -- interrupts -------------------------------------------------------------------------------- */
 
 static struct pair *first, *second;
@@ -391,6 +464,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, what_does_not_change_is_asked_for_once);
     tcase_add_test(tc, a_query_of_the_port_asks_for_its_state_and_speed);
+    tcase_add_test(tc, connection_options_go_to_the_device_and_back);
     tcase_add_test(tc, an_event_that_comes_before_the_eq_is_armed_is_told);
     tcase_add_test(tc, what_a_command_leaves_to_do_is_done);
     tcase_add_test(tc, a_poll_finds_what_came_while_others_had_the_processor);

@@ -38,6 +38,7 @@ int hv_dct_create(struct hv_qp *qp)
     PRM_SET(dctc, dctc, cqn, qp->recv_cq->cqn);
     PRM_SET(dctc, dctc, dc_access_key, qp->dct_access_key);
     PRM_SET(dctc, dctc, user_index, (uint32_t)qp->uidx);
+    PRM_SET(dctc, dctc, ece, hv_qp_ece(qp));
     if (qp->scatter_to_cqe && qp->recv_cq->cqe_size == 128) {
         PRM_SET(dctc, dctc, cs_res, PRM_CS_RES_UP_TO_64B); /* a DCT has no setting for 32 */
     }
@@ -95,6 +96,7 @@ static int dct_to_rtr(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask
     err = hv_cmd(qp->hca, qp->dct, sizeof(*qp->dct), out, sizeof(out));
     if (!err) {
         qp->ibv.qp_num = PRM_GET(create_dct_out, out, dctn);
+        qp->ece.answered = PRM_GET(create_dct_out, out, ece);
         qp->dct_exists = true;
     }
     return err;
@@ -104,6 +106,9 @@ int hv_dct_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     if (!(mask & IBV_QP_STATE)) {
         return hv_refuse(qp->hca, EINVAL, "modify_qp (a DCT): attr_mask must have IBV_QP_STATE");
+    }
+    if (hv_qp_ece(qp)) { /* without, those that were asked for before stay */
+        PRM_SET(dctc, dct_context(qp), ece, hv_qp_ece(qp));
     }
     if (qp->state == IBV_QPS_RESET && attr->qp_state == IBV_QPS_INIT) {
         return dct_to_init(qp, attr, mask);

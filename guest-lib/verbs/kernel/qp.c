@@ -111,6 +111,11 @@ static void qp_fill_scatter_to_cqe(const struct hv_qp *qp, struct prm_qpc *qpc)
     }
 }
 
+uint32_t hv_qp_ece(const struct hv_qp *qp)
+{
+    return HV_CAP(qp->hca, ece_support) ? qp->ece.asked : 0;
+}
+
 static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
 {
     size_t len = PRM_SIZE(create_qp_in) + qp->ring_size / PCI_PAGE * 8;
@@ -124,6 +129,7 @@ static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
     }
     PRM_SET(create_qp_in, in, opcode, PRM_CMD_OP_CREATE_QP);
     PRM_SET(create_qp_in, in, uid, qp->uid);
+    PRM_SET(create_qp_in, in, ece, hv_qp_ece(qp));
     hv_qp_fill_identity(qp, qpc);
     PRM_SET(qpc, qpc, block_lb_mc, qp->block_self_mcast);
     PRM_SET(qpc, qpc, end_padding_mode, qp->end_padding);
@@ -138,6 +144,7 @@ static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
     hv_set_pas(PRM_PTR(create_qp_in, in, pas), qp->ring, qp->ring_size);
     err = hv_cmd(ctx->hca, in, len, out, sizeof(out));
     qp->ibv.qp_num = PRM_GET(create_qp_out, out, qpn);
+    qp->ece.answered = PRM_GET(create_qp_out, out, ece);
     return err;
 }
 

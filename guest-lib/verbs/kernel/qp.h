@@ -12,6 +12,8 @@ void hv_qp_fill_identity(const struct hv_qp *qp, struct prm_qpc *qpc);
  * the table. Those to RESET and ERR are not in it: they take nothing else. */
 bool hv_qp_transition(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
                       int *required, int *optional);
+/* The ECE options that the next command asks for. 0: none, or the device has no ECE. */
+uint32_t hv_qp_ece(const struct hv_qp *qp);
 /* Sends PRM_CMD_OP_2RST_QP or 2ERR_QP. Returns 0 or errno. */
 int hv_qp_stop(struct hv_qp *qp, uint16_t op);
 

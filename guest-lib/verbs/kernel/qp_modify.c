@@ -410,6 +410,12 @@ static void modify_note_peer(struct hv_qp *qp, const struct ibv_qp_attr *attr, i
     }
 }
 
+/* Whether the command takes and answers ECE options (modify_qp_mbox_alloc()). */
+static bool modify_op_has_ece(uint16_t op)
+{
+    return op != PRM_CMD_OP_SQERR2RTS_QP && op != PRM_CMD_OP_SQD_RTS_QP;
+}
+
 static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state from,
                           enum ibv_qp_state to, int mask)
 {
@@ -447,10 +453,12 @@ static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum
     PRM_SET(rts2rts_qp_in, in, uid, qp->uid);
     PRM_SET(rts2rts_qp_in, in, qpn, qp->ibv.qp_num);
     PRM_SET(rts2rts_qp_in, in, opt_param_mask, modify_opt_params(mask) & t->opt_mask);
+    PRM_SET(rts2rts_qp_in, in, ece, modify_op_has_ece(t->op) ? hv_qp_ece(qp) : 0);
     err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
     if (err) {
         return err;
     }
+    qp->ece.answered = modify_op_has_ece(t->op) ? PRM_GET(rts2rts_qp_out, out, ece) : 0;
     modify_note_peer(qp, attr, mask, PRM_PTR(qpc, qpc, primary_address_path));
     if (mask & IBV_QP_ACCESS_FLAGS) {
         qp->access = attr->qp_access_flags;
@@ -482,6 +490,7 @@ int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int asked
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
     int err = hv_check_there(qp->hca);
 
+    qp->ece.answered = 0;
     err = err ? err : hv_qp_check(&qp->ibv);
     err = err ? err : modify_check_values(qp, attr, mask, from, to);
     if (err) {

@@ -494,6 +494,10 @@ static int qp_create_dct(struct user_qp *qp, struct hv_context *ctx,
     return err;
 }
 
+/* libmlx5 asks for version 1 of the options (bits 31:28) and no option. The device then answers
+ * with the options that QPs of this service have unless asked otherwise. */
+#define ECE_TRIGGER 0x10000000
+
 struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
                             const struct hv_qp_extra *extra)
 {
@@ -509,6 +513,9 @@ struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr
     if (!qp) {
         return NULL;
     }
+    if (HV_CAP(ctx->hca, ece_support) && !qp->ind) {
+        qp->ece.asked = ECE_TRIGGER;
+    }
     err = qp->ind               ? qp_create_rss(qp, ctx, attr)
           : qp->dc == HV_DC_DCT ? qp_create_dct(qp, ctx, attr, extra)
                                 : qp_create_queues(qp, ctx, attr, extra);
@@ -517,6 +524,7 @@ struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr
         errno = err;
         return NULL;
     }
+    qp->ece_enabled = qp->ece.answered;
     return &qp->ibv;
 }
 
@@ -583,23 +591,6 @@ HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
     uverbs_use_qp(&qp->hv, -1);
     qp_free(qp);
     return 0;
-}
-
-#define PCI_VENDOR_MELLANOX 0x15b3
-
-/* libmlx5's answer for a device without ECE (ece_support): a vendor, but no options. */
-HV_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-    *ece = (struct ibv_ece){.vendor_id = PCI_VENDOR_MELLANOX};
-    return 0;
-}
-
-HV_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
-{
-    errno = ece->vendor_id && (ece->comp_mask || ece->vendor_id != PCI_VENDOR_MELLANOX)
-                ? EINVAL
-                : EOPNOTSUPP;
-    return errno;
 }
 
 HV_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)

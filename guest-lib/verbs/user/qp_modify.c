@@ -15,6 +15,16 @@ static void qp_reset_rings(struct user_qp *qp)
     qp->small_fence = false;
 }
 
+/* The first change after ibv_set_ece() asks for the options, and says which of them the device has
+ * enabled. The options of a DCT stay to be asked for until RTR, when it is created. */
+static void qp_ece_modified(struct user_qp *qp, enum ibv_qp_state to)
+{
+    if (qp->ece_wanted && (qp->dc != HV_DC_DCT || to == IBV_QPS_RTR)) {
+        qp->ece_wanted = 0;
+        qp->ece_enabled = qp->ece.answered;
+    }
+}
+
 HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
     struct user_qp *qp = user_qp(ibqp);
@@ -24,10 +34,12 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
     if (qp->ind) {
         return EOPNOTSUPP;
     }
+    qp->ece.asked = qp->ece_wanted;
     err = hv_kernel(uverbs_modify_qp(&qp->hv, attr, mask));
     if (err) {
         return err;
     }
+    qp_ece_modified(qp, to);
     if (mask & IBV_QP_STATE) {
         ibqp->state = qp->state = to;
         hv_explain_moved(qp, to);
@@ -43,6 +55,52 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
         __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);
         pthread_spin_unlock(&qp->rq.lock);
     }
+    return 0;
+}
+
+#define PCI_VENDOR_MELLANOX 0x15b3
+
+/* libmlx5 names the vendor even if the device has no ECE; then there are no options. */
+HV_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    *ece = (struct ibv_ece){
+        .vendor_id = PCI_VENDOR_MELLANOX,
+        .options = user_qp(qp)->ece_enabled,
+    };
+    return 0;
+}
+
+/* libibverbs refuses a vendor of 0, then libmlx5 checks in this order. */
+static int qp_check_ece(struct hv_hca *hca, const struct ibv_ece *ece)
+{
+    if (!ece->vendor_id) {
+        return hv_refuse(hca, EOPNOTSUPP, "set_ece: vendor_id is 0; it must be 0x%x",
+                         PCI_VENDOR_MELLANOX);
+    }
+    if (ece->comp_mask) {
+        return hv_refuse(hca, EINVAL, "set_ece: comp_mask is 0x%x; it must be 0", ece->comp_mask);
+    }
+    if (ece->vendor_id != PCI_VENDOR_MELLANOX) {
+        return hv_refuse(hca, EINVAL, "set_ece: vendor_id is 0x%x; it must be 0x%x", ece->vendor_id,
+                         PCI_VENDOR_MELLANOX);
+    }
+    if (!HV_CAP(hca, ece_support)) {
+        return hv_refuse(hca, EOPNOTSUPP, "set_ece: the device has no ECE (ece_support)");
+    }
+    return 0;
+}
+
+HV_EXPORT int ibv_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
+{
+    struct user_qp *qp = user_qp(ibqp);
+    int err = qp_check_ece(qp->hca, ece);
+
+    if (err) {
+        errno = err;
+        return err;
+    }
+    qp->ece_wanted = ece->options;
+    qp->ece_enabled = 0;
     return 0;
 }
 

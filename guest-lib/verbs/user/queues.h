@@ -61,6 +61,8 @@ struct user_qp {
     int wr_err, nreq;
     unsigned wr_setters_left;
     uint32_t events_reported;
+    /* ECE options: of ibv_set_ece(), until ibv_modify_qp() asks for them; of ibv_query_ece(). */
+    uint32_t ece_wanted, ece_enabled;
     struct user_qp_error first_error; /* under hv_said_lock() */
     void *dv;                         /* state of direct verbs, freed with free() */
 };
