@@ -226,6 +226,36 @@ START_TEST(no_connection_option_is_enabled)
 }
 END_TEST
 
+/* So does a DCT. UCX's layout has the options at byte 0x40 of the DCT's context, the driver's at
+ * byte 0x3c; UCX (since 1.14) sets them for a device that has ece_support. */
+START_TEST(no_connection_option_of_a_target_is_enabled)
+{
+    struct prm_srqc *srqc = PRM_PTR(create_srq_in, in, srq_context_entry);
+    struct prm_dctc *dctc = PRM_PTR(create_dct_in, in, dct_context_entry);
+    uint32_t srqn;
+
+    begin(PRM_CMD_OP_CREATE_SRQ);
+    PRM_SET(srqc, srqc, log_srq_size, 4);
+    PRM_SET(srqc, srqc, log_rq_stride, 2);
+    PRM_SET(srqc, srqc, pd, pdn);
+    PRM_SET(srqc, srqc, dbr_addr, fake_host_alloc(&d.host, 8, 8));
+    PRM_SET_AT(create_srq_in, in, pas, 0, fake_host_alloc(&d.host, PAGE, PAGE));
+    must(PRM_SIZE(create_srq_in) + 8, PRM_SIZE(create_srq_out));
+    srqn = PRM_GET(create_srq_out, out, srqn);
+
+    begin(PRM_CMD_OP_CREATE_DCT);
+    PRM_SET(dctc, dctc, pd, pdn);
+    PRM_SET(dctc, dctc, cqn, cqn);
+    PRM_SET(dctc, dctc, srqn_xrqn, srqn);
+    PRM_SET(dctc, dctc, mtu, PRM_QP_MTU_1024);
+    PRM_SET(dctc, dctc, ece, 0x30000002);
+    prm_store32((uint8_t *)in + 0x50, 0xfffffffe);
+    memset(out, 0xff, CMD_ROOM);
+    must(PRM_SIZE(create_dct_in), PRM_SIZE(create_dct_out));
+    ck_assert_uint_eq(PRM_GET(create_dct_out, out, ece), 0);
+}
+END_TEST
+
 START_TEST(a_stream_is_named_in_the_extended_context)
 {
     struct prm_qpc *qpc = create_in(0);
@@ -601,6 +631,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_qp_lives);
     tcase_add_loop_test(tc, no_connection_option_is_enabled, 0, 5);
+    tcase_add_test(tc, no_connection_option_of_a_target_is_enabled);
     tcase_add_test(tc, a_stream_is_named_in_the_extended_context);
     tcase_add_test(tc, a_transition_out_of_order_is_a_bad_qp_state);
     tcase_add_test(tc, the_page_list_must_cover_the_ring);
