@@ -3,6 +3,7 @@
 #include <string.h>
 #include "cli/command.h"
 #include "cli/places.h"
+#include "cli/report.h"
 
 #define NUMBER_OF_HOSTS 254
 
@@ -40,8 +41,10 @@ static const struct cli_option conformance_options[] = {
              .help = "Plays only cases with TEXT in their title or in a rule."}},
     {.row = {.name = "report",
              .kind = HV_SETTING_NEW_FILE,
-             .metavar = "FILE",
-             .help = "Writes to FILE what does not hold, and what was not tried (Markdown)."}},
+             .metavar = "[junit:]FILE",
+             .help = "Writes to FILE the cases that do not hold or were not tried (Markdown). With "
+                     "junit:, writes all cases, as JUnit XML."},
+     .check = cli_report_check},
     {.row = {.name = "peer",
              .kind = HV_SETTING_FILE,
              .metavar = "FILE",
@@ -136,7 +139,7 @@ static const struct cli_status case_statuses[] = {
     {"0", "Nothing failed."},
     {"1", "Something failed, or there was nothing to do."},
     WRONG_USE,
-    {"125", "hcasim itself failed."},
+    {"125", "hcasim itself failed, or its output or its report cannot be written."},
     {NULL, NULL}};
 
 /* -- commands ---------------------------------------------------------------------------------- */

@@ -3,7 +3,20 @@
 #include <unistd.h>
 #include "cli/command.h"
 #include "cli/places.h"
+#include "cli/report.h"
 #include "tests/sim/fabric/options.h"
+
+/* Options of the command line only. */
+static const struct cli_option no_shrink = {
+    .row = {.name = "no-shrink",
+            .kind = HV_SETTING_FLAG,
+            .help = "Does not search for a smaller run when a seed fails."}};
+static const struct cli_option report = {
+    .row = {.name = "report",
+            .kind = HV_SETTING_NEW_FILE,
+            .metavar = "junit:FILE",
+            .help = "Writes the result of each seed to FILE, as JUnit XML."},
+    .check = cli_report_check_junit};
 
 static bool sim_check(const struct cli_option *option, const char *text, GError **err)
 {
@@ -30,10 +43,8 @@ void cli_sim_add_options(GPtrArray *options)
                                          .help = about.help},
                                  .check = sim_check});
     }
-    cli_option_add(
-        options, &(struct cli_option){.row = {.name = "no-shrink",
-                                              .kind = HV_SETTING_FLAG,
-                                              .help = "does not make a seed that fails smaller"}});
+    cli_option_add(options, &no_shrink);
+    cli_option_add(options, &report);
 }
 
 /* The kinds of jobs: the simulator has the list. */

@@ -33,7 +33,7 @@ static bool foreign_read_player(GKeyFile *file, struct stand_party *player, GErr
     player->gid[10] = player->gid[11] = 0xff; /* IPv4-mapped (RFC 4291, 2.5.5.2) */
     if (inet_pton(AF_INET, address, &player->gid[12]) != 1) {
         g_set_error(err, G_KEY_FILE_ERROR, G_KEY_FILE_ERROR_INVALID_VALUE,
-                    "address=%s is no IPv4 address", address);
+                    "address must be an IPv4 address, but it is %s", address);
         return false;
     }
     memcpy(m,
@@ -43,7 +43,7 @@ static bool foreign_read_player(GKeyFile *file, struct stand_party *player, GErr
     if (mac && sscanf(mac, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &m[0], &m[1], &m[2], &m[3], &m[4],
                       &m[5]) != 6) {
         g_set_error(err, G_KEY_FILE_ERROR, G_KEY_FILE_ERROR_INVALID_VALUE,
-                    "mac=%s is no MAC address", mac);
+                    "mac must be a MAC address, but it is %s", mac);
         return false;
     }
     return true;
@@ -65,6 +65,7 @@ struct foreign_config *foreign_config_read(const char *path, GError **err)
         !(config->wire = g_key_file_get_string(file, GROUP, "wire", err)) ||
         !(config->helper = g_key_file_get_string(file, GROUP, "helper", err)) ||
         !foreign_read_player(file, &config->player, err)) {
+        g_prefix_error(err, "%s: ", path);
         foreign_config_free(config);
         return NULL;
     }

@@ -28,13 +28,16 @@
 #define CASE_SECONDS 120
 #define LINE_MAX_LEN 4096
 #define GIDS         256
+#define NO_DEVICE    2 /* exit status */
 
 static char *device_name;
 static gint port = PORT;
 
 static const GOptionEntry options[] = {
-    {"device", 0, 0, G_OPTION_ARG_STRING, &device_name, "the device (default: the first)", "NAME"},
-    {"port", 0, 0, G_OPTION_ARG_INT, &port, "where to be called (default: 7471; 0: any)", "N"},
+    {"device", 0, 0, G_OPTION_ARG_STRING, &device_name, "The device. Default: the first one.",
+     "NAME"},
+    {"port", 0, 0, G_OPTION_ARG_INT, &port,
+     "The TCP port on which the helper listens. 0: any free port. Default: 7471.", "N"},
     {0},
 };
 
@@ -194,6 +197,43 @@ static void helper_serve(int fd)
     exit(EXIT_SUCCESS);
 }
 
+/* Says which devices there are, if the wanted one is not among them. */
+static bool helper_has_device(void)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    bool found = false;
+
+    for (int i = 0; list && list[i]; i++) {
+        const char *name = ibv_get_device_name(list[i]);
+
+        found = found || !device_name || !strcmp(name, device_name);
+        g_string_append_printf(names, "%s%s", names->len ? ", " : "", name);
+    }
+    if (list) {
+        ibv_free_device_list(list);
+    }
+    if (!found && device_name) {
+        fprintf(stderr, "conformance-helper: there is no device %s; devices: %s\n", device_name,
+                names->len ? names->str : "none");
+    } else if (!found) {
+        fprintf(stderr, "conformance-helper: there is no RDMA device\n");
+    }
+    return found;
+}
+
+/* In a process of its own: this one must not become a host of the device. */
+static bool helper_check_device(void)
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    if (!pid) {
+        _exit(helper_has_device() ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+}
+
 static int helper_listen(void)
 {
     struct sockaddr_in own = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -223,8 +263,11 @@ int main(int argc, char **argv)
                                  "scripts asks for (docs/howto/conformance.md).");
     g_option_context_add_main_entries(context, options, NULL);
     if (!g_option_context_parse(context, &argc, &argv, &err)) {
-        fprintf(stderr, "%s\n", err->message);
+        fprintf(stderr, "conformance-helper: %s\n", err->message);
         return 2;
+    }
+    if (!helper_check_device()) {
+        return NO_DEVICE;
     }
     fd = helper_listen();
     for (;;) {

@@ -13,8 +13,11 @@
 #include <unistd.h>
 #include "tests/conformance/case.h"
 #include "tests/conformance/foreign.h"
+#include "tests/report/junit.h"
+#include "tests/report/output.h"
 
-#define SECONDS 120 /* the most seconds of a case */
+#define SECONDS   120 /* the most seconds of a case */
+#define WRONG_USE 2   /* exit status: nothing was played */
 
 static const struct {
     uint32_t rq_psn, sq_psn;
@@ -24,13 +27,16 @@ static char *only, *peer_file, *report_file;
 static gboolean list;
 
 static const GOptionEntry options[] = {
-    {"only", 0, 0, G_OPTION_ARG_STRING, &only, "only cases with TEXT in their title or a rule",
-     "TEXT"},
-    {"list", 0, 0, G_OPTION_ARG_NONE, &list, "print rules and cases, and play none", NULL},
+    {"only", 0, 0, G_OPTION_ARG_STRING, &only,
+     "Plays only cases with TEXT in their title or in a rule.", "TEXT"},
+    {"list", 0, 0, G_OPTION_ARG_NONE, &list, "Prints the cases and their rules, and plays no case.",
+     NULL},
     {"peer", 0, 0, G_OPTION_ARG_FILENAME, &peer_file,
-     "play against the foreign device that this key file describes", "FILE"},
+     "Plays with the foreign device that the key file FILE describes.", "FILE"},
     {"report", 0, 0, G_OPTION_ARG_FILENAME, &report_file,
-     "write what does not hold, and what was not tried, there (Markdown)", "FILE"},
+     "Writes to FILE the cases that do not hold or were not tried (Markdown); junit:FILE: all cases "
+     "as JUnit XML.",
+     "FILE"},
     {0},
 };
 
@@ -39,6 +45,7 @@ static struct {
     unsigned passed, failed, skipped;
     bool matched;                /* some case */
     GString *deviations, *skips; /* rows of the report */
+    struct junit *junit;         /* NULL: no such report */
 } run;
 
 /* Runs a case in its own process, so that a crash affects only that case. Returns the exit status,
@@ -127,24 +134,46 @@ static bool is_wanted(const struct script_case *c)
     return wanted;
 }
 
+/* said: the output of the case; NULL: it holds. */
+static void report_junit(const struct script_case *c, enum junit_outcome outcome, gint64 began,
+                         const char *said)
+{
+    g_autofree char *file = g_path_get_basename(c->file);
+    g_autoptr(GString) text = g_string_new(said);
+
+    for (unsigned i = 0; i < c->rules->len; i++) {
+        g_string_append_printf(text, "rule %s\n", (const char *)g_ptr_array_index(c->rules, i));
+    }
+    junit_add(run.junit,
+              &(struct junit_case){.suite = file,
+                                   .name = c->title,
+                                   .outcome = outcome,
+                                   .seconds = (double)(g_get_monotonic_time() - began) / 1e6,
+                                   .text = text->str});
+}
+
 static void run_and_tell(const struct script_case *c)
 {
     g_autoptr(GString) said = g_string_new(NULL);
+    gint64 began = g_get_monotonic_time();
 
     switch (run_starts(c, said)) {
     case CASE_HOLDS:
         printf("ok   %s\n", c->title);
+        report_junit(c, JUNIT_PASSED, began, NULL);
         run.passed++;
         break;
     case CASE_SKIPPED:
         printf("skip %s: %s", c->title, said->str);
         report_row(run.skips, c, said->str);
+        report_junit(c, JUNIT_SKIPPED, began, said->str);
         run.skipped++;
         break;
     default:
         fputs(said->str, stderr);
         printf("FAIL %s (%s:%u)\n", c->title, c->file, c->line);
         report_row(run.deviations, c, said->str);
+        report_junit(c, JUNIT_FAILED, began, said->str);
         run.failed++;
     }
     fflush(stdout);
@@ -157,6 +186,10 @@ static void run_file(const char *path)
 
     if (!cases) {
         printf("FAIL %s\n", err->message);
+        junit_add(run.junit, &(struct junit_case){.suite = path,
+                                                  .name = "the script can be read",
+                                                  .outcome = JUNIT_FAILED,
+                                                  .text = err->message});
         run.failed++;
         return;
     }
@@ -170,15 +203,47 @@ static void run_file(const char *path)
     }
 }
 
-static bool write_report(GError **err)
+/* Opens the report for writing, so that a file that cannot be written is known before a case is
+ * played. */
+static bool open_report(FILE **markdown, GError **err)
 {
-    g_autofree char *text = g_strdup_printf(
-        "%u cases hold, %u do not, %u were not tried.\n\n## What does not hold\n\n"
-        "| rule | case | step, and what came |\n|---|---|---|\n%s\n## What was not tried\n\n"
-        "| rule | case | step, and why |\n|---|---|---|\n%s",
-        run.passed, run.failed, run.skipped, run.deviations->str, run.skips->str);
+    const char *junit = report_file ? junit_file(report_file) : NULL;
 
-    return g_file_set_contents(report_file, text, -1, err);
+    if (junit) {
+        run.junit = junit_open(junit, err);
+        return run.junit;
+    }
+    *markdown = report_file ? fopen(report_file, "we") : NULL;
+    if (report_file && !*markdown) {
+        g_set_error(err, G_FILE_ERROR, g_file_error_from_errno(errno), "report %s: %s", report_file,
+                    g_strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static bool write_markdown(FILE *to, GError **err)
+{
+    bool ok =
+        fprintf(to,
+                "%u cases hold, %u do not, %u were not tried.\n\n## What does not hold\n\n"
+                "| rule | case | step, and what came |\n|---|---|---|\n%s\n## What was not "
+                "tried\n\n| rule | case | step, and why |\n|---|---|---|\n%s",
+                run.passed, run.failed, run.skipped, run.deviations->str, run.skips->str) >= 0;
+
+    if (fclose(to) || !ok) {
+        g_set_error(err, G_FILE_ERROR, g_file_error_from_errno(errno), "report %s: %s", report_file,
+                    g_strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+/* Prints a message on standard error; returns the status. */
+static int complain(const char *why, int status)
+{
+    fprintf(stderr, "hcasim: %s\n", why);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -186,20 +251,20 @@ int main(int argc, char **argv)
     g_autoptr(GOptionContext) context = g_option_context_new("SCRIPT...");
     g_autoptr(GError) err = NULL;
     struct foreign_config *foreign = NULL;
+    FILE *markdown = NULL;
 
     g_option_context_set_summary(context, "Plays conformance scripts (docs/howto/conformance.md).");
     g_option_context_add_main_entries(context, options, NULL);
     if (!g_option_context_parse(context, &argc, &argv, &err) ||
-        (peer_file && !(foreign = foreign_config_read(peer_file, &err)))) {
-        fprintf(stderr, "%s\n", err->message);
-        return 2;
+        (peer_file && !(foreign = foreign_config_read(peer_file, &err))) ||
+        (!list && !open_report(&markdown, &err))) {
+        return complain(err->message, WRONG_USE);
     }
     if (foreign && !list) {
         g_autofree char *why = foreign_try(foreign);
 
         if (why) {
-            fprintf(stderr, "%s\n", why);
-            return 2;
+            return complain(why, WRONG_USE);
         }
     }
     run.foreign = foreign;
@@ -208,15 +273,17 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         run_file(argv[i]);
     }
-    if (report_file && !list && !write_report(&err)) {
-        fprintf(stderr, "%s\n", err->message);
-        return 2;
-    }
     if (!run.matched && only) {
-        fprintf(stderr, "no case has '%s' in its title or in a rule\n", only);
+        fprintf(stderr, "hcasim: no case has '%s' in its title or in a rule\n", only);
     }
     if (!list) {
         printf("%u passed, %u failed, %u skipped\n", run.passed, run.failed, run.skipped);
+    }
+    if ((markdown && !write_markdown(markdown, &err)) || !junit_close(run.junit, &err)) {
+        return complain(err->message, OUTPUT_FAILED);
+    }
+    if (!output_has_arrived()) {
+        return OUTPUT_FAILED;
     }
     return run.failed || !(run.passed || list);
 }

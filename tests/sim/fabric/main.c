@@ -4,8 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/report/junit.h"
+#include "tests/report/output.h"
 #include "tests/sim/fabric/runner.h"
 #include "tests/sim/fabric/shrink.h"
+
+#define SUITE  "hcasim sim" /* of the report */
+#define REPORT "--report=junit:"
 
 /* For the help of hcasim sim, which the program hcasim prints. */
 static void main_print_kinds(void)
@@ -24,7 +29,7 @@ static bool main_check_workload(const struct sim_options *o)
 
     for (unsigned i = 0; names[i]; i++) {
         if (!kind_find(names[i])) {
-            fprintf(stderr, "there is no kind of jobs %s, see hcasim help sim\n", names[i]);
+            fprintf(stderr, "hcasim: there is no kind of jobs %s, see hcasim help sim\n", names[i]);
             return false;
         }
     }
@@ -51,45 +56,66 @@ static bool main_take(struct sim_options *o, int *at, char **argv, GError **err)
 struct main_count {
     uint64_t passed, failed;
     bool shrinks, prints;
+    struct junit *junit; /* NULL: no report */
     struct sim_tally sum;
 };
 
-static void main_print_command(const struct sim_options *o)
+/* Appends the command that repeats the run. */
+static void main_append_command(GString *to, const struct sim_options *o)
 {
     g_autofree char *command = sim_options_print(o);
 
-    printf("  hcasim sim%s --trace\n", command);
-    fflush(stdout);
+    g_string_append_printf(to, "  hcasim sim%s --trace\n", command);
 }
 
-static void main_print_smaller(const struct sim_options *o, const struct sim_options *smaller,
-                               unsigned runs, const char *said)
+static void main_append_smaller(GString *to, const struct sim_options *o,
+                                const struct sim_options *smaller, unsigned runs, const char *said)
 {
     g_autofree char *command = sim_options_print(o), *shorter = sim_options_print(smaller);
 
     if (!strcmp(command, shorter)) {
-        printf("  no smaller run fails (%u runs)\n", runs);
+        g_string_append_printf(to, "  no smaller run fails (%u runs)\n", runs);
     } else {
-        printf("  smaller, after %u runs: %s\n", runs, said);
-        main_print_command(smaller);
+        g_string_append_printf(to, "  smaller, after %u runs: %s\n", runs, said);
+        main_append_command(to, smaller);
     }
-    fflush(stdout);
 }
 
-static void main_on_failure(const struct sim_options *o, const char *said, bool shrinks)
+static void main_shrink(GString *to, const struct sim_options *o, const char *said)
 {
-    struct sim_options smaller;
     char *smaller_said = g_strdup(said);
     unsigned runs;
+    struct sim_options smaller = shrink(o, &smaller_said, &runs);
 
-    printf("seed %" PRIu64 " failed: %s\n", o->seed, said);
-    main_print_command(o);
-    if (shrinks) {
-        smaller = shrink(o, &smaller_said, &runs);
-        main_print_smaller(o, &smaller, runs, smaller_said);
-        sim_options_clear(&smaller);
-    }
+    main_append_smaller(to, o, &smaller, runs, smaller_said);
+    sim_options_clear(&smaller);
     g_free(smaller_said);
+}
+
+/* Prints why the seed failed and the commands that repeat it, and reports them. */
+static void main_on_failure(struct main_count *count, const struct sim_options *o, double seconds,
+                            const char *said, bool shrinks)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autofree char *name = g_strdup_printf("seed %" PRIu64, o->seed);
+    gsize printed;
+
+    count->failed++;
+    g_string_append_printf(text, "%s\n", said);
+    main_append_command(text, o);
+    printf("%s failed: %s", name, text->str);
+    fflush(stdout);
+    printed = text->len;
+    if (shrinks) {
+        main_shrink(text, o, said);
+    }
+    fputs(text->str + printed, stdout);
+    fflush(stdout);
+    junit_add(count->junit, &(struct junit_case){.suite = SUITE,
+                                                 .name = name,
+                                                 .outcome = JUNIT_FAILED,
+                                                 .seconds = seconds,
+                                                 .text = text->str});
 }
 
 /* Runs the seed again. The result must not depend on a clock or on addresses: the same frames at
@@ -108,17 +134,18 @@ static void main_on_verdict(void *opaque, const struct sim_options *o, const str
     struct main_count *count = opaque;
     const struct sim_tally *t = &v->tally;
 
+    g_autofree char *name = g_strdup_printf("seed %" PRIu64, o->seed);
+
     if (v->passed && o->twice && !main_repeats(o, t)) {
-        count->failed++;
-        printf("seed %" PRIu64 " failed: it is another run when it is run again\n", o->seed);
-        main_print_command(o);
+        main_on_failure(count, o, v->seconds, "it is another run when it is run again", false);
         return;
     }
     if (!v->passed) {
-        count->failed++;
-        main_on_failure(o, v->said, count->shrinks);
+        main_on_failure(count, o, v->seconds, v->said, count->shrinks);
         return;
     }
+    junit_add(count->junit,
+              &(struct junit_case){.suite = SUITE, .name = name, .seconds = v->seconds});
     count->passed++;
     count->sum.messages += t->messages;
     count->sum.errors += t->errors;
@@ -134,6 +161,43 @@ static void main_on_verdict(void *opaque, const struct sim_options *o, const str
     }
 }
 
+/* Takes all arguments. False with *err. */
+static bool main_take_all(struct sim_options *o, struct main_count *count, char **argv,
+                          GError **err)
+{
+    for (int i = 1; argv[i]; i++) {
+        const char *report = g_str_has_prefix(argv[i], REPORT) ? argv[i] + strlen(REPORT) : NULL;
+
+        if (report) {
+            /* The last one holds. */
+            if (!junit_close(g_steal_pointer(&count->junit), err) ||
+                !(count->junit = junit_open(report, err))) {
+                return false;
+            }
+        } else if (!strcmp(argv[i], "--no-shrink")) {
+            count->shrinks = false;
+        } else if (!main_take(o, &i, argv, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Ends the report and the output. The exit status. */
+static int main_end(struct main_count *count)
+{
+    g_autoptr(GError) err = NULL;
+
+    if (!junit_close(count->junit, &err)) {
+        fprintf(stderr, "hcasim: %s\n", err->message);
+        return OUTPUT_FAILED;
+    }
+    if (!output_has_arrived()) {
+        return OUTPUT_FAILED;
+    }
+    return count->failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     struct main_count count = {.shrinks = true};
@@ -142,18 +206,14 @@ int main(int argc, char **argv)
     gint64 began = g_get_monotonic_time();
     double s;
 
+    if (argc == 2 && !strcmp(argv[1], "--kinds")) {
+        main_print_kinds();
+        return EXIT_SUCCESS;
+    }
     sim_options_init(&options);
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--kinds")) {
-            main_print_kinds();
-            return EXIT_SUCCESS;
-        }
-        if (!strcmp(argv[i], "--no-shrink")) {
-            count.shrinks = false;
-        } else if (!main_take(&options, &i, argv, &err)) {
-            fprintf(stderr, "%s\n", err->message);
-            return 2;
-        }
+    if (!main_take_all(&options, &count, argv, &err)) {
+        fprintf(stderr, "hcasim: %s\n", err->message);
+        return 2;
     }
     if (!main_check_workload(&options)) {
         return 2;
@@ -172,5 +232,5 @@ int main(int argc, char **argv)
            count.sum.messages, count.sum.frames, count.sum.faults, count.sum.errors, s);
     printf("%" PRIu64 " passed, %" PRIu64 " failed, 0 skipped\n", count.passed, count.failed);
     sim_options_clear(&options);
-    return count.failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return main_end(&count);
 }

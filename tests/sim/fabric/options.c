@@ -217,6 +217,7 @@ bool sim_options_load(struct sim_options *o, const char *path, GError **err)
     g_auto(GStrv) keys = NULL;
 
     if (!g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, err)) {
+        g_prefix_error(err, "%s: ", path);
         return false;
     }
     keys = g_key_file_get_keys(file, "simulation", NULL, err);
@@ -224,8 +225,12 @@ bool sim_options_load(struct sim_options *o, const char *path, GError **err)
         g_autofree char *value = g_key_file_get_string(file, "simulation", keys[i], err);
 
         if (!value || !sim_options_set(o, keys[i], value, err)) {
+            g_prefix_error(err, "%s: ", path);
             return false;
         }
+    }
+    if (!keys) {
+        g_prefix_error(err, "%s: ", path);
     }
     return keys != NULL;
 }

@@ -3,6 +3,7 @@
  * output in a file. */
 #define _GNU_SOURCE
 #include "tests/sim/fabric/runner.h"
+#include "tests/report/output.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ struct child {
     struct sim_options options; /* the caller owns its texts */
     struct sim_tally *tally;    /* memory shared with the child */
     int said;
+    gint64 began;
 };
 
 #define SAID_MOST 4000
@@ -39,12 +41,15 @@ static void runner_child(const struct child *child)
     alarm((unsigned)child->options.patience);
     sim_run(&child->options, child->tally);
     fflush(NULL);
-    exit(EXIT_SUCCESS); /* by exit(), where a sanitizer checks for leaks */
+    /* The trace must have arrived. By exit(), where a sanitizer checks for leaks. */
+    exit(output_has_arrived() ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 static struct child runner_begin(const struct sim_options *options)
 {
-    struct child child = {.options = *options, .said = memfd_create("said", MFD_CLOEXEC)};
+    struct child child = {.options = *options,
+                          .said = memfd_create("said", MFD_CLOEXEC),
+                          .began = g_get_monotonic_time()};
 
     child.tally =
         mmap(NULL, sizeof(*child.tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -62,6 +67,8 @@ static struct child runner_begin(const struct sim_options *options)
 static struct verdict runner_end(const struct child *child, int status)
 {
     struct verdict verdict = {.passed = WIFEXITED(status) && WEXITSTATUS(status) == 0,
+                              .seconds =
+                                  (double)(g_get_monotonic_time() - child->began) / G_USEC_PER_SEC,
                               .tally = *child->tally};
     g_autofree char *text = g_malloc0(SAID_MOST + 1);
     const char *how = "";

@@ -8,6 +8,7 @@
 /* The result of a seed. */
 struct verdict {
     bool passed;
+    double seconds;         /* real time */
     struct sim_tally tally; /* the tally, if it passed */
     char *said;             /* its output on standard error, without the last line end; g_free() */
 };
