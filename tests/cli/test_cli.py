@@ -407,15 +407,6 @@ class Texts(unittest.TestCase):
                     self.assertIn("\\fB" + option.replace("-", "\\-") + "\\fR", page.replace("\\fB\\-h, ", "\\fB"))
                     self.assertIn(option, words)
 
-    def test_groff_has_no_complaint(self):
-        if subprocess.run("command -v groff", shell=True, stdout=subprocess.DEVNULL, check=False).returncode:
-            self.skipTest("groff is not installed")
-        for command in ([], *([each] for each in COMMANDS)):
-            page = hcasim("--man", *command).stdout
-            done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=page, capture_output=True, text=True,
-                                  check=False)
-            self.assertEqual((done.returncode, done.stderr), (0, ""), page)
-
     def complete(self, *words):
         with tempfile.NamedTemporaryFile("w") as file:
             file.write(hcasim("--completion").stdout)
