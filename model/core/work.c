@@ -80,9 +80,11 @@ bool hca_wait_frames(struct hca *hca, struct work *work)
  * work that has sent something waits behind work that found no credit.
  *
  * That order alone starves work: if a turn ends before all work has tried, and credit for one frame
- * comes at a time, the same works can be the first again and again. Therefore the work that has
- * waited longest is put before all ready work when credit comes back (work_find_first()). It is
- * served then, or its receiver has no room yet; in either case it takes the last place.
+ * comes at a time, the same works can be the first again and again. Therefore one work is put
+ * before all ready work when credit comes back (work_find_first()): of the works that found no
+ * credit, the one that has waited longest. If there is none, it is that of the served works, unless
+ * there is ready work, which has not tried since. The first work is served then, or its receiver
+ * has no room yet; in either case it takes the last place.
  */
 void hca_wait_tx(struct hca *hca, struct work *work)
 {
@@ -121,8 +123,11 @@ static struct work *work_find_first(struct work *list)
 static struct work *work_get_ready(struct hca *hca, unsigned credit_class, struct work *before)
 {
     struct work *waiting = &hca->tx_waiting[credit_class], *served = &hca->tx_served[credit_class];
-    struct work *first = work_find_first(work_list_empty(waiting) ? served : waiting);
+    struct work *first = work_find_first(waiting);
 
+    if (!first && work_list_empty(&hca->ready)) {
+        first = work_find_first(served);
+    }
     if (first) {
         hca_unschedule(first);
         first->waits_since = 0;
