@@ -163,13 +163,29 @@ START_TEST(a_command_says_what_is_set)
 }
 END_TEST
 
-/* A host that is reset, and comes again, is one more interface. */
+/* Blocks of a pcapng file, in this machine's byte order: type, length, then what follows. */
+#define INTERFACE  1
+#define PACKET     6
+#define FRAME_AT   28 /* bytes of a packet block before the frame */
+#define INTERFACES 16
+
+static uint32_t word_at(const char *bytes)
+{
+    uint32_t word;
+
+    memcpy(&word, bytes, sizeof(word));
+    return word;
+}
+
+/* Each host has an interface, with frames on it; and frames have come from each host. A host that
+ * is reset, and comes again, is one more interface. */
 START_TEST(a_capture_has_all_hosts)
 {
     g_autofree char *path = g_strdup_printf("%s/hcasim-runs-%d.pcapng", g_get_tmp_dir(), getpid());
+    g_autoptr(GHashTable) sources = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     struct verdict verdict;
     g_autofree char *bytes = NULL;
-    unsigned interfaces = 0;
+    unsigned interfaces = 0, frames[INTERFACES] = {0};
     gsize len;
 
     set("hosts", "3");
@@ -178,10 +194,23 @@ START_TEST(a_capture_has_all_hosts)
     verdict = runner_run(&options);
     ck_assert_msg(verdict.passed, "%s", verdict.said);
     ck_assert(g_file_get_contents(path, &bytes, &len, NULL));
-    for (gsize at = 0; at < len; at += *(uint32_t *)(bytes + at + 4)) {
-        interfaces += *(uint32_t *)(bytes + at) == 1; /* an interface description */
+    for (gsize at = 0; at < len; at += word_at(bytes + at + 4)) {
+        const uint8_t *mac = (const uint8_t *)bytes + at + FRAME_AT + 6; /* of the source */
+
+        if (word_at(bytes + at) == INTERFACE) {
+            interfaces++;
+        } else if (word_at(bytes + at) == PACKET) {
+            ck_assert_uint_lt(word_at(bytes + at + 8), MIN(interfaces, INTERFACES));
+            frames[word_at(bytes + at + 8)]++;
+            g_hash_table_add(sources, g_strdup_printf("%02x:%02x:%02x:%02x:%02x:%02x", mac[0],
+                                                      mac[1], mac[2], mac[3], mac[4], mac[5]));
+        }
     }
     ck_assert_uint_ge(interfaces, 3);
+    for (unsigned i = 0; i < interfaces; i++) {
+        ck_assert_msg(frames[i], "interface %u has no frame", i);
+    }
+    ck_assert_uint_eq(g_hash_table_size(sources), 3);
     ck_assert_int_eq(g_remove(path), 0);
     g_free(verdict.said);
 }
