@@ -22,6 +22,7 @@ import subprocess
 import sys
 
 PRIVATE = re.compile("@@IBVERBS_PRIVATE_\\d+$")
+WORDS = re.compile(r"(?:old|pointer|void|fd|since \d+\.\d+)(?: (?:old|pointer|void|fd|since \d+\.\d+))*")
 
 
 class Table:
@@ -30,12 +31,14 @@ class Table:
     def __init__(self, path):
         self.versions, self.symbols, self.returns = [], set(), {}
         with open(path, encoding="utf-8") as file:
-            for line in file:
+            for number, line in enumerate(file, 1):
                 words = line.partition("#")[0].split()
-                if words and not line[0].isspace():
+                if words and not line[0].isspace() and len(words) <= 2:
                     self.versions.append((words[0], words[1] if len(words) > 1 else None))
-                elif words:
+                elif words and line[0].isspace() and (not words[1:] or WORDS.fullmatch(" ".join(words[1:]))):
                     self.add(words[0], words[1:])
+                elif words:
+                    sys.exit(f"{path}:{number}: {line.strip()}: the first lines of the file say which words there are")
 
     def add(self, name, words):
         version = self.versions[-1][0]
@@ -97,7 +100,9 @@ def failures(table, archives):
     for archive in archives:
         listing = subprocess.run(["nm", "--defined-only", archive], check=True, text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
-        found = {line.split()[2] for line in listing.splitlines() if len(line.split()) == 3}
+        fields = [line.split() for line in listing.splitlines()]
+        # A capital letter is a symbol for other files; a function of the file's own has a small one.
+        found = {name for _, kind, name in (line for line in fields if len(line) == 3) if kind.isupper()}
         # An archive that defines NAME@@VERSION defines NAME.
         defined |= found | {symbol.partition("@@")[0] for symbol in found}
     names = {symbol.partition("@@")[0] for symbol in table.symbols if "@@" in symbol}
