@@ -7,7 +7,7 @@ import sys
 
 from pyverbs import enums
 from pyverbs.addr import AHAttr, GlobalRoute
-from pyverbs.cq import CQ
+from pyverbs.cq import CQ, cqe_status_to_str
 from pyverbs.device import Context, get_device_list
 from pyverbs.mr import MR
 from pyverbs.pd import PD
@@ -56,9 +56,9 @@ def main():
         count, completions = cq.poll(1)
         if count:
             wc = completions[0]
-            print(f"work request {wc.wr_id}: status {wc.status}")
+            print(f"work request {wc.wr_id}: {cqe_status_to_str(wc.status)}")
             if wc.status != enums.IBV_WC_SUCCESS:
-                sys.exit("a work request failed")
+                return 1
             completed += 1
     received = mr_to.read(len(MESSAGE), 0)
     print(f"received: {received.decode()}")

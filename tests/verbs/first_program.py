@@ -74,7 +74,7 @@ def python_program(build, said, rows):
         print("python3-pyverbs is not installed")
         sys.exit(SKIPPED)
     lines, status = output(build, INTERPRETER, PYTHON)
-    bad = differs("the program", (said[-1], 0), (lines[-1] if lines else "", status))
+    bad = differs("the program", (said, 0), (lines, status))
     return bad + check_mistakes(PYTHON.read_text(encoding="utf-8"), rows,
                                 lambda text: output(build, INTERPRETER, "-c", text))
 
