@@ -9,18 +9,21 @@
  * The section header carries a comment of fixed length, the record: how many interfaces the section
  * has, how many bytes of the file are whole blocks, and which run wrote them. Two locks of the open
  * file (F_OFD_SETLK) order the writers. The kernel releases them when the last process that has the
- * open file closes it or ends; a child of fork() has its parent's:
+ * open file closes it or ends. A child of fork() closes it at once, because it would keep its
+ * parent's locks.
  * - PRESENCE is held shared for as long as a port writes the file. A port that gets it exclusively
  *   is alone, and may empty the file.
  * - TURN is held exclusively while a block is written. Its holder first cuts off bytes behind those
  *   that the record counts: the writer of these bytes died before it had counted them.
  */
 #include "wire/capture_file.h"
+#include "wire/forks.h"
 #include "wire/open.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,13 +111,81 @@ struct record {
 
 struct capture_file {
     char *path;
-    int fd; /* -1: capturing has ended */
+    int fd;                    /* -1: capturing has ended */
+    struct capture_file *next; /* another one of this process */
+    dev_t dev;                 /* of the open file: */
+    ino_t ino;
     bool is_shared;
     bool is_impatient; /* the last frame waited in vain */
     bool is_busy;      /* another port had the turn at the last attempt */
     uint32_t interface;
     uint64_t missing; /* frames that were left out since the last one that was written */
 };
+
+/* -- fork: the open files of this process -------------------------------------------------------
+ */
+
+static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct capture_file *files;
+
+static void capture_file_before_fork(void)
+{
+    pthread_mutex_lock(&files_lock);
+}
+
+static void capture_file_in_parent(void)
+{
+    pthread_mutex_unlock(&files_lock);
+}
+
+/* A program that closes all unknown descriptors may have another file at this number. */
+static void capture_file_in_child(void)
+{
+    for (struct capture_file *f = files; f; f = f->next) {
+        struct stat st;
+
+        if (f->fd >= 0 && !fstat(f->fd, &st) && st.st_dev == f->dev && st.st_ino == f->ino) {
+            close(f->fd);
+        }
+        f->fd = -1;
+    }
+    pthread_mutex_unlock(&files_lock);
+}
+
+FORKS_INNER_LOCK static void capture_file_watch_forks(void)
+{
+    pthread_atfork(capture_file_before_fork, capture_file_in_parent, capture_file_in_child);
+}
+
+static void capture_file_list(struct capture_file *f)
+{
+    struct stat st = {0};
+
+    fstat(f->fd, &st);
+    f->dev = st.st_dev;
+    f->ino = st.st_ino;
+    pthread_mutex_lock(&files_lock);
+    f->next = files;
+    files = f;
+    pthread_mutex_unlock(&files_lock);
+}
+
+/* Closes the file, if it is open. */
+static void capture_file_unlist(struct capture_file *f)
+{
+    pthread_mutex_lock(&files_lock);
+    for (struct capture_file **at = &files; *at; at = &(*at)->next) {
+        if (*at == f) {
+            *at = f->next;
+            break;
+        }
+    }
+    if (f->fd >= 0) {
+        close(f->fd);
+    }
+    f->fd = -1;
+    pthread_mutex_unlock(&files_lock);
+}
 
 /* -- locks and the record ---------------------------------------------------------------------- */
 
@@ -168,6 +239,7 @@ static void capture_file_end_turn(struct capture_file *f)
 static bool capture_file_read_record(int fd, struct record *record)
 {
     struct section section;
+    int run = 0; /* where it begins in the record, after a blank */
 
     memset(record, 0, sizeof(*record));
     if (pread(fd, &section, sizeof(section), 0) != (ssize_t)sizeof(section) ||
@@ -177,9 +249,16 @@ static bool capture_file_read_record(int fd, struct record *record)
         return false;
     }
     section.record[RECORD_LEN - 1] = '\0';
-    return sscanf(section.record, "hcasim; interfaces %u; bytes %" SCNu64 "; run %40s",
-                  &record->interfaces, &record->bytes, record->run) >= 2 &&
-           record->bytes >= sizeof(section);
+    if (sscanf(section.record, "hcasim; interfaces %u; bytes %" SCNu64 "; run%n",
+               &record->interfaces, &record->bytes, &run) != 2 ||
+        record->bytes < sizeof(section)) {
+        return false;
+    }
+    if (section.record[run] == ' ') {
+        g_strlcpy(record->run, section.record + run + 1, sizeof(record->run));
+        g_strchomp(record->run);
+    }
+    return true;
 }
 
 static void capture_file_print_record(char text[static RECORD_LEN + 1], const struct record *record)
@@ -261,7 +340,7 @@ static bool capture_file_start(int fd, const char *run)
     struct record record = {.bytes = sizeof(struct section)};
     struct section section;
 
-    g_strlcpy(record.run, run ? run : "", sizeof(record.run));
+    g_strlcpy(record.run, run, sizeof(record.run));
     section = capture_file_section(&record);
     return !ftruncate(fd, 0) && pwrite(fd, &section, sizeof(section), 0) == sizeof(section);
 }
@@ -286,10 +365,14 @@ static bool capture_file_add_interface(struct capture_file *f, const char *name)
     return capture_file_write_record(f->fd, &record);
 }
 
-static bool capture_file_join(struct capture_file *f, const char *name, const char *run)
+static bool capture_file_join(struct capture_file *f, const char *name, const char *run_given)
 {
+    char run[CAPTURE_RUN_MAX + 1];
     struct record record;
     bool is_alone, joined;
+
+    g_strlcpy(run, run_given ? run_given : "", sizeof(run));
+    g_strchomp(run); /* blanks fill the record's end */
 
     if (!capture_file_take_turn(f)) {
         errno = f->is_busy ? EBUSY : errno;
@@ -299,8 +382,7 @@ static bool capture_file_join(struct capture_file *f, const char *name, const ch
     if (!is_alone && !capture_file_is_taken(errno)) {
         return false; /* closing the file ends the turn as well */
     }
-    if (is_alone && capture_file_begin(f->fd, &record) && run &&
-        !strncmp(record.run, run, CAPTURE_RUN_MAX)) {
+    if (is_alone && run[0] && capture_file_begin(f->fd, &record) && !strcmp(record.run, run)) {
         is_alone = false;
     }
     joined = (!is_alone || capture_file_start(f->fd, run)) &&
@@ -332,6 +414,9 @@ struct capture_file *capture_file_open(const char *path, const char *name, const
     f->fd = f->is_shared ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644)
                          : open(path, O_WRONLY | O_CLOEXEC);
     f->path = g_strdup(path);
+    if (f->fd >= 0) {
+        capture_file_list(f);
+    }
     if (f->fd < 0 ||
         !(f->is_shared ? capture_file_join(f, name, run) : capture_file_begin_stream(f, name))) {
         g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: cannot write the capture: %s", path,
@@ -344,9 +429,7 @@ struct capture_file *capture_file_open(const char *path, const char *name, const
 
 void capture_file_close(struct capture_file *f)
 {
-    if (f->fd >= 0) {
-        close(f->fd);
-    }
+    capture_file_unlist(f);
     g_free(f->path);
     g_free(f);
 }
@@ -356,8 +439,7 @@ void capture_file_close(struct capture_file *f)
 static void capture_file_give_up(struct capture_file *f, const char *why)
 {
     g_warning("%s: capture ends: %s", f->path, why);
-    close(f->fd);
-    f->fd = -1;
+    capture_file_unlist(f);
 }
 
 /* Writes a block at the end of what the record counts, or at the end of a pipe. */
@@ -444,9 +526,11 @@ void capture_file_frame(struct capture_file *f, const uint8_t *frame, size_t len
         }
         return;
     }
+    errno = 0;
     if (!capture_file_begin(f->fd, &record)) {
         /* Closing the file ends the turn as well. */
-        capture_file_give_up(f, "somebody else has emptied or replaced what it had");
+        capture_file_give_up(f, errno ? g_strerror(errno)
+                                      : "somebody else has emptied or replaced what it had");
         return;
     }
     capture_file_packet(f, frame, len, direction, clock_ns(clock_opaque), &record);

@@ -33,7 +33,7 @@ enum capture_direction {
  *
  * NULL: the file cannot be made (*err, of WIRE_ERROR).
  */
-#define CAPTURE_RUN_MAX 40 /* run has no white space */
+#define CAPTURE_RUN_MAX 40 /* blanks at the end of run do not count; an empty run is none */
 struct capture_file *capture_file_open(const char *path, const char *name, const char *run,
                                        GError **err);
 

@@ -28,11 +28,13 @@ enum {
 
 static char *path;
 static int warnings;
+static char last_warning[256];
 
 static void count_warning(const gchar *domain, GLogLevelFlags level, const gchar *message,
                           gpointer opaque)
 {
     warnings++;
+    g_strlcpy(last_warning, message, sizeof(last_warning));
 }
 
 static void make_path(void)
@@ -297,6 +299,57 @@ START_TEST(the_frames_of_a_run_stay)
 }
 END_TEST
 
+START_TEST(the_name_of_a_run_may_have_blanks)
+{
+    static const char *const runs[] = {"make check 1",
+                                       "make check 1",
+                                       "make check 1  ",
+                                       "make check",
+                                       " make check",
+                                       "make\ncheck",
+                                       ""};
+    static const unsigned interfaces[] = {1, 2, 3, 1, 1, 1, 1};
+
+    make_path();
+    for (size_t i = 0; i < G_N_ELEMENTS(runs); i++) {
+        capture_file_close(open_one("one", runs[i]));
+        ck_assert_msg(read_file().interfaces == interfaces[i], "'%s'", runs[i]);
+    }
+    capture_file_close(open_one("one", "")); /* no run's, like the one before */
+    ck_assert_uint_eq(read_file().interfaces, 1);
+    remove_path();
+}
+END_TEST
+
+/* A child of fork() that lives on without exec() would keep its parent's locks: then no later run
+ * could replace the file. */
+START_TEST(a_child_keeps_no_lock)
+{
+    struct capture_file *file;
+    pid_t child;
+
+    make_path();
+    file = open_one("one", NULL);
+    write_frame(file, 1, 100);
+    child = fork();
+    if (!child) {
+        write_frame(file, 2, 100); /* the file is the parent's */
+        pause();
+        _exit(0);
+    }
+    g_usleep(20000);
+    write_frame(file, 1, 100);
+    ck_assert_uint_eq(read_file().packets, 2);
+    capture_file_close(file);
+    file = open_one("two", NULL);
+    ck_assert_uint_eq(read_file().interfaces, 1);
+    capture_file_close(file);
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    remove_path();
+}
+END_TEST
+
 /* "If another port writes path, the frames are appended in any case." */
 START_TEST(a_file_that_is_written_is_not_emptied)
 {
@@ -360,6 +413,8 @@ START_TEST(an_emptied_file_ends_the_capture)
     write_frame(file, 2, 100);
     write_frame(file, 2, 100);
     ck_assert_int_eq(warnings, 1);
+    ck_assert_ptr_nonnull(
+        strstr(last_warning, "somebody else has emptied or replaced what it had"));
     ck_assert_int_eq(g_stat(path, &st), 0);
     ck_assert_int_eq(st.st_size, 0);
     capture_file_close(file);
@@ -368,6 +423,39 @@ START_TEST(an_emptied_file_ends_the_capture)
     write_frame(file, 2, 100);
     ck_assert_uint_eq(read_file().packets, 1);
     capture_file_close(file);
+    remove_path();
+}
+END_TEST
+
+/* The descriptor of this process's open capture. */
+static int find_descriptor(void)
+{
+    struct stat st, found;
+
+    ck_assert_int_eq(g_stat(path, &st), 0);
+    for (int fd = 3; fd < 1000; fd++) {
+        if (!fstat(fd, &found) && found.st_ino == st.st_ino && found.st_dev == st.st_dev) {
+            return fd;
+        }
+    }
+    ck_abort_msg("the capture is not open");
+}
+
+START_TEST(a_file_that_cannot_be_read_ends_the_capture)
+{
+    struct capture_file *file;
+    int write_only;
+
+    make_path();
+    file = open_one("one", NULL);
+    write_frame(file, 1, 100);
+    write_only = open(path, O_WRONLY);
+    ck_assert_int_ge(dup2(write_only, find_descriptor()), 0);
+    write_frame(file, 2, 100);
+    ck_assert_int_eq(warnings, 1);
+    ck_assert_ptr_nonnull(strstr(last_warning, g_strerror(EBADF)));
+    capture_file_close(file);
+    close(write_only);
     remove_path();
 }
 END_TEST
@@ -419,6 +507,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, processes_share_a_file);
     tcase_add_test(tc, killed_writers_leave_a_whole_file);
     tcase_add_test(tc, a_part_of_a_block_is_cut_off);
+    tcase_add_test(tc, the_name_of_a_run_may_have_blanks);
+    tcase_add_test(tc, a_child_keeps_no_lock);
+    tcase_add_test(tc, a_file_that_cannot_be_read_ends_the_capture);
     tcase_add_loop_test(tc, the_frames_of_a_run_stay, 0, 2);
     tcase_add_test(tc, a_file_that_is_written_is_not_emptied);
     tcase_add_test(tc, a_stopped_writer_holds_nobody_up);
