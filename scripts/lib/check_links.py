@@ -17,7 +17,8 @@ INDEX = ROOT / "docs/index.md"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAME = re.compile(r"(?<![\w/.-])docs/[\w/-]+\.(?:md|svg|patch|c|py)\b")
 COPY = re.compile(r"^<!-- file: (\S+) -->\n```\w*\n(.*?)^```$", re.M | re.S)
-CODE = re.compile(r"^    .*$|`[^`\n]*`", re.M)
+# An indented block is code only behind an empty line; otherwise it continues the line before.
+CODE = re.compile(r"(?:(?<=\n\n)|\A)(?:    .*\n)+|`[^`\n]*`")
 
 
 def anchors(page):
