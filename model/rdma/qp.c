@@ -10,8 +10,8 @@
  *   any -> ERR                         command, or requester, responder, CQ on a fatal error
  *   any -> RST                         command
  *
- * A QP holds a reference on its PD, CQs and SRQ. If the QP does not have a queue, the CQ that qpc
- * names for that queue is ignored.
+ * A QP holds a reference on its PD, CQs, SRQ and XRC domain, and on the UAR page of its send queue.
+ * If the QP does not have a queue, the CQ that qpc names for that queue is ignored.
  */
 #include <string.h>
 #include "model/core/pd.h"

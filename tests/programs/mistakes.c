@@ -545,7 +545,7 @@ int main(void)
 
     setenv("HCASIM_EXPLAIN", "1", 1);
     tcase_add_checked_fixture(c, setup, teardown);
-    tcase_set_timeout(c, 60);
+    tcase_set_timeout(c, 3 * SECONDS);
     tcase_add_test(c, a_wrong_gid_index);
     tcase_add_test(c, a_forgotten_rtr);
     tcase_add_test(c, a_bad_lkey);

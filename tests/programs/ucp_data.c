@@ -17,7 +17,7 @@
  *
  * Prints "N rounds, N messages, N bytes, 0 wrong" and exits with 0 if all was right.
  */
-#include "tests/programs/other_side.h"
+#include "tests/programs/ucp_wait.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdint.h>
@@ -25,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <ucp/api/ucp.h>
 #include <unistd.h>
 
 #define MESSAGES 24
@@ -120,29 +119,14 @@ static ucp_tag_t message_tag(unsigned round, unsigned side, unsigned i)
 
 /* -- UCX --------------------------------------------------------------------------------------- */
 
-static void ok(ucs_status_t status, const char *what)
+static void go_on(void *opaque)
 {
-    if (status != UCS_OK) {
-        fail("%s: %s", what, ucs_status_string(status));
-    }
+    ucp_worker_progress(me.worker);
 }
 
-/* Waits for a request of ucp_*_nbx(). */
 static void finish(ucs_status_ptr_t request, const char *what)
 {
-    ucs_status_t status;
-
-    if (!request) {
-        return;
-    }
-    if (UCS_PTR_IS_ERR(request)) {
-        ok(UCS_PTR_STATUS(request), what);
-    }
-    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-        ucp_worker_progress(me.worker);
-    }
-    ok(status, what);
-    ucp_request_free(request);
+    ucp_wait(request, what, go_on, NULL);
 }
 
 static void flush(void)
@@ -188,27 +172,27 @@ static void start_ucx(void)
     void *key;
     size_t len;
 
-    ok(ucp_config_read(NULL, NULL, &config), "reading the configuration");
-    ok(ucp_init(&params, config, &me.context), "ucp_init");
+    ucp_ok(ucp_config_read(NULL, NULL, &config), "reading the configuration");
+    ucp_ok(ucp_init(&params, config, &me.context), "ucp_init");
     ucp_config_release(config);
-    ok(ucp_worker_create(me.context, &worker_params, &me.worker), "ucp_worker_create");
-    ok(ucp_worker_get_address(me.worker, &address, &len), "ucp_worker_get_address");
+    ucp_ok(ucp_worker_create(me.context, &worker_params, &me.worker), "ucp_worker_create");
+    ucp_ok(ucp_worker_get_address(me.worker, &address, &len), "ucp_worker_get_address");
     need(len <= BLOB, "fitting the address in its place");
     mine.len = len;
     memcpy(mine.bytes, address, len);
     ucp_worker_release_address(me.worker, address);
     tell(me.fd, &mine, &theirs, sizeof(mine));
-    ok(ucp_ep_create(me.worker, &ep, &me.ep), "ucp_ep_create");
+    ucp_ok(ucp_ep_create(me.worker, &ep, &me.ep), "ucp_ep_create");
 
-    ok(ucp_mem_map(me.context, &window, &me.window_memh), "ucp_mem_map");
-    ok(ucp_rkey_pack(me.context, me.window_memh, &key, &len), "ucp_rkey_pack");
+    ucp_ok(ucp_mem_map(me.context, &window, &me.window_memh), "ucp_mem_map");
+    ucp_ok(ucp_rkey_pack(me.context, me.window_memh, &key, &len), "ucp_rkey_pack");
     need(len <= BLOB, "fitting the key in its place");
     mine.len = len;
     memcpy(mine.bytes, key, len);
     ucp_rkey_buffer_release(key);
     tell(me.fd, &mine, &theirs, sizeof(mine));
     tell(me.fd, &at, &me.remote, sizeof(at));
-    ok(ucp_ep_rkey_unpack(me.ep, theirs.bytes, &me.rkey), "ucp_ep_rkey_unpack");
+    ucp_ok(ucp_ep_rkey_unpack(me.ep, theirs.bytes, &me.rkey), "ucp_ep_rkey_unpack");
     meet();
 }
 
@@ -221,7 +205,7 @@ static void end_ucx(void)
     ucp_rkey_destroy(me.rkey);
     finish(ucp_ep_close_nbx(me.ep, &none), "ucp_ep_close_nbx");
     meet();
-    ok(ucp_mem_unmap(me.context, me.window_memh), "ucp_mem_unmap");
+    ucp_ok(ucp_mem_unmap(me.context, me.window_memh), "ucp_mem_unmap");
     ucp_worker_destroy(me.worker);
     ucp_cleanup(me.context);
 }

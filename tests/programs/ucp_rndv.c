@@ -13,14 +13,13 @@
  *
  * Prints "N messages, N bytes, 0 wrong" and exits with 0 if all was right.
  */
-#include "tests/programs/other_side.h"
+#include "tests/programs/ucp_wait.h"
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <ucp/api/ucp.h>
 #include <unistd.h>
 
 #define LEN(array) (sizeof(array) / sizeof((array)[0]))
@@ -55,18 +54,11 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void ok(ucs_status_t status, const char *what)
-{
-    if (status != UCS_OK) {
-        fail("%s: %s", what, ucs_status_string(status));
-    }
-}
-
 /* -- both sides -------------------------------------------------------------------------------- */
 
 static void set(ucp_config_t *config, const char *name, const char *value)
 {
-    ok(ucp_config_modify(config, name, value), name);
+    ucp_ok(ucp_config_modify(config, name, value), name);
 }
 
 static void start(struct side *side, const char *scheme)
@@ -78,13 +70,13 @@ static void start(struct side *side, const char *scheme)
     ucp_config_t *config;
     size_t len;
 
-    ok(ucp_config_read(NULL, NULL, &config), "reading the configuration");
+    ucp_ok(ucp_config_read(NULL, NULL, &config), "reading the configuration");
     set(config, "RNDV_THRESH", "0");
     set(config, "RNDV_SCHEME", scheme);
-    ok(ucp_init(&params, config, &side->context), "ucp_init");
+    ucp_ok(ucp_init(&params, config, &side->context), "ucp_init");
     ucp_config_release(config);
-    ok(ucp_worker_create(side->context, &worker, &side->worker), "ucp_worker_create");
-    ok(ucp_worker_get_address(side->worker, &side->address, &len), "ucp_worker_get_address");
+    ucp_ok(ucp_worker_create(side->context, &worker, &side->worker), "ucp_worker_create");
+    ucp_ok(ucp_worker_get_address(side->worker, &side->address, &len), "ucp_worker_get_address");
 }
 
 static void connect_to(struct side *side, const struct side *other)
@@ -92,7 +84,7 @@ static void connect_to(struct side *side, const struct side *other)
     const ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
                                     .address = other->address};
 
-    ok(ucp_ep_create(side->worker, &params, &side->ep), "ucp_ep_create");
+    ucp_ok(ucp_ep_create(side->worker, &params, &side->ep), "ucp_ep_create");
 }
 
 static void progress(void)
@@ -109,25 +101,28 @@ static void soon(void)
 }
 
 /* Waits for a request of ucp_*_nbx() that moves so many bytes. */
+/* A request that both sides are let progress for. */
+struct waiting {
+    const char *what;
+    size_t len;
+    double until;
+};
+
+static void go_on(void *opaque)
+{
+    const struct waiting *waiting = opaque;
+
+    if (now() > waiting->until) {
+        fail("%s of %zu bytes has not ended", waiting->what, waiting->len);
+    }
+    progress();
+}
+
 static void finish(ucs_status_ptr_t request, size_t len, const char *what)
 {
-    double until = now() + PATIENCE + (double)len / SLOWEST;
-    ucs_status_t status;
+    struct waiting waiting = {what, len, now() + PATIENCE + (double)len / SLOWEST};
 
-    if (!request) {
-        return;
-    }
-    if (UCS_PTR_IS_ERR(request)) {
-        ok(UCS_PTR_STATUS(request), what);
-    }
-    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-        if (now() > until) {
-            fail("%s of %zu bytes has not ended", what, len);
-        }
-        progress();
-    }
-    ok(status, what);
-    ucp_request_free(request);
+    ucp_wait(request, what, go_on, &waiting);
 }
 
 static void end(struct side *side)

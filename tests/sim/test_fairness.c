@@ -10,6 +10,10 @@
  * and HCASIM_SIM_SEEDS choose seeds (tests/sim/seeds.h); with HCASIM_SIM_SECONDS new seeds follow
  * until that time is over. HCASIM_FAIRNESS_GREED chooses the greedy kind by its name in greeds.
  *
+ * The room of a tag list is not the device's to share but the software's: if the greedy post until
+ * the list is full, the innocent's request is refused, and the device owes it nothing. Then the
+ * greedy stop posting until the innocent has found room (lacks_room).
+ *
  * The device is on the far side; the peers are on the near side. A wait is counted in packets:
  * those that the device sends between the moment at which it could have known of the innocent's
  * request, and the innocent's packet. Commands are not work of the model. Work that never ends
@@ -271,7 +275,7 @@ static void make_fetches(void)
     }
 }
 
-/* The room of the tag list is the software's to share, and the greedy queue pairs leave some. */
+/* The greedy leave room in the tag list for the innocent. */
 static void feed_fetches(void)
 {
     if (!lacks_room && requester_started(one.qp) + wq_posted(&one.qp->sq) <= 4) {
