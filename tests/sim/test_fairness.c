@@ -25,7 +25,7 @@
 #include "model/core/work.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/xrq_dci.h"
-#include "tests/sim/fabric/chance.h"
+#include "wire/chance.h"
 #include "tests/sim/seeds.h"
 #include "tests/unit/dc_tags_lab.h"
 #include "tests/unit/suite.h"

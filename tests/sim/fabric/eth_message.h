@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "tests/sim/fabric/chance.h"
+#include "wire/chance.h"
 
 #define ETH_MOST_HEADERS 78  /* Ethernet, its VLAN tag, IPv6, TCP */
 #define ETH_TAG          4   /* bytes of a VLAN tag */

@@ -6,7 +6,7 @@
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "tests/sim/fabric/chance.h"
+#include "wire/chance.h"
 
 /* A frame is shared by its receivers. Code that changes it makes a copy first (frame_own()). */
 struct frame {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tests/sim/fabric/chance.h"
+#include "wire/chance.h"
 #include "tests/sim/fabric/options.h"
 
 enum option_kind {

@@ -3,7 +3,7 @@
 #ifndef HCASIM_TESTS_TM_MESSAGE_H
 #define HCASIM_TESTS_TM_MESSAGE_H
 
-#include "tests/sim/fabric/chance.h"
+#include "wire/chance.h"
 #include "tests/sim/fabric/matcher.h"
 
 #define TM_HEADERS 64u /* bytes of a request at most; its data begins behind them */

@@ -5,8 +5,8 @@
  * nothing for the others. The generator is SplitMix64 (Steele, Lea, Flood, 2014): integers only,
  * the same on every machine.
  */
-#ifndef HCASIM_TESTS_CHANCE_H
-#define HCASIM_TESTS_CHANCE_H
+#ifndef HCASIM_WIRE_CHANCE_H
+#define HCASIM_WIRE_CHANCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
