@@ -22,7 +22,8 @@ struct capture {
     uint64_t (*clock_ns)(void *opaque);
     void *clock_opaque;
     struct capture_file *file;
-    const uint8_t *sent;            /* the frame that the client is building, or NULL */
+    const uint8_t *sent;                    /* the frame that the client is building, or NULL */
+    char comment[WIRE_CAPTURE_COMMENT + 1]; /* of the next frame; empty: none */
     uint8_t filled[WIRE_FRAME_MAX]; /* a frame that came without ICRC, with its ICRC added */
 };
 
@@ -44,8 +45,22 @@ static void capture_record(struct capture *c, const uint8_t *frame, size_t len,
 {
     int state = cancel_disable();
 
-    capture_file_frame(c->file, frame, len, direction, c->clock_ns, c->clock_opaque);
+    capture_file_frame(c->file, frame, len, direction, *c->comment ? c->comment : NULL, c->clock_ns,
+                       c->clock_opaque);
+    *c->comment = '\0';
     cancel_restore(state);
+}
+
+void wire_capture_comment(struct wire_port *capture, const char *text)
+{
+    g_strlcpy(capture_of(capture)->comment, text, sizeof(capture_of(capture)->comment));
+}
+
+void wire_capture_lost(struct wire_port *capture, const uint8_t *frame, size_t len, bool inbound,
+                       const char *text)
+{
+    wire_capture_comment(capture, text);
+    capture_record(capture_of(capture), frame, len, inbound ? CAPTURE_INBOUND : CAPTURE_OUTBOUND);
 }
 
 static uint8_t *capture_tx_reserve(struct wire_port *port, size_t len)

@@ -34,4 +34,17 @@ struct wire_capture_options {
 struct wire_port *wire_capture_new(struct wire_port *inner, const char *path,
                                    const struct wire_capture_options *options, GError **err);
 
+/*
+ * For what causes faults and knows the fate of frames. capture is a port that wire_capture_new()
+ * made. Wireshark shows the texts as packet comments; of a text, the first WIRE_CAPTURE_COMMENT
+ * bytes count.
+ *
+ * wire_capture_comment(): the next frame that passes, in either direction, gets the comment.
+ * wire_capture_lost(): writes a frame that does not pass, because it was lost.
+ */
+#define WIRE_CAPTURE_COMMENT 120
+void wire_capture_comment(struct wire_port *capture, const char *text);
+void wire_capture_lost(struct wire_port *capture, const uint8_t *frame, size_t len, bool inbound,
+                       const char *text);
+
 #endif

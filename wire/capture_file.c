@@ -90,6 +90,10 @@ struct packet_start {
     uint32_t captured_len, original_len;
 };
 
+struct option_head {
+    uint16_t code, len;
+};
+
 struct packet_drops {
     uint16_t code, len;
     uint64_t count;
@@ -456,13 +460,16 @@ static ssize_t capture_file_write(const struct capture_file *f, const struct iov
 }
 
 static void capture_file_packet(struct capture_file *f, const uint8_t *frame, size_t len,
-                                enum capture_direction direction, uint64_t now,
+                                enum capture_direction direction, const char *comment, uint64_t now,
                                 struct record *record)
 {
     static const uint8_t zeros[4];
     size_t pad = -len & 3, drops_len = f->missing ? sizeof(struct packet_drops) : 0;
-    uint32_t block =
-        (uint32_t)(sizeof(struct packet_start) + len + pad + drops_len + sizeof(struct packet_end));
+    size_t text_len = comment ? strlen(comment) : 0, text_pad = -text_len & 3;
+    struct option_head text = {OPT_COMMENT, (uint16_t)text_len};
+    size_t head_len = comment ? sizeof(text) : 0;
+    uint32_t block = (uint32_t)(sizeof(struct packet_start) + len + pad + head_len + text_len +
+                                text_pad + drops_len + sizeof(struct packet_end));
     struct packet_start start = {
         .type = BLOCK_PACKET,
         .len = block,
@@ -484,6 +491,9 @@ static void capture_file_packet(struct capture_file *f, const uint8_t *frame, si
         {&start, sizeof(start)},
         {(void *)(uintptr_t)frame, len},
         {(void *)(uintptr_t)zeros, pad},
+        {&text, head_len},
+        {(void *)(uintptr_t)comment, text_len},
+        {(void *)(uintptr_t)zeros, text_pad},
         {&drops, drops_len},
         {&end, sizeof(end)},
     };
@@ -506,8 +516,8 @@ static void capture_file_packet(struct capture_file *f, const uint8_t *frame, si
 }
 
 void capture_file_frame(struct capture_file *f, const uint8_t *frame, size_t len,
-                        enum capture_direction direction, uint64_t (*clock_ns)(void *opaque),
-                        void *clock_opaque)
+                        enum capture_direction direction, const char *comment,
+                        uint64_t (*clock_ns)(void *opaque), void *clock_opaque)
 {
     struct record record = {0};
 
@@ -515,7 +525,7 @@ void capture_file_frame(struct capture_file *f, const uint8_t *frame, size_t len
         return;
     }
     if (!f->is_shared) {
-        capture_file_packet(f, frame, len, direction, clock_ns(clock_opaque), &record);
+        capture_file_packet(f, frame, len, direction, comment, clock_ns(clock_opaque), &record);
         return;
     }
     if (!capture_file_take_turn(f)) {
@@ -533,7 +543,7 @@ void capture_file_frame(struct capture_file *f, const uint8_t *frame, size_t len
                                       : "somebody else has emptied or replaced what it had");
         return;
     }
-    capture_file_packet(f, frame, len, direction, clock_ns(clock_opaque), &record);
+    capture_file_packet(f, frame, len, direction, comment, clock_ns(clock_opaque), &record);
     if (f->fd >= 0) {
         capture_file_end_turn(f);
     }

@@ -38,8 +38,9 @@ struct capture_file *capture_file_open(const char *path, const char *name, const
                                        GError **err);
 
 /*
- * Appends a frame. clock_ns gives nanoseconds since 1970; it is called when the file's order of
- * frames is settled, so that times in the file do not run backwards.
+ * Appends a frame. comment is shown with the packet (opt_comment); NULL: there is none. clock_ns
+ * gives nanoseconds since 1970; it is called when the file's order of frames is settled, so that
+ * times in the file do not run backwards.
  *
  * Another process can be stopped (SIGSTOP) in the moment in which it writes. Then a frame waits for
  * some milliseconds and is left out; the next one that is written says how many are missing
@@ -49,8 +50,8 @@ struct capture_file *capture_file_open(const char *path, const char *name, const
  * longer captured, and one warning says so.
  */
 void capture_file_frame(struct capture_file *file, const uint8_t *frame, size_t len,
-                        enum capture_direction direction, uint64_t (*clock_ns)(void *opaque),
-                        void *clock_opaque);
+                        enum capture_direction direction, const char *comment,
+                        uint64_t (*clock_ns)(void *opaque), void *clock_opaque);
 
 void capture_file_close(struct capture_file *file);
 

@@ -75,7 +75,7 @@ static void write_frame(struct capture_file *file, uint8_t fill, size_t len)
     uint8_t frame[WIRE_FRAME_MAX];
 
     memset(frame, fill, len);
-    capture_file_frame(file, frame, len, CAPTURE_OUTBOUND, a_second, NULL);
+    capture_file_frame(file, frame, len, CAPTURE_OUTBOUND, NULL, a_second, NULL);
 }
 
 struct contents {
