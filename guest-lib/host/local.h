@@ -36,6 +36,7 @@
 #include "fw/fw.h"
 #include "guest-lib/drv/pci.h"
 #include "guest-lib/host/inproc.h"
+#include "wire/faults.h"
 
 struct local_hca;
 
@@ -47,6 +48,7 @@ struct local_config {
     const char *capture;        /* file for all frames, or NULL */
     const char *capture_name;   /* name of the interface in that file, or NULL */
     const char *capture_run;    /* the run whose frames the file keeps (wire/capture.h), or NULL */
+    struct wire_faults_config faults; /* of the frames that the host sends; all zero: none */
     /* The host's IP addresses, as GIDs. The HCA announces them and answers questions for them
      * (host/neighbours.h). */
     const uint8_t (*gids)[16];

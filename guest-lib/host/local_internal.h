@@ -98,7 +98,8 @@ struct local_hca {
     _Alignas(LINE) struct notes notes;   /* queues that other threads rang for */
     _Alignas(LINE) pthread_mutex_t lock; /* around every call into fw */
     struct fw *fw;
-    struct wire_port *port; /* NULL: it was removed */
+    struct wire_port *port;   /* NULL: it was removed */
+    struct wire_port *faults; /* the same port, if it causes faults; or NULL */
     struct local_scan scan;
     struct memory_missed missed;
     int wire_fd;
@@ -198,6 +199,10 @@ void local_join(struct local_hca *hca, struct inproc_world *world);
 void local_leave(struct local_hca *hca);
 
 /* -- local_neighbours.c ------------------------------------------------------------------------ */
+
+/* The HCA sends no more: sends what its faults still delay, and writes to the log how many frames
+ * had faults. With the lock held, or when no other thread is in a call. */
+void local_settle_faults(struct local_hca *hca);
 
 /* The wire is open: announces the host. */
 void local_meet_neighbours(struct local_hca *hca, const struct local_config *config);

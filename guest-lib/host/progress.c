@@ -497,6 +497,7 @@ void local_finish(struct local_hca *hca)
     for (unsigned i = 0; i < FINISH && (hca->woken || (i == 0 && local_is_watching(hca))); i++) {
         local_turn(hca, local_monotonic_ns(), false);
     }
+    local_settle_faults(hca);
     pthread_mutex_unlock(&hca->lock);
 }
 

@@ -199,6 +199,41 @@ START_TEST(a_removal_has_a_time_or_a_file)
 }
 END_TEST
 
+/* Each device has faults, and decides for itself. */
+START_TEST(faults_have_rates_and_times)
+{
+    look("[hcasim]\ndevices=2\nloss=0.5%\nduplication=1\nreorder=2.25\ncorruption=100%\n"
+         "delay=1.5ms\njitter=250ns\nfault_seed=9\n");
+    for (unsigned i = 0; i < 2; i++) {
+        const struct wire_faults_config *faults = &ports[i].faults;
+
+        ck_assert_uint_eq(faults->loss, 5000);
+        ck_assert_uint_eq(faults->duplication, 10000);
+        ck_assert_uint_eq(faults->reorder, 22500);
+        ck_assert_uint_eq(faults->corruption, 1000000);
+        ck_assert_uint_eq(faults->delay_ns, 1500000);
+        ck_assert_uint_eq(faults->jitter_ns, 250);
+        ck_assert_uint_eq(faults->seed, 9);
+    }
+    ck_assert_uint_ne(ports[0].faults.stream, ports[1].faults.stream);
+    look_at("HCASIM_DELAY", "3s");
+    ck_assert_uint_eq(ports[0].faults.delay_ns, 3000000000);
+    look_at("HCASIM_DELAY", "20us");
+    ck_assert_uint_eq(ports[0].faults.delay_ns, 20000);
+    look("");
+    ck_assert(!wire_faults_any(&ports[0].faults));
+    ck_assert_uint_eq(ports[0].faults.seed, 1);
+    refused("HCASIM_LOSS", "100.1", "loss must be 0 to 100 percent, such as 1% or 0.5, but");
+    refused("HCASIM_LOSS", "nan", "loss must be 0 to 100 percent");
+    refused("HCASIM_CORRUPTION", "1%%", "corruption must be 0 to 100 percent");
+    refused("HCASIM_DELAY", "100", "delay must be 0us to 10s, with its unit: ns, us, ms or s, but");
+    refused("HCASIM_DELAY", "-1us", "delay must be 0us to 10s");
+    refused("HCASIM_DELAY", "infs", "delay must be 0us to 10s");
+    refused("HCASIM_JITTER", "10001ms", "jitter must be 0us to 10s");
+    refused("HCASIM_FAULT_SEED", "4294967296", "fault_seed must be 0 to 4294967295, but");
+}
+END_TEST
+
 /* HCASIM_DEVICES: further devices follow the first one. */
 START_TEST(further_devices_follow_the_first)
 {
@@ -229,6 +264,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_file_that_cannot_be_read_is_named);
     tcase_add_test(tc, numbers_have_bounds);
     tcase_add_test(tc, a_removal_has_a_time_or_a_file);
+    tcase_add_test(tc, faults_have_rates_and_times);
     tcase_add_test(tc, further_devices_follow_the_first);
     suite_add_tcase(s, tc);
     return s;

@@ -164,6 +164,29 @@ static bool config_read_addresses(struct hv_port_config *port, unsigned index, G
     return true;
 }
 
+/* Reads the faults of the frames that a port sends. */
+static bool config_read_faults(struct hv_port_config *port, GError **err)
+{
+    struct wire_faults_config *faults = &port->faults;
+    uint64_t loss = 0, duplication = 0, reorder = 0, corruption = 0;
+
+    faults->seed = 1;
+    if (!config_get_number("loss", &loss, err) ||
+        !config_get_number("duplication", &duplication, err) ||
+        !config_get_number("reorder", &reorder, err) ||
+        !config_get_number("corruption", &corruption, err) ||
+        !config_get_number("delay", &faults->delay_ns, err) ||
+        !config_get_number("jitter", &faults->jitter_ns, err) ||
+        !config_get_number("fault_seed", &faults->seed, err)) {
+        return false;
+    }
+    faults->loss = (unsigned)loss;
+    faults->duplication = (unsigned)duplication;
+    faults->reorder = (unsigned)reorder;
+    faults->corruption = (unsigned)corruption;
+    return true;
+}
+
 /* Reads the settings of the first device only: capture and removal. */
 static bool config_read_first(struct hv_port_config *port, GError **err)
 {
@@ -207,7 +230,8 @@ static bool config_read_port(struct hv_port_config *port, unsigned index, GError
         !config_get_number("memlock", &memlock, err) ||
         !config_get_number("explain", &explain, err) ||
         !config_get_value("profile", &generation, &has_profile, err) ||
-        (index == 0 && !config_read_first(port, err)) || !config_read_addresses(port, index, err)) {
+        !config_read_faults(port, err) || (index == 0 && !config_read_first(port, err)) ||
+        !config_read_addresses(port, index, err)) {
         return false;
     }
     port->log_level = logs ? (int)log.number : -1;
@@ -235,6 +259,8 @@ static void config_make_addresses(struct hv_port_config *port, unsigned number)
     if (!config_has_mac(port)) {
         hv_mac_of_ipv4(port->ipv4, port->mac);
     }
+    /* Each device has decisions of its own, the same ones in each run. */
+    memcpy(&port->faults.stream, port->mac, sizeof(port->mac));
     config_make_gids(port);
 }
 

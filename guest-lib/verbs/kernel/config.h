@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "guest-lib/verbs/kernel/settings.h"
+#include "wire/faults.h"
 
 struct inproc_world;
 struct wire_port;
@@ -37,7 +38,8 @@ struct hv_port_config {
     bool explain; /* error completions, when they are polled */
     bool removes; /* the device is removed remove_after_ns after it was opened */
     uint64_t remove_after_ns;
-    char *remove_when; /* the device is removed when this file exists; or NULL */
+    struct wire_faults_config faults; /* of the frames that it sends */
+    char *remove_when;                /* the device is removed when this file exists; or NULL */
     union ibv_gid gid[HV_GIDS];
     /* For a simulation (hv_config_simulate()), else NULL. */
     struct inproc_world *world;

@@ -9,8 +9,11 @@
 #include "fw/fw.h"
 #include "wire/open.h"
 
-#define MAX_SECONDS 1000000000u /* until a removal: 32 years */
-#define NS          1e9         /* of a second */
+#define MAX_SECONDS 1000000000u  /* until a removal: 32 years */
+#define NS          1e9          /* of a second */
+#define MILLION     1000000u     /* all frames */
+#define MAX_DELAY   10000000000u /* ns */
+#define PERCENT     10000u       /* of a million */
 
 static const char *const *setting_log_levels(void)
 {
@@ -45,6 +48,21 @@ static const struct hv_setting settings[] = {
     {"capture", HV_SETTING_NEW_FILE, 0, 0, NULL, "FILE", "no capture",
      "Writes all frames of the first device of each process to FILE (pcapng). Each process is an "
      "interface of it."},
+    {"loss", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
+     "The frames that are lost, of those that the device sends."},
+    {"duplication", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
+     "The frames that are sent twice."},
+    {"reorder", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
+     "The frames that are held back for up to 100us, so that later ones pass them."},
+    {"corruption", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
+     "The frames that are sent with a wrong bit. The receiver drops them for their ICRC."},
+    {"delay", HV_SETTING_TIME, 0, MAX_DELAY, NULL, "TIME", "0us",
+     "How long each frame takes from the device to the wire, such as 100us or 20ms."},
+    {"jitter", HV_SETTING_TIME, 0, MAX_DELAY, NULL, "TIME", "0us",
+     "The most that is added to the delay, by chance. Frames keep their order."},
+    {"fault_seed", HV_SETTING_NUMBER, 0, UINT32_MAX, NULL, "N", "1",
+     "With the MAC address of a device, decides which of its frames are lost, sent twice and so "
+     "on."},
     {"remove_after", HV_SETTING_SECONDS, 0, MAX_SECONDS, NULL, "SECONDS", "never",
      "Removes the first device so long after the program opened it, as if somebody pulled out the "
      "card."},
@@ -114,6 +132,42 @@ static bool setting_parse_seconds(const struct hv_setting *s, const char *text, 
     }
     v->number = (uint64_t)(seconds * NS);
     return true;
+}
+
+static bool setting_is_in_range(const struct hv_setting *s, double number)
+{
+    return number >= (double)s->least && number <= (double)s->most;
+}
+
+static bool setting_parse_percent(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    char *end;
+    double number = g_ascii_strtod(text, &end) * PERCENT;
+
+    if (!g_ascii_isdigit(*text) || (*end && strcmp(end, "%") != 0) ||
+        !setting_is_in_range(s, number)) {
+        return false;
+    }
+    v->number = (uint64_t)(number + 0.5);
+    return true;
+}
+
+static bool setting_parse_time(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", NS}};
+    char *end;
+    double number = g_ascii_strtod(text, &end);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(units) && g_ascii_isdigit(*text); i++) {
+        if (!strcmp(end, units[i].name) && setting_is_in_range(s, number * units[i].ns)) {
+            v->number = (uint64_t)(number * units[i].ns + 0.5);
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool setting_parse_ipv4(const struct hv_setting *s, const char *text, struct hv_value *v)
@@ -210,6 +264,10 @@ static char *setting_must_be(const struct hv_setting *s)
     case HV_SETTING_SECONDS:
         return g_strdup_printf("%" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT " seconds", s->least,
                                s->most);
+    case HV_SETTING_PERCENT:
+        return g_strdup("0 to 100 percent, such as 1% or 0.5");
+    case HV_SETTING_TIME:
+        return g_strdup_printf("0us to %gs, with its unit: ns, us, ms or s", (double)s->most / NS);
     case HV_SETTING_SIZE:
         least = setting_size_text(s->least);
         return g_strdup_printf("%s or more, in bytes or with K, M or G", least);
@@ -238,6 +296,7 @@ static char *setting_must_be(const struct hv_setting *s)
 static bool (*const parsers[])(const struct hv_setting *, const char *, struct hv_value *) = {
     [HV_SETTING_NUMBER] = setting_parse_number,     [HV_SETTING_SIZE] = setting_parse_size,
     [HV_SETTING_SECONDS] = setting_parse_seconds,   [HV_SETTING_FLAG] = setting_parse_number,
+    [HV_SETTING_PERCENT] = setting_parse_percent,   [HV_SETTING_TIME] = setting_parse_time,
     [HV_SETTING_IPV4] = setting_parse_ipv4,         [HV_SETTING_MAC] = setting_parse_mac,
     [HV_SETTING_CHOICE] = setting_parse_choice,     [HV_SETTING_WIRE] = setting_parse_wire,
     [HV_SETTING_NEW_FILE] = setting_parse_new_file, [HV_SETTING_TEXT] = setting_parse_text,

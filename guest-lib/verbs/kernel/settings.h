@@ -20,6 +20,8 @@ enum hv_setting_kind {
     HV_SETTING_NUMBER,  /* decimal, least to most */
     HV_SETTING_SIZE,    /* bytes, with a suffix K, M or G or without; least to most */
     HV_SETTING_SECONDS, /* decimals are possible; least to most */
+    HV_SETTING_PERCENT, /* decimals are possible, with % or without; stored per million */
+    HV_SETTING_TIME,    /* with its unit: ns, us, ms or s; stored in nanoseconds */
     HV_SETTING_FLAG,    /* 0 or 1 */
     HV_SETTING_IPV4,
     HV_SETTING_MAC, /* unicast */
@@ -43,7 +45,8 @@ struct hv_setting {
 };
 
 struct hv_value {
-    uint64_t number; /* also bytes, nanoseconds, the place among the choices, the IPv4 address */
+    uint64_t number; /* also bytes, nanoseconds, parts per million, the place among the choices, the
+                        IPv4 address */
     uint8_t mac[6];
     char *wire; /* the URI; the caller frees it */
 };
