@@ -86,6 +86,9 @@ static void capture_tx_commit(struct wire_port *port, size_t len, unsigned flags
     struct capture *c = capture_of(port);
 
     if (c->sent && len >= ETH_MIN && len <= WIRE_FRAME_MAX) {
+        if (!wire_link_up(c->filter.inner)) {
+            wire_capture_comment(port, "lost: the link is down");
+        }
         capture_record(c, c->sent, len, CAPTURE_OUTBOUND);
     }
     c->sent = NULL;

@@ -41,12 +41,33 @@ static gpointer fabric_mac_key(const uint8_t mac[MAC_BYTES])
     return GSIZE_TO_POINTER(key);
 }
 
+static void fabric_trace(const struct fabric_port *p, bool arrives, const struct frame *frame,
+                         unsigned fate)
+{
+    const struct fabric *fabric = p->fabric;
+
+    if (fabric->trace) {
+        fabric->trace(fabric->opaque, p->number, arrives, frame->bytes, frame->len, fate);
+    }
+}
+
+static void fabric_up_gone(void *opaque, const struct frame *frame, unsigned fate)
+{
+    fabric_trace(opaque, false, frame, fate);
+}
+
+static void fabric_down_gone(void *opaque, const struct frame *frame, unsigned fate)
+{
+    fabric_trace(opaque, true, frame, fate);
+}
+
 static void fabric_forward(struct fabric *fabric, struct fabric_port *to, struct frame *frame)
 {
     const struct fabric_port *from = g_ptr_array_index(fabric->ports, frame->from);
 
     if (from->island != to->island) {
         fabric->stats.parted++;
+        fabric_trace(to, true, frame, frame->fate | FRAME_PARTITIONED);
         return;
     }
     link_send(&to->down, frame_get(frame));
@@ -88,6 +109,7 @@ static void fabric_arrived(void *opaque, struct frame *frame)
     struct fabric_port *p = opaque;
 
     if (!p->open || p->out) {
+        fabric_trace(p, true, frame, frame->fate | FRAME_NO_LINK);
         frame_put(frame);
         return;
     }
@@ -108,9 +130,7 @@ static unsigned fabric_port_poll(struct wire_port *port, unsigned max)
         p->stats.rx_frames++;
         p->stats.rx_bytes += frame->len;
         fabric->stats.frames++;
-        if (fabric->trace) {
-            fabric->trace(fabric->opaque, p->number, true, frame->bytes, frame->len);
-        }
+        fabric_trace(p, true, frame, frame->fate);
         if (port->client && port->client->rx) {
             port->client->rx(port->opaque, frame->bytes, frame->len, 0);
         }
@@ -169,9 +189,7 @@ static void fabric_port_tx_commit(struct wire_port *port, size_t len, unsigned f
     frame->from = p->number;
     p->stats.tx_frames++;
     p->stats.tx_bytes += len;
-    if (p->fabric->trace) {
-        p->fabric->trace(p->fabric->opaque, p->number, false, frame->bytes, frame->len);
-    }
+    fabric_trace(p, false, frame, 0);
     link_send(&p->up, frame);
 }
 
@@ -266,9 +284,9 @@ struct wire_port *fabric_plug(struct fabric *fabric)
     p->open = true;
     g_queue_init(&p->inbox);
     link_init(&p->up, fabric->timeline, &fabric->config.uplink,
-              chance_of(seed, "uplink", p->number), fabric_switch, p);
+              chance_of(seed, "uplink", p->number), fabric_switch, fabric_up_gone, p);
     link_init(&p->down, fabric->timeline, &fabric->config.downlink,
-              chance_of(seed, "downlink", p->number), fabric_arrived, p);
+              chance_of(seed, "downlink", p->number), fabric_arrived, fabric_down_gone, p);
     g_ptr_array_add(fabric->ports, p);
     return &p->port;
 }

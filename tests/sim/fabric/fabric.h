@@ -24,10 +24,11 @@ struct fabric_config {
     bool strangers; /* hosts are not told who is on the wire (wire_knows()), so they have to ask */
 };
 
-/* Called for every frame that leaves a downlink, before the host sees it, or that enters an
- * uplink. */
+/* Called for every frame that leaves a downlink, before the host sees it, or that enters an uplink.
+ * fate: enum frame_fate. Also called for each frame that is lost (FRAME_GONE): on the uplink of the
+ * port, or (arrives) on the way to the port. */
 typedef void fabric_trace_fn(void *opaque, unsigned port, bool arrives, const uint8_t *frame,
-                             size_t len);
+                             size_t len, unsigned fate);
 
 /* Makes a fabric and joins the world. */
 struct fabric *fabric_new(struct inproc_world *world, const struct fabric_config *config);

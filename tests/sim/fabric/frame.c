@@ -28,9 +28,41 @@ struct frame *frame_own(struct frame *frame)
     copy = frame_new(frame->len);
     copy->len = frame->len;
     copy->from = frame->from;
+    copy->fate = frame->fate;
     memcpy(copy->bytes, frame->bytes, frame->len);
     frame_put(frame);
     return copy;
+}
+
+struct frame *frame_mark_fate(struct frame *frame, unsigned fate)
+{
+    frame = frame_own(frame);
+    frame->fate |= fate;
+    return frame;
+}
+
+char *frame_describe_fate(unsigned fate)
+{
+    static const struct {
+        unsigned fate;
+        const char *text;
+    } texts[] = {
+        {FRAME_LOST, "lost"},
+        {FRAME_DROPPED, "lost: the switch's queue was full"},
+        {FRAME_NO_LINK, "lost: the link was down"},
+        {FRAME_PARTITIONED, "lost: the hosts were partitioned"},
+        {FRAME_CORRUPTED, "corrupted"},
+        {FRAME_DUPLICATE, "duplicate"},
+        {FRAME_LATE, "late"},
+    };
+    GString *line = g_string_new(NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
+        if (fate & texts[i].fate) {
+            g_string_append_printf(line, "%s%s", line->len ? ", " : "", texts[i].text);
+        }
+    }
+    return g_string_free(line, !line->len);
 }
 
 /* -- contents ---------------------------------------------------------------------------------- */

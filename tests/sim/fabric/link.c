@@ -11,10 +11,14 @@
 #define LINE_OVERHEAD 24 /* bytes of a frame on the line: preamble 8, FCS 4, gap 12 */
 
 void link_init(struct link *link, struct timeline *timeline, const struct link_config *config,
-               struct chance chance, link_rx_fn *rx, void *opaque)
+               struct chance chance, link_rx_fn *rx, link_gone_fn *gone, void *opaque)
 {
-    *link = (struct link){
-        .config = config, .timeline = timeline, .rx = rx, .opaque = opaque, .chance = chance};
+    *link = (struct link){.config = config,
+                          .timeline = timeline,
+                          .rx = rx,
+                          .gone = gone,
+                          .opaque = opaque,
+                          .chance = chance};
 }
 
 static uint64_t link_now_ps(const struct link *link)
@@ -73,6 +77,14 @@ static void link_arrives_at(struct link *link, struct frame *frame, uint64_t tim
     timeline_at(link->timeline, time_ns, link_arrive, link, frame);
 }
 
+static void link_drop(const struct link *link, struct frame *frame, unsigned fate)
+{
+    if (link->gone) {
+        link->gone(link->opaque, frame, frame->fate | fate);
+    }
+    frame_put(frame);
+}
+
 /* Applies the line's faults to a frame that would arrive at that time. */
 static void link_carry(struct link *link, struct frame *frame, uint64_t time_ns)
 {
@@ -80,26 +92,27 @@ static void link_carry(struct link *link, struct frame *frame, uint64_t time_ns)
 
     if (chance_happens(&link->chance, f->lose)) {
         link->stats.lost++;
-        frame_put(frame);
+        link_drop(link, frame, FRAME_LOST);
         return;
     }
     if (chance_happens(&link->chance, f->corrupt)) {
         link->stats.corrupted++;
         if (!frame_is_roce(frame)) {
-            frame_put(frame);
+            link_drop(link, frame, FRAME_LOST | FRAME_CORRUPTED);
             return;
         }
-        frame = frame_own(frame);
+        frame = frame_mark_fate(frame, FRAME_CORRUPTED);
         frame_corrupt(frame, &link->chance);
     }
     if (chance_happens(&link->chance, f->twice)) {
         link->stats.doubled++;
-        link_arrives_at(link, frame_get(frame),
+        link_arrives_at(link, frame_mark_fate(frame_get(frame), FRAME_DUPLICATE),
                         time_ns + chance_below(&link->chance, f->late_ns + 1));
     }
     if (chance_happens(&link->chance, f->late)) {
         link->stats.delayed++;
-        link_arrives_at(link, frame, time_ns + chance_from(&link->chance, 1, f->late_ns + 1));
+        link_arrives_at(link, frame_mark_fate(frame, FRAME_LATE),
+                        time_ns + chance_from(&link->chance, 1, f->late_ns + 1));
         return;
     }
     link->last_ns = MAX(link->last_ns, time_ns);
@@ -114,7 +127,7 @@ void link_send(struct link *link, struct frame *frame)
 
     if (link->down || (c->queue && queued && queued + frame->len > c->queue)) {
         *(link->down ? &link->stats.down : &link->stats.dropped) += 1;
-        frame_put(frame);
+        link_drop(link, frame, link->down ? FRAME_NO_LINK : FRAME_DROPPED);
         return;
     }
     if (link_marks(link, queued) && frame_is_ect(frame)) {

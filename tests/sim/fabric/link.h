@@ -47,11 +47,14 @@ struct link_stats {
 
 /* The receiver at the far end. Consumes the frame. */
 typedef void link_rx_fn(void *opaque, struct frame *frame);
+/* Called for a frame that never arrives, with its fate. */
+typedef void link_gone_fn(void *opaque, const struct frame *frame, unsigned fate);
 
 struct link {
     const struct link_config *config; /* may be changed while it runs */
     struct timeline *timeline;
     link_rx_fn *rx;
+    link_gone_fn *gone; /* may be NULL */
     void *opaque;
     struct chance chance;
     bool down; /* sent frames are lost; frames on the way arrive */
@@ -60,7 +63,7 @@ struct link {
 };
 
 void link_init(struct link *link, struct timeline *timeline, const struct link_config *config,
-               struct chance chance, link_rx_fn *rx, void *opaque);
+               struct chance chance, link_rx_fn *rx, link_gone_fn *gone, void *opaque);
 /* Drops all frames that the links of a timeline have on their way. */
 void link_forget_all(struct timeline *timeline);
 /* Consumes the frame. */

@@ -24,6 +24,7 @@
 #include "tests/sim/fabric/trace.h"
 #include "tests/sim/fabric/weather.h"
 #include "tests/sim/fabric/witness.h"
+#include "wire/capture.h"
 
 #define ARENA_AT   0x200000000000ull
 #define ARENA_SIZE (64ull << 30)
@@ -79,12 +80,38 @@ void sim_note(const struct job *job, const char *fmt, ...)
     puts(line);
 }
 
+/* Shows the fate of a frame that arrives, or would have arrived, in the capture of its host. A
+ * frame that is sent while the cable is out is marked by the capture itself. */
+static void sim_capture_fate(const struct sim *sim, unsigned number, const uint8_t *frame,
+                             size_t len, unsigned fate)
+{
+    const struct sim_host *host = &sim->hosts[number];
+    g_autofree char *said = frame_describe_fate(fate);
+    struct wire_port *capture;
+
+    if (!said || !host->ctx) {
+        return;
+    }
+    capture = hv_context(host->ctx)->hca->local->port;
+    if (capture && fate & FRAME_GONE) {
+        wire_capture_lost(capture, frame, len, true, said);
+    } else if (capture) {
+        wire_capture_comment(capture, said);
+    }
+}
+
 static void sim_on_frame(void *opaque, unsigned port, bool arrives, const uint8_t *frame,
-                         size_t len)
+                         size_t len, unsigned fate)
 {
     struct sim *sim = opaque;
 
-    trace_frame(sim, port, arrives, frame, len);
+    trace_frame(sim, port, arrives, frame, len, fate);
+    if (fate && arrives && sim->options.capture) {
+        sim_capture_fate(sim, port, frame, len, fate);
+    }
+    if (fate & FRAME_GONE) {
+        return;
+    }
     witness_frame(sim->witness, port, arrives, frame, len);
     if (!arrives) {
         strays_frame(sim, port, frame, len);
@@ -313,6 +340,7 @@ void sim_host_down(struct sim_host *host)
     if (ibv_dealloc_pd(host->pd) || ibv_close_device(host->ctx)) {
         sim_fail(NULL, "host %u does not go down", host->number);
     }
+    host->ctx = NULL;
     hv_sim_device_free(host->device);
 }
 

@@ -305,6 +305,104 @@ START_TEST(a_seed_decides_every_fault)
 }
 END_TEST
 
+/* How many frames had each fate, at the ports where they arrived or would have arrived. */
+struct fates {
+    unsigned lost, dropped, no_link, partitioned, corrupted, duplicates, late;
+};
+
+static void count_fates(void *opaque, unsigned number, bool arrives, const uint8_t *frame,
+                        size_t len, unsigned fate)
+{
+    struct fates *fates = opaque;
+
+    fates->lost += (fate & FRAME_LOST) != 0;
+    fates->dropped += (fate & FRAME_DROPPED) != 0;
+    fates->no_link += (fate & FRAME_NO_LINK) != 0;
+    fates->partitioned += (fate & FRAME_PARTITIONED) != 0;
+    if (arrives && !(fate & FRAME_GONE)) {
+        fates->corrupted += (fate & FRAME_CORRUPTED) != 0;
+        fates->duplicates += (fate & FRAME_DUPLICATE) != 0;
+        fates->late += (fate & FRAME_LATE) != 0;
+    }
+}
+
+/* Without a duplicate, a frame has each fate at most once. */
+START_TEST(the_trace_has_the_fate_of_each_frame)
+{
+    struct fates fates = {0};
+    struct link_stats stats;
+
+    config.downlink.faults =
+        (struct link_faults){.lose = 100000, .late = 100000, .corrupt = 100000, .late_ns = 5000};
+    begin();
+    all_say_who_they_are();
+    fabric_downlink(fabric, 1)->stats = (struct link_stats){0};
+    fabric_set_trace(fabric, count_fates, &fates);
+    for (unsigned i = 0; i < 200; i++) {
+        send(0, 1, i, 64, 0);
+        inproc_advance(world, 1000);
+    }
+    inproc_advance(world, GIGABIT);
+    stats = fabric_downlink(fabric, 1)->stats;
+    ck_assert_uint_eq(fates.lost, stats.lost);
+    ck_assert_uint_eq(fates.corrupted, stats.corrupted);
+    ck_assert_uint_eq(fates.late, stats.delayed);
+    ck_assert_uint_eq(got[1]->len, 200 - fates.lost);
+    ck_assert_uint_eq(fates.dropped + fates.no_link + fates.partitioned + fates.duplicates, 0);
+    end();
+}
+END_TEST
+
+/* The duplicate is marked, and its original is not. */
+START_TEST(the_trace_has_every_other_fate)
+{
+    struct fates fates = {0};
+
+    config.downlink.faults.twice = CHANCE_MILLION;
+    begin();
+    all_say_who_they_are();
+    fabric_set_trace(fabric, count_fates, &fates);
+    send(0, 1, 1, 64, 0);
+    inproc_advance(world, GIGABIT);
+    ck_assert_uint_eq(got[1]->len, 2);
+    ck_assert_uint_eq(fates.duplicates, 1);
+    fabric_config(fabric)->downlink.faults.twice = 0;
+    fabric_set_island(fabric, 1, 1);
+    send(0, 1, 2, 64, 0);
+    inproc_advance(world, GIGABIT);
+    ck_assert_uint_eq(fates.partitioned, 1);
+    fabric_set_island(fabric, 1, 0);
+    fabric_set_cable(fabric, 1, false);
+    send(0, 1, 3, 64, 0); /* the receiver's cable is out */
+    inproc_advance(world, GIGABIT);
+    send(1, 0, 4, 64, 0); /* the sender's cable is out */
+    inproc_advance(world, GIGABIT);
+    ck_assert_uint_eq(fates.no_link, 2);
+    fabric_set_cable(fabric, 1, true);
+    fabric_config(fabric)->downlink.rate = GIGABIT;
+    fabric_config(fabric)->downlink.queue = 100;
+    for (unsigned i = 0; i < 3; i++) {
+        send(0, 1, 5 + i, 64, 0);
+    }
+    inproc_advance(world, GIGABIT);
+    ck_assert_uint_gt(fates.dropped, 0);
+    ck_assert_uint_eq(fates.dropped, fabric_downlink(fabric, 1)->stats.dropped);
+    ck_assert_uint_eq(fates.duplicates, 1);
+    end();
+}
+END_TEST
+
+START_TEST(a_fate_has_words)
+{
+    g_autofree char *lost = frame_describe_fate(FRAME_LOST);
+    g_autofree char *more = frame_describe_fate(FRAME_LATE | FRAME_DUPLICATE | FRAME_CORRUPTED);
+
+    ck_assert_str_eq(lost, "lost");
+    ck_assert_str_eq(more, "corrupted, duplicate, late");
+    ck_assert_ptr_null(frame_describe_fate(0));
+}
+END_TEST
+
 /* A frame's FCS, which is not carried here, would detect a wrong bit. A RoCE packet may get a wrong
  * bit behind the last FCS, which is what its ICRC is for. */
 START_TEST(only_what_has_an_icrc_arrives_with_a_wrong_bit)
@@ -377,6 +475,9 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, a_sender_faster_than_its_cable_waits_and_loses_nothing);
     tcase_add_test(tcase, jitter_keeps_the_order);
     tcase_add_test(tcase, a_seed_decides_every_fault);
+    tcase_add_test(tcase, the_trace_has_the_fate_of_each_frame);
+    tcase_add_test(tcase, the_trace_has_every_other_fate);
+    tcase_add_test(tcase, a_fate_has_words);
     tcase_add_test(tcase, only_what_has_an_icrc_arrives_with_a_wrong_bit);
     tcase_add_test(tcase, islands_do_not_hear_each_other);
     tcase_add_test(tcase, nothing_passes_a_cable_that_is_out);

@@ -4,6 +4,7 @@
  * another run, a failure is reported and shrunk, and leaks are found (kinds_faulty.c).
  */
 #include <check.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -216,6 +217,87 @@ START_TEST(a_capture_has_all_hosts)
 }
 END_TEST
 
+/* How many packets of the capture have that comment. */
+static unsigned packets_with_comment(const char *bytes, gsize len, const char *text)
+{
+    unsigned found = 0;
+
+    for (gsize at = 0; at < len; at += *(uint32_t *)(bytes + at + 4)) {
+        if (*(uint32_t *)(bytes + at) == 6) { /* an enhanced packet block */
+            const char *option = bytes + at + 28 + ((*(uint32_t *)(bytes + at + 20) + 3) & ~3u);
+
+            found += *(uint16_t *)option == 1 && *(uint16_t *)(option + 2) == strlen(text) &&
+                     !memcmp(option + 4, text, strlen(text));
+        }
+    }
+    return found;
+}
+
+static unsigned lines_with(const char *trace, const char *text)
+{
+    g_auto(GStrv) lines = g_strsplit(trace, "\n", -1);
+    unsigned found = 0;
+
+    for (char **line = lines; *line; line++) {
+        found += strstr(*line, text) != NULL;
+    }
+    return found;
+}
+
+/* The trace goes to standard output: this runs the simulation with a file in its place. */
+static char *run_traced(const char *path)
+{
+    int out = dup(STDOUT_FILENO), to = g_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    struct verdict verdict;
+    char *trace;
+
+    fflush(stdout);
+    ck_assert(to >= 0 && dup2(to, STDOUT_FILENO) >= 0);
+    verdict = runner_run(&options);
+    dup2(out, STDOUT_FILENO);
+    close(to);
+    close(out);
+    ck_assert_msg(verdict.passed, "%s", verdict.said);
+    g_free(verdict.said);
+    ck_assert(g_file_get_contents(path, &trace, NULL, NULL));
+    g_remove(path);
+    return trace;
+}
+
+START_TEST(trace_and_capture_tell_what_becomes_of_frames)
+{
+    static const char *const fates[] = {"lost", "corrupted", "duplicate", "late"};
+    g_autofree char *folder = g_dir_make_tmp("hcasim-XXXXXX", NULL);
+    g_autofree char *capture = g_build_filename(folder, "fates.pcapng", NULL);
+    g_autofree char *file = g_build_filename(folder, "trace", NULL), *trace = NULL, *bytes = NULL;
+    gsize len;
+
+    set("hosts", "2");
+    set("workload", "rc");
+    set("loss", "5");
+    set("corruption", "5");
+    set("duplication", "5");
+    set("reorder", "5");
+    set("partitions", "0");
+    set("flaps", "0");
+    set("capture", capture);
+    set("trace", NULL);
+    trace = run_traced(file);
+    ck_assert(g_file_get_contents(capture, &bytes, &len, NULL));
+    for (unsigned i = 0; i < G_N_ELEMENTS(fates); i++) {
+        g_autofree char *mark = g_strdup_printf(" [%s]", fates[i]);
+
+        ck_assert_uint_gt(lines_with(trace, mark), 0);
+        ck_assert_uint_eq(lines_with(trace, mark), packets_with_comment(bytes, len, fates[i]));
+    }
+    ck_assert_uint_gt(lines_with(trace, " x- RC_"), 0);
+    ck_assert_uint_gt(lines_with(trace, ", wrong ICRC [corrupted"), 0);
+    ck_assert_uint_gt(lines_with(trace, " NAK PSN sequence error msn "), 0);
+    g_remove(capture);
+    g_rmdir(folder);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("simulations");
@@ -232,6 +314,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, an_object_that_is_left_fails);
     tcase_add_test(tcase, a_command_says_what_is_set);
     tcase_add_test(tcase, a_capture_has_all_hosts);
+    tcase_add_test(tcase, trace_and_capture_tell_what_becomes_of_frames);
     suite_add_tcase(suite, tcase);
     return suite;
 }

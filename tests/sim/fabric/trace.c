@@ -4,39 +4,45 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include "wire/encap/roce.h"
+#include "wire/packet/describe.h"
 
 static void trace_time(const struct sim *sim)
 {
     printf("%12.3f us  ", (double)sim->world->now_ns / 1000);
 }
 
-static void trace_roce(const struct roce_packet *p)
-{
-    const struct bth_opcode_info *info = &bth_opcodes[p->opcode];
-
-    printf("%s qp 0x%x psn %u", info->name ? info->name : "?", p->dest_qp, p->psn);
-    if (info->flags & HDR_RETH) {
-        printf(" va 0x%" PRIx64 " rkey 0x%x len %u", p->reth.va, p->reth.rkey, p->reth.len);
-    }
-    if (info->flags & HDR_ATOMIC_ETH) {
-        printf(" va 0x%" PRIx64 " swap/add %" PRIu64, p->atomic.va, p->atomic.swap_add);
-    }
-    if (info->flags & HDR_AETH) {
-        printf(" syndrome 0x%02x msn %u", p->aeth.syndrome, p->aeth.msn);
-    }
-    if (info->flags & (HDR_IMM_DT | HDR_IETH)) {
-        printf(" imm 0x%x", p->imm);
-    }
-    printf(" %zu bytes%s%s%s\n", p->payload_len, p->solicited ? " solicited" : "",
-           p->ackreq ? " ackreq" : "", (p->addr.tclass & 3) == 3 ? " CE" : "");
-}
-
-void trace_frame(struct sim *sim, unsigned host, bool arrives, const uint8_t *frame, size_t len)
+static void trace_describe(GString *line, const uint8_t *frame, size_t len)
 {
     struct roce_packet packet;
-    enum roce_verdict verdict;
+    enum roce_verdict verdict = roce_parse(frame, len, &packet);
 
-    if (arrives) {
+    if (verdict == ROCE_OK || verdict == ROCE_BAD_ICRC) {
+        transport_describe(line, &packet.transport);
+        g_string_append(line, (packet.addr.tclass & 3) == 3 ? ", CE" : "");
+        g_string_append(line, verdict == ROCE_BAD_ICRC ? ", wrong ICRC" : "");
+    } else {
+        g_string_append_printf(line, "%s, %zu bytes",
+                               verdict == ROCE_NOT_ROCE ? "Ethernet" : "RoCE with a wrong header",
+                               len);
+    }
+}
+
+/* The sign between host and frame: a frame that is lost has a cross in place of the arrow's end. */
+static const char *trace_sign(bool arrives, unsigned fate)
+{
+    if (fate & FRAME_GONE) {
+        return arrives ? "x-" : "-x";
+    }
+    return arrives ? "<-" : "->";
+}
+
+void trace_frame(struct sim *sim, unsigned host, bool arrives, const uint8_t *frame, size_t len,
+                 unsigned fate)
+{
+    g_autoptr(GString) line = NULL;
+    g_autofree char *said = NULL;
+
+    if (arrives && !(fate & FRAME_GONE)) {
         uint64_t mix = sim->tally.fingerprint ^ sim->world->now_ns ^ (uint64_t)host << 48, word = 0;
         size_t at;
 
@@ -51,13 +57,12 @@ void trace_frame(struct sim *sim, unsigned host, bool arrives, const uint8_t *fr
     if (!sim->options.trace) {
         return;
     }
-    trace_time(sim);
-    printf("host %-3u %s ", host, arrives ? "<-" : "->");
-    verdict = roce_parse(frame, len, &packet);
-    if (verdict == ROCE_OK) {
-        trace_roce(&packet);
-    } else {
-        printf("%s, %zu bytes\n",
-               verdict == ROCE_NOT_ROCE ? "Ethernet" : "RoCE, but bytes of it are wrong", len);
+    line = g_string_new(NULL);
+    trace_describe(line, frame, len);
+    said = frame_describe_fate(fate);
+    if (said) {
+        g_string_append_printf(line, " [%s]", said);
     }
+    trace_time(sim);
+    printf("host %-3u %s %s\n", host, trace_sign(arrives, fate), line->str);
 }

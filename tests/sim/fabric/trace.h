@@ -5,7 +5,8 @@
 
 #include "tests/sim/fabric/sim.h"
 
-/* Records that a frame left a host (arrives false) or came to one. */
-void trace_frame(struct sim *sim, unsigned host, bool arrives, const uint8_t *frame, size_t len);
+/* Records that a frame left a host (arrives false) or came to one, or was lost there (fabric.h). */
+void trace_frame(struct sim *sim, unsigned host, bool arrives, const uint8_t *frame, size_t len,
+                 unsigned fate);
 
 #endif
