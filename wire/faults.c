@@ -7,8 +7,8 @@
  * it in the filter's own buffer, and each frame goes to the store.
  *
  * Who wakes whom: the timer is set for the first frame of the store that is not due. Frames that
- * are due and had no credit are tried again when the inner port reports credit. A client that found
- * the store full gets tx_ready when the store is half empty.
+ * are due and had no credit are tried again when the inner port reports credit, or when another
+ * frame is due. A client that found the store full gets tx_ready when the store is half empty.
  */
 #include "wire/faults.h"
 #include "wire/cancel.h"
@@ -76,6 +76,7 @@ struct faults {
     GQueue store; /* struct stored, by due_ns */
     size_t store_bytes;
     uint64_t last_due_ns; /* of a frame that was not reordered */
+    uint64_t next_due_ns; /* of the first frame that has not been due yet; NEVER: there is none */
     uint64_t timer_ns;    /* what the timer is set to; NEVER: it is not set */
     bool is_blocked;      /* the client waits for room in the store */
     bool tells_room;      /* within tx_ready, for this reason */
@@ -224,6 +225,7 @@ static void faults_store(struct faults *f, const uint8_t *frame, size_t len,
         g_queue_push_head(&f->store, s);
     }
     f->store_bytes += len;
+    f->next_due_ns = MIN(f->next_due_ns, due_ns);
 }
 
 static void faults_unstore(struct faults *f, GList *link)
@@ -277,11 +279,13 @@ static void faults_send_due(struct faults *f, uint64_t by_ns)
     uint64_t blocked = 0;
     GList *next;
 
+    f->next_due_ns = NEVER;
     for (GList *link = f->store.head; link; link = next) {
         const struct stored *s = link->data;
 
         next = link->next;
         if (s->due_ns > by_ns) {
+            f->next_due_ns = s->due_ns;
             faults_set_timer(f, s->due_ns);
             break;
         }
@@ -313,12 +317,15 @@ static void faults_tell_room(struct faults *f)
     }
 }
 
-/* Looks for frames that are due. */
+/* Sends what is due. */
 static void faults_look(struct faults *f)
 {
-    if (!g_queue_is_empty(&f->store) && !f->building) {
-        faults_send_due(f, faults_now_ns());
+    uint64_t now = f->next_due_ns == NEVER ? 0 : faults_now_ns();
+
+    if (f->next_due_ns <= now && !f->building) {
+        faults_send_due(f, now);
     }
+    faults_set_timer(f, f->next_due_ns);
     faults_tell_room(f);
 }
 
@@ -402,11 +409,13 @@ static void faults_commit(struct faults *f, uint8_t *frame, size_t len, const st
         faults_comment(f, fate, false);
         faults_pass(f, len);
     }
-    if (is_kept || fate->duplicated) {
-        faults_send_due(f, faults_now_ns());
-        if (faults_has_news(f)) {
-            faults_set_timer(f, now); /* the client is told later, and not within its commit */
-        }
+    if (f->next_due_ns <= now) {
+        faults_send_due(f, now);
+    } else {
+        faults_set_timer(f, f->next_due_ns);
+    }
+    if (faults_has_news(f)) {
+        faults_set_timer(f, now); /* the client is told later, and not within its commit */
     }
 }
 
@@ -465,8 +474,11 @@ static void faults_fd_event(struct wire_port *port)
 
 static void faults_inner_tx_ready(void *opaque)
 {
-    faults_look(opaque);
-    wire_filter_client.tx_ready(opaque);
+    struct faults *f = opaque;
+
+    f->next_due_ns = 0; /* what is due may have credit now */
+    faults_look(f);
+    wire_filter_client.tx_ready(f);
 }
 
 void wire_faults_settle(struct wire_port *port)
@@ -555,7 +567,7 @@ struct wire_port *wire_faults_new(struct wire_port *inner, const struct wire_fau
     }
     f->config = *config;
     f->capture = capture;
-    f->timer_ns = NEVER;
+    f->timer_ns = f->next_due_ns = NEVER;
     g_queue_init(&f->store);
     for (unsigned i = 0; i < NUM_STREAMS; i++) {
         f->chance[i] = chance_of(config->seed, stream_names[i], config->stream);

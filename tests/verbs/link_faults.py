@@ -181,6 +181,19 @@ class Datagrams(unittest.TestCase):
         self.assertEqual(arrived, 0)
 
 
+class Cluster(unittest.TestCase):
+    def test_each_host_has_faults_of_its_own(self):
+        done = subprocess.run([HCASIM, "cluster", "-n", "2", "--devices", "2", "--loss", "20", "--explain", "--",
+                               DATAGRAMS, "1000"], capture_output=True, text=True, timeout=PATIENCE, check=True)
+        lost = []
+        for host in "1", "2":
+            count = counts(re.sub(rf"^{host}\| ", "", done.stderr, flags=re.MULTILINE))
+            arrived = int(re.search(rf"^{host}\| (\d+) of 1000 arrived", done.stdout, re.MULTILINE).group(1))
+            self.assertEqual(arrived + count["lost"], 1000)
+            lost.append(count["lost"])
+        self.assertGreater(min(lost), 100)
+
+
 class Ends(unittest.TestCase):
     def test_nothing_is_left(self):
         """The wire's files go with its last program, although frames are delayed when it ends."""
