@@ -13,30 +13,22 @@
 #include <glob.h>
 #include <ifaddrs.h>
 #include <infiniband/verbs.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <linux/if_link.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <pthread.h>
-#include <rdma/rdma_user_cm.h>
-#include <sched.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/programs/beside.h"
 #include "tests/programs/own_wire.h"
-
-#define IBDEV "/sys/class/infiniband/mlx5_0"
 
 /* Returns the first line of a file, without its line end. */
 static const char *line_of(const char *path)
@@ -62,14 +54,6 @@ __attribute__((format(printf, 2, 3))) static void ck_line_is(const char *path, c
     va_end(args);
     ck_assert_msg(!strcmp(line_of(path), wanted), "%s says %s, not %s", path, line_of(path),
                   wanted);
-}
-
-static void own_wire(void)
-{
-    char wire[32];
-
-    snprintf(wire, sizeof(wire), "beside-%d", (int)getpid());
-    setenv("HCASIM_WIRE", wire, 1);
 }
 
 static bool wire_is_there(void)
@@ -131,7 +115,7 @@ START_TEST(sysfs_tells_of_the_device_what_verbs_tell)
     struct ibv_device_attr attr;
     char guid[20];
 
-    own_wire();
+    beside_own_wire();
     setenv("HCASIM_PROFILE", "cx7", 1);
     context = open_first();
     ck_assert_int_eq(ibv_query_device(context, &attr), 0);
@@ -153,7 +137,7 @@ static void the_speed_is(const char *profile, int width, int speed, const char *
 {
     struct ibv_port_attr attr;
 
-    own_wire();
+    beside_own_wire();
     setenv("HCASIM_PROFILE", profile, 1);
     ck_assert_int_eq(ibv_query_port(open_first(), 1, &attr), 0);
     ck_assert_int_eq(attr.active_width, width);
@@ -185,7 +169,7 @@ START_TEST(sysfs_tells_of_the_port_what_verbs_tell)
     struct ibv_context *context;
     struct ibv_port_attr attr;
 
-    own_wire();
+    beside_own_wire();
     context = open_first();
     ck_assert_int_eq(ibv_query_port(context, 1, &attr), 0);
     ck_assert_int_eq(attr.active_width, 2);
@@ -218,7 +202,7 @@ START_TEST(a_gid_leads_to_its_network_device)
     union ibv_gid gid;
     struct ibv_context *context;
 
-    own_wire();
+    beside_own_wire();
     context = open_first();
     snprintf(netdev, sizeof(netdev), "%s", line_of(IBDEV "/ports/1/gid_attrs/ndevs/1"));
     snprintf(path, sizeof(path), "/sys/class/net/%s/address", netdev);
@@ -244,7 +228,7 @@ START_TEST(each_device_is_there)
     unsigned seen = 0;
     DIR *dir;
 
-    own_wire();
+    beside_own_wire();
     setenv("HCASIM_DEVICES", "3", 1);
     dir = opendir("/sys/class/infiniband");
     ck_assert_ptr_nonnull(dir);
@@ -286,7 +270,7 @@ START_TEST(the_machine_s_are_beside_the_hca_s)
 {
     struct stat there, here;
 
-    own_wire();
+    beside_own_wire();
     ck_assert(is_listed("/sys/class/net", "lo"));
     ck_assert(is_listed("/sys/class/net/", "hca0"));
     ck_assert(is_listed("/sys/bus/pci/devices", "ca00:00:00.0"));
@@ -311,7 +295,7 @@ START_TEST(paths_may_begin_in_a_folder_above)
     char path[PATH_MAX], text[16] = "";
     int sys, fd;
 
-    own_wire();
+    beside_own_wire();
     sys = open("/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
     fd = openat(sys, "class/infiniband/mlx5_0/node_type", O_RDONLY | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
@@ -339,7 +323,7 @@ START_TEST(a_path_may_have_parts_that_lead_nowhere)
 {
     struct stat st;
 
-    own_wire();
+    beside_own_wire();
     ck_line_is("/sys//class/./infiniband///mlx5_0/./node_type", "1: CA");
     ck_assert(is_listed("/sys/./class//infiniband/.", "mlx5_0"));
     ck_assert(is_listed("/sys/class//net/", "hca0"));
@@ -360,7 +344,7 @@ START_TEST(a_folder_of_the_hca_s_is_at_its_place)
 {
     char folder[PATH_MAX];
 
-    own_wire();
+    beside_own_wire();
     ck_assert_int_eq(chdir("/sys/class/infiniband"), 0);
     ck_assert_ptr_nonnull(getcwd(folder, sizeof(folder)));
     ck_assert_str_eq(folder, "/sys/class/infiniband");
@@ -389,7 +373,7 @@ START_TEST(patterns_and_walks_find_the_hca_s)
     bool has_lo = false, has_hca = false;
     glob_t found;
 
-    own_wire();
+    beside_own_wire();
     ck_assert_int_eq(glob("/sys/class/infiniband/*/node_type", 0, NULL, &found), 0);
     ck_assert_uint_eq(found.gl_pathc, 1);
     ck_assert_str_eq(found.gl_pathv[0], IBDEV "/node_type");
@@ -415,7 +399,7 @@ START_TEST(a_program_finds_the_card_from_the_device)
     struct ibv_device **list;
     char path[PATH_MAX + 32], real[PATH_MAX], link[64] = "";
 
-    own_wire();
+    beside_own_wire();
     setenv("HCASIM_PROFILE", "cx7", 1);
     list = ibv_get_device_list(NULL);
     ck_assert(list && list[0]);
@@ -438,7 +422,7 @@ START_TEST(the_device_file_is_a_character_device)
     struct stat st;
     int fd;
 
-    own_wire();
+    beside_own_wire();
     ck_assert_int_eq(stat("/dev/infiniband/uverbs0", &st), 0);
     ck_assert(S_ISCHR(st.st_mode));
     fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
@@ -455,7 +439,7 @@ START_TEST(what_sysfs_tells_cannot_be_written)
     const char *guid = IBDEV "/node_guid";
     char before[64];
 
-    own_wire();
+    beside_own_wire();
     snprintf(before, sizeof(before), "%s", line_of(guid));
     ck_assert_int_eq(open(guid, O_WRONLY), -1);
     ck_assert_int_eq(errno, EACCES);
@@ -475,7 +459,7 @@ START_TEST(old_names_see_the_same)
     static const char *const names[] = {"__xstat", "__xstat64", "__lxstat", "__lxstat64"};
     struct stat st, old;
 
-    own_wire();
+    beside_own_wire();
     ck_assert_int_eq(stat(IBDEV "/fw_ver", &st), 0);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         int (*call)(int, const char *, struct stat *) =
@@ -493,7 +477,7 @@ START_TEST(what_is_not_the_hca_s_is_the_machine_s)
     int (*volatile call)(const char *, int) = access; /* no compiler sees its "nonnull" */
     struct stat st;
 
-    own_wire();
+    beside_own_wire();
     ck_assert_int_eq(open("/sys/class/infiniban", O_RDONLY | O_CLOEXEC), -1);
     ck_assert_int_eq(errno, ENOENT);
     ck_assert_int_eq(stat("/dev/null", &st), 0);
@@ -513,7 +497,7 @@ START_TEST(who_looks_is_no_host)
 
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(write(fd, "kept", 4), 4);
-    own_wire();
+    beside_own_wire();
     setenv("HCASIM_CAPTURE", capture, 1);
     line_of(IBDEV "/fw_ver");
     ck_assert(!wire_is_there());
@@ -550,7 +534,7 @@ START_TEST(who_becomes_a_host_after_a_look_is_seen_as_that_host)
     char byte;
     pid_t pid;
 
-    own_wire();
+    beside_own_wire();
     ck_assert(gid_ends("0a00:0001"));
     ck_assert_int_eq(pipe(told), 0);
     ck_assert_int_eq(pipe(wait), 0);
@@ -578,7 +562,7 @@ START_TEST(a_child_that_looks_sees_its_parent_s_device)
 {
     struct ibv_context *context;
 
-    own_wire();
+    beside_own_wire();
     setenv("HCASIM_IP", "10.9.8.7", 1);
     context = open_first();
     unsetenv("HCASIM_IP"); /* the child would have this address if it joined the wire */
@@ -589,28 +573,13 @@ START_TEST(a_child_that_looks_sees_its_parent_s_device)
 }
 END_TEST
 
-/* Finds the folder of the simulated tree, to which a file's name is added. */
-static void root_of_the_tree(char root[PATH_MAX])
-{
-    char name[32];
-    int fd = open("/sys/class/infiniband", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    ssize_t len;
-
-    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-    len = readlink(name, root, PATH_MAX - 1);
-    ck_assert_int_gt(len, 0);
-    root[len] = '\0';
-    close(fd);
-    *strstr(root, "/sys/class") = '\0';
-}
-
 static int root_pipe[2];
 
 static void tell_root(void)
 {
     char root[PATH_MAX] = "";
 
-    root_of_the_tree(root);
+    beside_root(root);
     ck_assert_int_eq(write(root_pipe[1], root, sizeof(root)), sizeof(root));
 }
 
@@ -631,7 +600,7 @@ START_TEST(nothing_is_left)
     char root[PATH_MAX];
     pid_t pid;
 
-    own_wire();
+    beside_own_wire();
     ck_assert_int_eq(pipe(root_pipe), 0);
     in_a_child(tell_root);
     ck_assert_int_eq(read(root_pipe[0], root, sizeof(root)), sizeof(root));
@@ -673,7 +642,7 @@ START_TEST(the_network_device_is_among_the_interfaces)
     struct ibv_context *context;
     char name[IF_NAMESIZE];
 
-    own_wire();
+    beside_own_wire();
     setenv("HCASIM_DEVICES", "2", 1);
     context = open_first();
     ck_assert_int_eq(ibv_query_gid(context, 1, 0, &gid[0]), 0);
@@ -764,7 +733,7 @@ START_TEST(sockets_meet_at_the_addresses_of_hosts)
     socklen_t len = sizeof(at);
     int fd = tcp(AF_INET);
 
-    own_wire();
+    beside_own_wire();
     setenv("HCASIM_HOST", "3", 1);
     open_first();
     ck_assert_int_eq(call_with(bind, fd, 3, 0), 0);
@@ -793,7 +762,7 @@ START_TEST(datagrams_reach_the_addresses_of_hosts)
     socklen_t len = sizeof(to);
     char text[8] = "";
 
-    own_wire();
+    beside_own_wire();
     setenv("HCASIM_HOST", "3", 1);
     open_first();
     ck_assert_int_eq(call_with(bind, receiver, 3, 0), 0);
@@ -808,149 +777,6 @@ START_TEST(datagrams_reach_the_addresses_of_hosts)
     ck_assert_str_eq(text, "sent");
     close(sender);
     close(receiver);
-}
-END_TEST
-
-/* -- the connection manager's file -------------------------------------------------------------
- */
-
-static int open_rdma_cm(void)
-{
-    int fd;
-
-    own_wire();
-    ibv_free_device_list(ibv_get_device_list(NULL));
-    fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
-    ck_assert_int_ge(fd, 0);
-    return fd;
-}
-
-static bool is_rdma_cm(int fd)
-{
-    struct stat st;
-
-    return !fstat(fd, &st) && S_ISCHR(st.st_mode);
-}
-
-START_TEST(what_takes_a_closed_descriptor_s_place_is_itself)
-{
-    int fd = open_rdma_cm(), other;
-    uint64_t sent = 5, got = 0;
-
-    ck_assert(is_rdma_cm(fd));
-    ck_assert_int_eq(syscall(SYS_close, fd), 0); /* as some libraries do */
-    other = eventfd(0, EFD_CLOEXEC);
-    ck_assert_int_eq(other, fd);
-    ck_assert(!is_rdma_cm(fd));
-    ck_assert_int_eq(write(other, &sent, sizeof(sent)), sizeof(sent));
-    ck_assert_int_eq(read(other, &got, sizeof(got)), sizeof(got));
-    ck_assert_uint_eq(got, sent);
-    close(other);
-}
-END_TEST
-
-START_TEST(a_duplicate_is_the_same_file)
-{
-    int fd = open_rdma_cm(), other, copy;
-
-    other = open("/dev/null", O_RDWR | O_CLOEXEC);
-    ck_assert_int_ge(other, 0);
-    ck_assert_int_eq(dup2(-1, fd), -1); /* fails, and closes nothing */
-    ck_assert(is_rdma_cm(fd));
-    copy = dup(fd);
-    ck_assert(is_rdma_cm(copy));
-    ck_assert_int_eq(dup2(fd, copy), copy);
-    ck_assert_int_eq(dup3(fd, other, O_CLOEXEC), other);
-    close(fd);
-    ck_assert(is_rdma_cm(copy) && is_rdma_cm(other));
-    ck_assert_int_eq(dup2(fileno(stdin), copy), copy);
-    ck_assert_int_eq(write(other, "", 1), -1); /* it is not a command */
-    ck_assert_int_eq(errno, EINVAL);
-    close(other);
-    close(copy);
-}
-END_TEST
-
-START_TEST(other_ways_to_duplicate_and_to_close)
-{
-    int fd = open_rdma_cm(), copy = fcntl(fd, F_DUPFD_CLOEXEC, fd + 10), other;
-
-    ck_assert_int_ge(copy, fd + 10);
-    ck_assert(is_rdma_cm(copy));
-    close(fd);
-    ck_assert_int_eq(write(copy, "", 1), -1); /* it is not a command */
-    ck_assert_int_eq(errno, EINVAL);
-    ck_assert_int_eq(close_range((unsigned)copy, (unsigned)copy, 0), 0);
-    ck_assert_int_eq(fcntl(copy, F_GETFD), -1);
-    other = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
-    ck_assert(is_rdma_cm(other));
-    close(other);
-}
-END_TEST
-
-#define CLOSINGS 200
-
-static atomic_uint asked;
-
-/* Asks until the answer is not that the buffer has no room; returns that answer. */
-static void *ask_until_it_is_closed(void *opaque)
-{
-    const int *fd = opaque;
-    struct rdma_ucm_cmd_hdr hdr[2] = {{.cmd = RDMA_USER_CM_CMD_GET_EVENT, .in = sizeof(hdr[1])}};
-
-    while (write(*fd, hdr, sizeof(hdr)) < 0 && errno == ENOSPC) {
-        asked++;
-    }
-    return (void *)(intptr_t)errno;
-}
-
-/* As with any file, the descriptor either is a file or it is not. */
-START_TEST(a_descriptor_that_is_being_closed_is_a_file_or_none)
-{
-    for (unsigned i = 0; i < CLOSINGS; i++) {
-        int fd = open_rdma_cm();
-        pthread_t thread;
-        void *err;
-
-        asked = 0;
-        ck_assert_int_eq(pthread_create(&thread, NULL, ask_until_it_is_closed, &fd), 0);
-        while (!asked) {
-            sched_yield();
-        }
-        ck_assert_int_eq(close(fd), 0);
-        ck_assert_int_eq(pthread_join(thread, &err), 0);
-        ck_assert_int_eq((intptr_t)err, EBADF);
-    }
-}
-END_TEST
-
-static int borrowed_fd;
-
-/* Makes a child that shares its parent's memory until it ends. */
-__attribute__((noinline)) static void close_and_look_in_a_borrower(void)
-{
-    pid_t pid = vfork();
-    int status;
-
-    if (!pid) {
-        close(borrowed_fd);
-        _exit(access(IBDEV, F_OK) ? 1 : 0);
-    }
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert_int_eq(status, 0);
-}
-
-START_TEST(a_child_s_doings_are_its_own)
-{
-    char before[PATH_MAX], after[PATH_MAX];
-
-    borrowed_fd = open_rdma_cm();
-    root_of_the_tree(before);
-    close_and_look_in_a_borrower();
-    ck_assert(is_rdma_cm(borrowed_fd));
-    root_of_the_tree(after);
-    ck_assert_str_eq(after, before);
-    close(borrowed_fd);
 }
 END_TEST
 
@@ -981,11 +807,6 @@ int main(void)
         the_network_device_is_among_the_interfaces,
         sockets_meet_at_the_addresses_of_hosts,
         datagrams_reach_the_addresses_of_hosts,
-        what_takes_a_closed_descriptor_s_place_is_itself,
-        a_duplicate_is_the_same_file,
-        other_ways_to_duplicate_and_to_close,
-        a_descriptor_that_is_being_closed_is_a_file_or_none,
-        a_child_s_doings_are_its_own,
     };
     TCase *tc = tcase_create("beside");
     Suite *suite = suite_create("verbs-beside");
