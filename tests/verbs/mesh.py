@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+import host_processes
 import hosts
 import tries
 
@@ -59,7 +60,7 @@ class Wire:
             left.unlink()
 
     def start(self, program, *arguments):
-        if hosts.absent([str(self.build / "tests/programs" / program)]):
+        if host_processes.absent([str(self.build / "tests/programs" / program)]):
             raise tries.Missing(f"{program} is not built")
         process = subprocess.Popen(
             [HCASIM, "run", "--build", self.build, "--wire", self.name, "--",
