@@ -64,7 +64,7 @@ def another_run(hosts_, folder):
 
 
 def runs_at_a_time(hosts_, folder):
-    """Two runs that name the same file at a time share it."""
+    """Two runs that name the same file at the same time share it."""
     path = folder / "two.pcapng"
     hosts_.pair("ibv_rc_pingpong", *hosts.ON_DEVICE, options=["--capture", str(path)])
     expect_whole(path)

@@ -72,22 +72,22 @@ class Checker:
 
 
 def valgrind_pingpongs(valgrind, asan):
-    """Under Valgrind all pingpongs are without an error, and lose no memory."""
+    """All pingpongs run under Valgrind without an error and leak no memory."""
     valgrind.pingpongs(30)
 
 
 def valgrind_finds(valgrind, asan):
-    """Valgrind sees the HCA read memory that the program has freed, and memory that is lost."""
+    """Valgrind reports HCA reads of freed memory, and leaks."""
     valgrind.finds()
 
 
 def asan_pingpongs(valgrind, asan):
-    """With libraries under ASan and UBSan all pingpongs are without an error, and lose no memory."""
+    """All pingpongs run under ASan and UBSan without an error and leak no memory."""
     asan.pingpongs(200)
 
 
 def asan_finds(valgrind, asan):
-    """ASan sees the HCA read memory that the program has freed, and memory that is lost."""
+    """ASan reports HCA reads of freed memory, and leaks."""
     asan.finds()
 
 

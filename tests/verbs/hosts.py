@@ -74,7 +74,7 @@ RETRY_EXCEEDED = "(12)"  # enum ibv_wc_status IBV_WC_RETRY_EXC_ERR, as pingpongs
 
 
 def container(hosts):
-    """No capabilities, no device files, no class in sysfs, no rdma-core: what the programs run with."""
+    """The programs run without capabilities, device files, a class in sysfs and rdma-core."""
     watch = hosts.start("ibv_asyncwatch", "-d", "mlx5_0")
     if "FD" not in watch.stdout.readline():
         raise Failure("ibv_asyncwatch does not say what it waits for")
@@ -90,7 +90,7 @@ def container(hosts):
 
 
 def pingpongs(hosts):
-    """Each transport's pingpong completes, polling, and by events with its data checked."""
+    """Each transport's pingpong completes by polling, and by events with its data checked."""
     for transport in ("rc", "uc", "ud", "srq", "xsrq"):
         for options in ([], ["-e"], ["-e", "-c"]):
             if transport == "xsrq" and "-c" in options:
@@ -101,7 +101,8 @@ def pingpongs(hosts):
 def performance_tests(hosts):
     """perftest's operations complete on RC, UC, UD, XRC and DC, in all sizes, both ways and on many QPs.
 
-    All that perftest has is in perftest_matrix.py."""
+    perftest_matrix.py has all that perftest can do.
+    """
     for command in (
             "ib_send_bw -a -n 10", "ib_write_bw -a -n 10", "ib_read_bw -a -n 10",
             "ib_send_lat -a -n 10", "ib_send_bw -c UC -a -n 10", "ib_send_bw -c UD -a -n 50",
@@ -118,12 +119,12 @@ def performance_tests(hosts):
 
 
 def memory_polling(hosts):
-    """Writes land in a program that only looks at its memory, and answers what it sees."""
+    """A program that only polls its memory sees WRITEs and answers them."""
     hosts.pair("ib_write_lat", "-n", "200", *PERFTEST)
 
 
 def addresses(hosts):
-    """GID 1 is the IPv4 address that was asked for, GID 0 the link-local one of its MAC address."""
+    """GID 1 is the requested IPv4 address, and GID 0 is the link-local address made from the MAC address."""
     text = hosts.run("ibv_devinfo", "-v", options=["--ip", "10.9.8.7"])
     for gid in ("fe80::68:aff:fe09:807", "::ffff:10.9.8.7"):
         if gid not in text:
@@ -131,7 +132,7 @@ def addresses(hosts):
 
 
 def devices(hosts):
-    """As many devices as were asked for, each with an address of its own."""
+    """A program has the requested number of devices, each with its own address."""
     text = hosts.run("ibv_devices", options=["--devices", "3"])
     guids = re.findall(r"mlx5_\d\s+(\w+)", text)
     if len(set(guids)) != 3:
@@ -139,8 +140,10 @@ def devices(hosts):
 
 
 def numbers(hosts):
-    """Hosts of a wire have numbers of their own, in whatever network namespace they are; a number is free
-    again when its process has ended."""
+    """Each host of a wire has its own number, in whatever network namespace it is.
+
+    A number is free again when its process has ended.
+    """
     def address(*prefix):
         text = subprocess.run(
             [*prefix, HCASIM, "run", "--build", hosts.build, "--wire", hosts.wire, "--", "ibv_devinfo", "-v"],
@@ -165,7 +168,7 @@ def numbers(hosts):
 
 
 def wire_of_another_name(hosts):
-    """Hosts of different wires do not meet: on either one nobody has the other host's address."""
+    """Hosts of different wires do not meet: neither finds the other's address."""
     port = free_port()
     # Each has its own wire: on the other statements' wire a host that has just ended may still be known.
     server = hosts.start("ibv_rc_pingpong", *ON_DEVICE, "-p", str(port), options=["--wire", hosts.wire + "-a"])
@@ -190,7 +193,8 @@ def wakeups(pid):
 def idle(hosts):
     """Processes that wait for events do not wake up in ten seconds, and have less than 10 MB resident.
 
-    One has only opened its device, one used two QPs, one listens for connections."""
+    One has only opened its device, one has used two QPs, and one listens for connections.
+    """
     programs = [hosts.start("ibv_asyncwatch", "-d", "mlx5_0"),
                 hosts.start(str(hosts.build / "tests/programs/idle"))]
     for program in programs:
@@ -212,7 +216,7 @@ def idle(hosts):
 
 
 def killed_peer(hosts):
-    """A killed process is a pulled cable: who sends to it gets RETRY_EXC_ERR, others do not notice."""
+    """A killed process is like a pulled cable: its peer gets RETRY_EXC_ERR, and other hosts do not notice."""
     port = free_port()
     # WRITEs without an end: a ping-pong would rightly wait for a message that nobody sends.
     command = ["stdbuf", "-oL", "ib_write_bw", *PERFTEST, "--run_infinitely", "-p", str(port)]
@@ -233,8 +237,10 @@ def killed_peer(hosts):
 
 
 def removed_device(hosts):
-    """A device that is removed beneath its program: who waits for a completion, for an event, for a connection's
-    events is told; a peer runs into its retries."""
+    """A program whose device is removed learns of it wherever it waits.
+
+    It waits for a completion, for an event, or for an event of a connection. Its peer's retries run out.
+    """
     text = ""
     watching = hosts.start("stdbuf", "-oL", "ibv_asyncwatch", "-d", "mlx5_0", options=["--remove-after", "0.2"])
     while "DEVICE_FATAL" not in text and "local catastrophic" not in text:
@@ -297,8 +303,10 @@ def removed_device(hosts):
 
 
 def stopped_peer(hosts):
-    """A stopped process pauses the wire, however long its peer's retries would last: both go on after it
-    as if nothing had been, and no byte differs."""
+    """A stopped process pauses the wire, however long its peer's retries would last.
+
+    Afterwards both continue as if nothing had happened, and no byte differs.
+    """
     port = free_port()
     command = [str(hosts.build / "tests/programs/datacheck"), "-d", "mlx5_0", "-g", "1", "-n", "40000",
                "-u", "8", "-p", str(port)]  # 8 times 1 to 2 ms, then a QP gives up
@@ -335,9 +343,10 @@ def expect_stopped(text):
 
 
 def stopped_in_gdb(hosts):
-    """A program at a breakpoint pauses the wire: its peer waits, both go on, and no byte differs.
+    """A program at a breakpoint pauses the wire: its peer waits, both continue, and no byte differs.
 
-    The peer's retries alone would last for 16 ms."""
+    The peer's retries alone would last for 16 ms.
+    """
     program = [str(hosts.build / "tests/programs/datacheck"), "-d", "mlx5_0", "-g", "1", "-n", "5000", "-u", "8"]
     for side in "server", "client":
         port = free_port()
@@ -353,7 +362,7 @@ def stopped_in_gdb(hosts):
 
 
 def stopped_while_it_connects(hosts):
-    """A program at a breakpoint in the midst of connecting by address is waited for, and is connected."""
+    """The peer waits for a program that is at a breakpoint while it connects by address, and they connect."""
     server = ["rping", "-s", "-V", "-C", "20", "-a", SERVER_IP]
     client = ["rping", "-c", "-V", "-C", "20", "-a", SERVER_IP]
     for side, where, finish in (("server", "rdma_accept", False), ("server", "rdma_accept", True),
@@ -372,7 +381,7 @@ def stopped_while_it_connects(hosts):
 
 
 def stopped_listener(hosts):
-    """Who listens by address is stopped when another one asks, then each of them under traffic: both go on."""
+    """A listener that is stopped when a peer connects accepts it later; then each side is stopped under traffic."""
     server = hosts.start("rping", "-s", "-V", "-C", "15000", "-a", SERVER_IP, options=["--ip", SERVER_IP])
     time.sleep(3)  # until it listens, which nothing outside shows
     server.send_signal(signal.SIGSTOP)
@@ -391,7 +400,7 @@ def stopped_listener(hosts):
 
 
 def killed_while_stopped(hosts):
-    """A stopped process that is killed is a pulled cable all the same."""
+    """A stopped process that is killed is like a pulled cable, too."""
     port = free_port()
     command = ["stdbuf", "-oL", "ib_write_bw", *PERFTEST, "-u", "8", "--run_infinitely", "-p", str(port)]
     server = hosts.start(*command)
@@ -412,16 +421,19 @@ def killed_while_stopped(hosts):
 
 
 def ordering(hosts):
-    """What a program may see of another one's operations, it sees in the order promised.
+    """A program sees the operations of another program in the promised order.
 
-    tests/programs/litmus; the promises are in docs/explanation/ordering.md."""
+    tests/programs/litmus; the promises are in docs/explanation/ordering.md.
+    """
     hosts.pair(str(hosts.build / "tests/programs/litmus"), "-d", "mlx5_0", "-g", "1", "-n", "500")
 
 
 def dynamic_connections(hosts):
-    """Few initiators reach many targets by messages, RDMA and atomics; a wrong key reaches none, and what
-    fails on a stream fails on no other (tests/programs/dc). With CQEs of 128 bytes targets have small data in
-    them."""
+    """Few DC initiators reach many targets by messages, RDMA and atomics.
+
+    A wrong key reaches no target, and an error of one stream does not affect another (tests/programs/dc). With CQEs
+    of 128 bytes, the CQEs of targets have small data in them.
+    """
     for size in "64", "128":
         client, _ = hosts.pair("env", f"MLX5_CQE_SIZE={size}", str(hosts.build / "tests/programs/dc"), "-d", "mlx5_0",
                                "-g", "1")
@@ -430,8 +442,11 @@ def dynamic_connections(hosts):
 
 
 def tag_matching(hosts):
-    """Messages land where their tag was waited for, in MPI's order; others in a receive; announced ones are
-    fetched by the device (tests/programs/tm). With CQEs of 128 bytes small ones come in them."""
+    """Tagged messages arrive in the buffer of their tag, in MPI's order.
+
+    Messages without a buffer go to a receive, and the device fetches messages that are announced (tests/programs/tm).
+    With CQEs of 128 bytes, small messages come in the CQE.
+    """
     for size in "64", "128":
         hosts.pair("env", f"MLX5_CQE_SIZE={size}", str(hosts.build / "tests/programs/tm"), "-d", "mlx5_0", "-g", "1")
 
@@ -444,8 +459,10 @@ def atomics_under_masks(hosts):
 
 
 def everybodys_word(hosts):
-    """Threads of a program and two HCAs, or three, change one word at the same time, and nothing is lost
-    (tests/programs/atomics)."""
+    """Threads of a program and two or three HCAs change one word at the same time, and no change is lost.
+
+    tests/programs/atomics.
+    """
     program = str(hosts.build / "tests/programs/atomics")
     for devices in ("mlx5_0", "mlx5_0,mlx5_1"):
         _, server = hosts.pair(program, "-d", devices, "-g", "1", options=["--devices", "2"])
@@ -454,12 +471,12 @@ def everybodys_word(hosts):
 
 
 def reserved_numbers(hosts):
-    """A number of a QP that was reserved is no QP's, and is reserved once (tests/programs/reserved)."""
+    """No QP gets a reserved QP number, and each number is reserved once (tests/programs/reserved)."""
     hosts.run(str(hosts.build / "tests/programs/reserved"), "-d", "mlx5_0")
 
 
 def all_to_all(hosts):
-    """Processes that send each other small messages need ten times fewer QPs over DC than over RC."""
+    """Processes that send each other small messages need a tenth of the QPs over DC that they need over RC."""
     queues = {}
     for transport in ("rc", "dc"):
         text = hosts.run(str(hosts.build / "tests/programs/alltoall"), "-d", "mlx5_0", "-g", "1", "-n", "24",
@@ -496,8 +513,10 @@ def by_address(hosts, server, *client, served=True, macs=(None, None)):
 
 
 def connections_by_address(hosts):
-    """Debian's librdmacm connects queue pairs by IP address and port: rping, with its data checked, ucmatose, the
-    examples of its manual, XRC among them."""
+    """Debian's librdmacm connects queue pairs by IP address and port.
+
+    The programs are rping, with its data checked, ucmatose, and the examples of its manual, XRC among them.
+    """
     by_address(hosts, ["rping", "-s", "-V", "-C", "50", "-a", "0.0.0.0"],
                "rping", "-c", "-V", "-C", "50", "-a", SERVER_IP)
     by_address(hosts, ["rping", "-s", "-V", "-C", "5", "-S", "4000", "-a", SERVER_IP, "-p", "9999"],
@@ -514,7 +533,10 @@ def connections_by_address(hosts):
 
 
 def addresses_that_are_gids(hosts):
-    """Who names a peer by its GID (AF_IB) gets as far as with Linux over RoCE, where no route leads to one: ucmatose, rstream."""
+    """A program that names its peer by a GID (AF_IB) gets as far as on Linux over RoCE.
+
+    There no route leads to a GID: ucmatose, rstream.
+    """
     gid = f"::ffff:{SERVER_IP}"
     for command, says in ((f"ucmatose -f gid -s {gid}", "resolve route failed: No such device"),
                           (f"ucmatose -f gid -P ib -s {gid}", "resolve route failed: No such device"),
@@ -530,7 +552,7 @@ STRANGERS = ("52:54:00:12:34:01", "52:54:00:12:34:02")  # MAC addresses that can
 
 
 def strangers(hosts):
-    """Hosts of any MAC address find each other by ARP and neighbour discovery; who is not there is not found."""
+    """Hosts of any MAC address find each other by ARP and neighbour discovery; an absent host is not found."""
     by_address(hosts, ["rping", "-s", "-V", "-C", "5", "-a", SERVER_IP], "rping", "-c", "-V", "-C", "5", "-a", SERVER_IP,
                macs=STRANGERS)
     by_address(hosts, ["rping", "-s", "-V", "-C", "5", "-a", SERVER_IP], "rping", "-c", "-V", "-C", "5", "-a", SERVER_IP,
@@ -552,7 +574,7 @@ def strangers(hosts):
 
 
 def connections_meanwhile(hosts):
-    """rping connects again and again, its data checked, as XRC and DC carry messages of every size."""
+    """rping connects repeatedly with its data checked, while XRC and DC carry messages of every size."""
     rping = ("rping", "-c", "-V", "-C", "20", "-a", SERVER_IP)
     server = hosts.start("rping", "-s", "-P", options=["--ip", SERVER_IP])
     end = time.monotonic() + PATIENCE
@@ -577,7 +599,7 @@ def connections_meanwhile(hosts):
 
 
 def datagrams_by_address(hosts):
-    """Queue pairs of datagrams are found by address and port, and by group: udaddy, mckey."""
+    """Datagram queue pairs are found by address and port, and by multicast group: udaddy, mckey."""
     for ports in "udp", "ipoib":
         by_address(hosts, ["udaddy", "-P", ports, "-c", "10"], "udaddy", "-s", SERVER_IP, "-P", ports, "-c", "10")
     for mode in [], ["-o"], ["-l"]:  # one side only sends; nothing goes to its own host
@@ -591,7 +613,7 @@ def datagrams_by_address(hosts):
 
 
 def sockets(hosts):
-    """rsockets, which come with librdmacm: a file arrives as it was sent, a stream's ends agree."""
+    """rsockets of librdmacm: a file arrives as it was sent, and both ends of a stream agree."""
     with tempfile.TemporaryDirectory() as folder:
         sent, got = pathlib.Path(folder, "sent"), pathlib.Path(folder, "got")
         sent.write_bytes(os.urandom(1 << 20))
@@ -613,7 +635,7 @@ def many_connections(hosts):
 
 
 def queues_dealt_to_threads(hosts):
-    """Eight queue pairs of one device, dealt to 1, 2, 4 and 8 threads: each message arrives, as it was sent and in its turn."""
+    """1, 2, 4 and 8 threads share eight queue pairs of one device: each message arrives unchanged and in order."""
     for threads in 1, 2, 4, 8:
         text = hosts.run(str(hosts.build / "tests/programs/many_qps"), "1", "8", str(threads), "2000")
         if not text.startswith(f"8 QPs, {threads} threads: "):
@@ -700,7 +722,7 @@ def cluster(hosts):
 
 
 def tools(hosts):
-    """iproute2's ip and rdma, hwloc's lstopo and ibstat show the HCA and its network device, beside the machine's."""
+    """ip, rdma, lstopo and ibstat show the HCA and its network device besides those of the machine."""
     def shows(command, *wanted):
         text = hosts.run(*command.split(), options=["--devices", "2", "--ip", "10.9.8.7"])
         if missing := [each for each in wanted if each not in text]:
@@ -731,8 +753,10 @@ print(there.getpeername()[0])
 
 
 def sockets_before_verbs(hosts):
-    """Sockets meet at the HCA's address before a program's first verb: one that loads libibverbs itself, and one
-    in which another library needs it."""
+    """Sockets meet at the HCA's address before a program's first verb.
+
+    One program loads libibverbs itself; in the other, another library needs it.
+    """
     for library in ("libibverbs.so.1", "librdmacm.so.1"):
         text = hosts.run("python3", "-c", BIND, library, options=["--ip", SERVER_IP])
         if text != "127.7.0.1\n":
@@ -740,7 +764,7 @@ def sockets_before_verbs(hosts):
 
 
 def arguments(hosts):
-    """What stands behind the program's name is the program's; before it, an option asks for help."""
+    """Words after the program's name belong to the program; before it, an option asks for help."""
     line = [HCASIM, "run", "--build", hosts.build, "--wire", hosts.wire]
     for words, want in ((["echo", "-h", "--wire"], r"-h --wire\n"), (["--", "echo", "--help"], r"--help\n|.*GNU.*"),
                         (["printf", "%s", "--host"], "--host"), (["--help"], r"usage: .*"), (["-h"], r"usage: .*")):
@@ -750,7 +774,7 @@ def arguments(hosts):
 
 
 def programs_beyond_reach(hosts):
-    """Who is given no library of ours is told so, and runs."""
+    """hcasim says so if a program cannot load its libraries, and runs the program."""
     for program, why in (("/sbin/ldconfig", "linked statically"), ("su", "rights that its caller does not have")):
         text = hosts.run(program, "--version")
         if why not in text or text.count("\n") < 2:
@@ -766,9 +790,7 @@ def installed(library):
 
 
 def libraries_of_their_own(hosts):
-    """A program that brings rdma-core's libibverbs gets ours.
-
-    By DT_RPATH, RUNPATH, under another name, by dlopen() of any name or path; what it brings else is its own."""
+    """A program that comes with rdma-core's libibverbs gets that of hcasim."""
     theirs = installed("libibverbs.so.1").read_bytes()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -791,7 +813,7 @@ def libraries_of_their_own(hosts):
 
 
 def build_with_a_blank(hosts):
-    """A build's folder may have a blank in its name, and is refused with a colon."""
+    """A build folder may have a blank in its name; with a colon it is refused."""
     with tempfile.TemporaryDirectory() as folder:
         for name, status in (("a build", 0), ("a:build", 125)):
             build = pathlib.Path(folder) / name
@@ -806,7 +828,7 @@ def build_with_a_blank(hosts):
 
 
 def refused(hosts):
-    """Who asks for a port that nobody listens on is refused."""
+    """A connection to a port that nobody listens on is refused."""
     hosts.start("rping", "-s", "-a", SERVER_IP, "-p", "7000", options=["--ip", SERVER_IP])
     client = hosts.start("rping", "-c", "-a", SERVER_IP, "-p", "7001", "-C", "1", options=["--ip", CLIENT_IP])
     text = client.communicate(timeout=PATIENCE)[0]
@@ -815,8 +837,10 @@ def refused(hosts):
 
 
 def nothing_left(hosts):
-    """When the last process has closed its device, nothing is left in /dev/shm; a killed process's
-    share is taken back by the next one."""
+    """When the last process has closed its device, nothing is left in /dev/shm.
+
+    The next process takes back the share of a killed process.
+    """
     hosts.kill()
     hosts.run("ibv_devinfo")
     if hosts.segments():
