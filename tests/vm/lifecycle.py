@@ -145,7 +145,7 @@ def two_hcas(lab):
         lab.hosts, lab.vms = usual, [a, b]
 
 
-@check("a guest that QEMU stops for longer than all retries take pauses its peer and ends nothing",
+@check("a guest that QEMU stops for longer than all retries pauses its peer, and no connection fails",
        only="hcasim")
 def stopped_guests(lab):
     # Timeout 10 is 4.2 ms and perftest retries 7 times: 34 ms of silence end a connection.

@@ -288,7 +288,7 @@ def data(lab):
     return f"{DATA_OPS} operations"
 
 
-@check("litmus: what the peer's CPU sees of WRITEs, SENDs and atomics comes in the order promised",
+@check("litmus: the peer's CPU sees WRITEs, SENDs and atomics in the promised order",
        only="hcasim")
 def ordering(lab):
     # -1: TCG executes the locked instructions of a machine with one CPU as plain ones.
@@ -330,7 +330,7 @@ def rdma_statistic(lab):
         expect(grown <= 250, f"{counter} grew by {grown} in 100 requests and a warm-up")
 
 
-@check("rdma statistic counts for a QP of its own: a counter is bound to each while it is there",
+@check("rdma statistic binds a counter to each QP while the QP exists",
        only="hcasim")
 def rdma_statistic_of_a_qp(lab):
     vm, port = lab.vms[1], f"{lab.hosts[1]['ibdev']}/1"
@@ -349,7 +349,7 @@ def rdma_statistic_of_a_qp(lab):
     expect(after - before >= seen, f"the port counted {after - before} WRITEs, a QP of it {seen}")
 
 
-@check("rdma statistic counts RoCE packets that are marked for congestion, when it is asked to",
+@check("rdma statistic counts RoCE packets with congestion marks if the counter is enabled",
        only="hcasim")
 def rdma_statistic_of_marked_packets(lab):
     vm, port = lab.vms[0], f"{lab.hosts[0]['ibdev']}/1"
@@ -432,7 +432,7 @@ def sysfs_counters(lab):
 # What users and monitoring read
 
 
-@check("every file among the port's counters in sysfs can be read, and holds a number",
+@check("every counter file of the port in sysfs can be read and holds a number",
        only="hcasim")
 def sysfs_files(lab):
     for vm, host in zip(lab.vms, lab.hosts):
@@ -463,7 +463,7 @@ def congestion(lab):
     expect(said == ["40", "5"], f"set to 40 and back to 5: {said}")
 
 
-@check("ethtool -S -m -i -k --show-fec and devlink health come to a good end", only="hcasim")
+@check("ethtool -S -m -i -k --show-fec and devlink health succeed", only="hcasim")
 def tools(lab):
     vm, host = lab.vms[0], lab.hosts[0]
     pci = f"pci/{host['pci']}"
@@ -481,7 +481,7 @@ def tools(lab):
         expect(re.search(pattern, said), f"{command}: no {pattern!r} in\n{said}")
 
 
-@check("Mellanox's tools know the card: mstflint, mstconfig, mstlink, mstreg, mstmcra, mstvpd", only="hcasim")
+@check("Mellanox's tools read the card: mstflint, mstconfig, mstlink, mstreg, mstmcra, mstvpd", only="hcasim")
 def vendor_tools(lab):
     vm, host = lab.vms[0], lab.hosts[0]
     where = host["pci"].removeprefix("0000:")
@@ -538,7 +538,7 @@ def bandwidth_shares(lab):
         expect(shown(what) == before, f"dcb {what} set ... {wish} changed {before} to {shown(what)}")
 
 
-@check("dcb app gives packets with a DSCP a priority, by which both ends count them", only="hcasim")
+@check("dcb app maps a DSCP to a priority, and both ends count packets by it", only="hcasim")
 def priorities_by_dscp(lab):
     def counted(vm, host):
         said = vm.run(f"ethtool -S {host['netdev']}").out

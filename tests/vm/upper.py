@@ -60,7 +60,7 @@ def both(lab, target, host):
     lab.vms[0].run(host.format(**names[0], peer=names[1]["ip"]), 60)
 
 
-@check("NVMe over RDMA: a disk of b's is a's; what is written is read, and lies in b's file")
+@check("NVMe over RDMA: a uses a disk of b; a reads what it wrote, and b's file has it")
 def nvme(lab):
     both(lab, NVME_TARGET, NVME_HOST)
     written = lab.vms[0].run(DISK_IO.format(disk="/dev/nvme0n1"), 180).out.split()[0]
@@ -68,7 +68,7 @@ def nvme(lab):
     expect(written == found, f"{written} was written, {found} is there")
 
 
-@check("NVMe over RDMA: the disk is given back, and taken again")
+@check("NVMe over RDMA: a disconnects the disk and connects it again")
 def nvme_again(lab):
     lab.vms[0].run("echo 1 >/sys/class/nvme/nvme0/delete_controller; ! [ -b /dev/nvme0n1 ]", 60)
     both(lab, ":", NVME_HOST)
@@ -77,7 +77,7 @@ def nvme_again(lab):
     lab.vms[0].run("echo 1 >/sys/class/nvme/nvme0/delete_controller", 60)
 
 
-@check("NVMe over RDMA: b's link is down for some seconds under I/O; a connects again, and nothing is lost")
+@check("NVMe over RDMA: b's link fails for some seconds under I/O; a reconnects, and nothing is lost")
 def nvme_reconnects(lab):
     both(lab, ":", NVME_HOST)
     job = lab.vms[0].spawn(DISK_IO.format(disk="/dev/nvme0n1"))
@@ -110,7 +110,7 @@ for size in (1, 100, 4096, 5000, 65536) * 40:
 """
 
 
-@check("RDS: datagrams of 1 byte to 64 KiB, over the device, come back as they were")
+@check("RDS: datagrams of 1 byte to 64 KiB return unchanged over the device")
 def rds(lab):
     names = [dict(entry, dev=entry["ibdev"]) for entry in lab.hosts]
     for vm in lab.vms:
@@ -152,7 +152,7 @@ umount /nfs
 """
 
 
-@check("NFS over RDMA: files of b's are a's, large ones and many small ones")
+@check("NFS over RDMA: a reads and writes large and many small files of b")
 def nfs(lab):
     both(lab, NFS_SERVER, NFS_CLIENT)
     written = lab.vms[0].run(NFS_IO, 240).out.split()[0]
@@ -196,7 +196,7 @@ modprobe -r ib_srpt
 """
 
 
-@check("SRP over RDMA-CM: a disk of b's is a's")
+@check("SRP over RDMA-CM: a uses a disk of b")
 def srp(lab):
     # A target's port has the name of its first device.
     guid = lab.vms[1].run("cat /sys/class/infiniband/*/node_guid").out.strip().replace(":", "")
