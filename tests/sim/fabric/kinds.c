@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of the kinds of jobs. */
+/* The table of the kinds of jobs, and behind it the kinds of a program outside of this tree. */
 #include <string.h>
 #include "tests/sim/fabric/sim.h"
 
@@ -11,19 +11,20 @@ static const struct kind *const kinds[] = {
 #define KIND(name) &kind_##name,
 #include "tests/sim/fabric/kinds.def"
 #undef KIND
-    NULL,
 };
 
 const struct kind *kind_at(unsigned nth)
 {
-    return kinds[nth];
+    return nth < G_N_ELEMENTS(kinds) ? kinds[nth] : sim_own_kinds[nth - G_N_ELEMENTS(kinds)];
 }
 
 const struct kind *kind_find(const char *name)
 {
-    for (unsigned i = 0; kinds[i]; i++) {
-        if (!strcmp(kinds[i]->name, name)) {
-            return kinds[i];
+    const struct kind *kind;
+
+    for (unsigned i = 0; (kind = kind_at(i)); i++) {
+        if (!strcmp(kind->name, name)) {
+            return kind;
         }
     }
     return NULL;

@@ -12,6 +12,9 @@
 #define SUITE  "hcasim sim" /* of the report */
 #define REPORT "--report=junit:"
 
+/* The command that the user gave. */
+static const char *main_command = "hcasim sim";
+
 /* For the help of hcasim sim, which the program hcasim prints. */
 static void main_print_kinds(void)
 {
@@ -65,7 +68,7 @@ static void main_append_command(GString *to, const struct sim_options *o)
 {
     g_autofree char *command = sim_options_print(o);
 
-    g_string_append_printf(to, "  hcasim sim%s --trace\n", command);
+    g_string_append_printf(to, "  %s%s --trace\n", main_command, command);
 }
 
 static void main_append_smaller(GString *to, const struct sim_options *o,
@@ -209,6 +212,10 @@ int main(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], "--kinds")) {
         main_print_kinds();
         return EXIT_SUCCESS;
+    }
+    /* A program outside of this tree, with kinds of jobs of its own. */
+    if (sim_own_kinds[0]) {
+        main_command = argv[0];
     }
     sim_options_init(&options);
     if (!main_take_all(&options, &count, argv, &err)) {

@@ -96,6 +96,8 @@ struct kind {
 /* Returns a kind by name, or NULL. And returns all kinds, up to NULL. */
 const struct kind *kind_find(const char *name);
 const struct kind *kind_at(unsigned nth);
+/* Further kinds, up to NULL: defined by a program that is linked with libhcasim-sim.a. */
+extern const struct kind *const sim_own_kinds[];
 
 /* -- for kinds --------------------------------------------------------------------------------- */
 
