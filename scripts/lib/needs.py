@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""usage: needs.py FOLDER
+
+Checks the programs and libraries of the tarball (scripts/package), which is unpacked in FOLDER. They may need
+libraries of the C library alone, and no newer version of its symbols than the oldest release below has. Prints on
+which releases the tarball runs. Exit status 1: a file needs more.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+# The releases on which the tarball must run, and their glibc.
+RELEASES = {"RHEL 9": (2, 34), "Ubuntu 22.04": (2, 35), "Debian 12": (2, 36), "Ubuntu 24.04": (2, 39), "Fedora 41": (2, 40),
+            "Debian 13": (2, 41)}
+LIBRARIES = {"libc.so.6", "ld-linux-x86-64.so.2"}
+# The helper of `hcasim conformance --peer` runs on the host of another device, which has rdma-core.
+MORE = {"conformance-helper": {"libibverbs.so.1"}}
+
+
+def readelf(*words):
+    return subprocess.run(["readelf", "--wide", *words], check=True, capture_output=True, text=True,
+                          env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"}).stdout
+
+
+def dotted(version):
+    return ".".join(map(str, version))
+
+
+def faults(path):
+    """What the file needs too much, in words; and the version of glibc that it needs."""
+    libraries = set(re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("--dynamic", path)))
+    said = [f"{path}: needs {name}" for name in sorted(libraries - LIBRARIES - MORE.get(path.name, set()))]
+    version = (2, 0)
+    for symbol, text in re.findall(r" UND (\S+)@GLIBC_([\d.]+)", readelf("--dyn-syms", path)):
+        needed = tuple(map(int, text.split(".")))
+        version = max(version, needed)
+        said += [f"{path}: {symbol} is of glibc {text}, which {name} does not have (glibc {dotted(has)})"
+                 for name, has in RELEASES.items() if has < needed]
+    return said, version
+
+
+def is_elf(path):
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def main():
+    files = [path for path in sorted(pathlib.Path(sys.argv[1]).rglob("*"))
+             if path.is_file() and not path.is_symlink() and is_elf(path)]
+    found = [faults(path) for path in files]
+    said = [line for lines, _ in found for line in lines]
+    if not files:
+        said = [f"{sys.argv[1]} has no program"]
+    if said:
+        print(*said, "build the tarball on the oldest release of Debian that hcasim supports", sep="\n", file=sys.stderr)
+        return 1
+    print(f"{len(files)} programs and libraries need glibc {dotted(max(version for _, version in found))}:"
+          f" {', '.join(RELEASES)} have it")
+    return 0
+
+
+sys.exit(main())
