@@ -3,12 +3,14 @@
 """Tests what scripts/lib/tries.py and scripts/test promise: which cases are tried again, which are
 not, and what is counted."""
 import contextlib
+import functools
 import importlib.machinery
 import importlib.util
 import io
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -262,6 +264,32 @@ class Script(Base):
         status, said = self.run_with(least=4)
         self.assertEqual(status, 1)
         self.assertIn("has 3 cases, and should have 4 at least", said)
+
+    def build_beside(self, builder):
+        """Runs a suite beside which there is a build, and one that needs the build."""
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "fake.py"
+            program.write_text(FAKE)
+            self.test = load(ROOT / "scripts/test")
+            suite = functools.partial(self.test.Suite, "fake", command=f"{sys.executable} -B {program}")
+            suites = suite("first", beside=("one", "two")), suite("second", builds=("one",))
+            self.test.BUILDERS = {"one": builder}
+            run = self.test.Run()
+            self.addCleanup(shutil.rmtree, run.record, ignore_errors=True)
+            return "".join(self.said(run.run, one, suites[number + 1:])[1] for number, one in enumerate(suites))
+
+    def test_a_build_runs_beside_a_suite_once_and_at_a_low_priority(self):
+        built = []
+        said = self.build_beside(lambda *at_priority: built.append(at_priority))
+        self.assertEqual(built, [("nice", "-n", "19")])
+        self.assertNotIn("FAIL", said)
+
+    def test_a_build_that_fails_beside_a_suite_fails_the_suite_that_needs_it(self):
+        def builder(*_):
+            raise subprocess.CalledProcessError(1, "ninja", "no such file")
+        said = self.build_beside(builder)
+        self.assertRegex(said, "(?s)== fake: second\nFAIL second cannot be built for: .*no such file")
+        self.assertEqual(said.count("FAIL"), 1)
 
     def test_a_hunt_runs_one_case_with_one_try_each(self):
         with tempfile.TemporaryDirectory() as folder:
