@@ -7,33 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 #include "cli/command.h"
+#include "cli/json.h"
 #include "cli/places.h"
 
 #define MOST_DEVICES 254 /* so many have an address 10.0.0.H of their own */
-
-static void cluster_json_string(GString *json, const char *text)
-{
-    g_string_append_c(json, '"');
-    for (; *text; text++) {
-        if ((unsigned char)*text < 0x20 || *text == '"' || *text == '\\') {
-            g_string_append_printf(json, "\\u%04x", (unsigned char)*text);
-        } else {
-            g_string_append_c(json, *text);
-        }
-    }
-    g_string_append_c(json, '"');
-}
-
-static void cluster_json_text(GString *json, const char *name, const char *text)
-{
-    g_string_append_printf(json, "%s\"%s\": ", json->len > 1 ? ", " : "", name);
-    cluster_json_string(json, text);
-}
-
-static void cluster_json_number(GString *json, const char *name, unsigned number)
-{
-    g_string_append_printf(json, "%s\"%s\": %u", json->len > 1 ? ", " : "", name, number);
-}
 
 /* Refuses a variable or a key of the key file that would set for all hosts what each has of its
  * own. 0, or the exit status. */
@@ -61,19 +38,18 @@ static int cluster_check_own(const struct cli_line *line)
 
 static char *cluster_json(const struct cli_line *line, unsigned hosts, unsigned devices)
 {
-    GString *json = g_string_new("{");
+    GString *json = cli_json_new();
     g_autofree char *wire = cli_run_setting(line, "wire");
     g_autofree char *capture = cli_run_setting(line, "capture");
     g_autofree char *own = g_strdup_printf("cluster-%d", (int)getpid());
 
-    cluster_json_text(json, "hcasim", cli_places()->program);
-    cluster_json_text(json, "wire", wire && *wire ? wire : own);
-    cluster_json_text(json, "capture", capture ? capture : "");
-    cluster_json_number(json, "hosts", hosts);
-    cluster_json_number(json, "devices", devices);
-    cluster_json_number(json, "require", cli_line_get(line, "require") != NULL);
-    g_string_append_c(json, '}');
-    return g_string_free(json, FALSE);
+    cli_json_text(json, "hcasim", cli_places()->program);
+    cli_json_text(json, "wire", wire && *wire ? wire : own);
+    cli_json_text(json, "capture", capture ? capture : "");
+    cli_json_number(json, "hosts", hosts);
+    cli_json_number(json, "devices", devices);
+    cli_json_number(json, "require", cli_line_get(line, "require") != NULL);
+    return cli_json_end(json);
 }
 
 int cli_cluster(const struct cli_line *line)

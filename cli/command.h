@@ -49,6 +49,8 @@ int cli_run(const struct cli_line *line);
 int cli_cluster(const struct cli_line *line);
 int cli_conformance(const struct cli_line *line);
 int cli_sim(const struct cli_line *line);
+int cli_vm(const struct cli_line *line);
+void cli_vm_add_options(GPtrArray *options);
 void cli_sim_add_options(GPtrArray *options);
 char *cli_sim_more(void);
 

@@ -93,6 +93,12 @@ static void commands_add_sim(GPtrArray *options)
     cli_option_add(options, &build);
 }
 
+static void commands_add_vm(GPtrArray *options)
+{
+    cli_vm_add_options(options);
+    cli_option_add(options, &build);
+}
+
 GPtrArray *cli_command_options(const struct cli_command *command, bool in_tree)
 {
     GPtrArray *options = cli_options_new();
@@ -140,6 +146,16 @@ static const struct cli_status case_statuses[] = {
     {"1", "Something failed, or there was nothing to do."},
     WRONG_USE,
     {"125", "hcasim itself failed, or its output or its report cannot be written."},
+    {NULL, NULL}};
+
+static const struct cli_status vm_statuses[] = {
+    {"0", "The commands succeeded, or the shell has ended."},
+    {"of COMMAND", "That of the first command that failed, in the order of the command line."},
+    WRONG_USE,
+    {"124", "--timeout ended a command."},
+    {"125", "The guests did not start, or did not power off. A line says what to install."},
+    {"127", "python3 does not exist."},
+    {"128+N", "The signal N interrupted hcasim, which ended the guests."},
     {NULL, NULL}};
 
 /* -- commands ---------------------------------------------------------------------------------- */
@@ -217,6 +233,36 @@ static const struct cli_command commands[] = {
                                        "Plays with the foreign device that FILE describes.", NULL},
      .add_options = commands_add_conformance,
      .run = cli_conformance},
+    {.name = "vm",
+     .arguments = "[[--] COMMAND...]",
+     .summary = "opens a shell, or runs commands, in a VM with the device",
+     .about =
+         "Boots a Debian guest in QEMU with the device. Its own kernel drives the device: when the "
+         "shell appears, the drivers are loaded and the network device has 10.0.0.N/24. Ctrl-D, "
+         "exit or poweroff ends the guest. At first use, hcasim downloads Debian packages and "
+         "keeps the guest's system in ~/.cache/hcasim ($XDG_CACHE_HOME/hcasim).\n"
+         "With COMMAND or --run no terminal is needed: the guests boot, run the commands and power "
+         "off. COMMAND and its words are joined by blanks, and the guest's shell reads them. The "
+         "commands start in their order. Each starts when the command before it listens on a TCP "
+         "port or through the RDMA connection manager, or has ended, or has run for 5 s. A command "
+         "finds its own guest's names in $NETDEV, $IBDEV, $PCI, $IP and $GID (the index of the "
+         "RoCEv2 GID of $IP), and the other guest's address in $PEER. hcasim prints the output "
+         "after the commands have ended; with --two each line begins with the name of its guest. "
+         "Progress goes to standard error.\n"
+         "VMs need QEMU (on Debian, the package qemu-system-x86) and the plugin, which works with "
+         "the QEMU that it was built for. If an option that may not be given several times is "
+         "given twice, the last one holds.",
+     .statuses = vm_statuses,
+     .examples =
+         (const char *const[]){"hcasim vm --share .",
+                               "Opens a shell in a guest, which finds this folder below /mnt.",
+                               "hcasim vm -- ibv_devinfo -v", "Shows the device of a guest.",
+                               "hcasim vm --two --run 'rping -s -C 9' --run b:'rping -c -C 9 -a "
+                               "$PEER'",
+                               "Runs a server in guest a and its client in guest b.", NULL},
+     .runs_program = true,
+     .add_options = commands_add_vm,
+     .run = cli_vm},
 };
 
 const struct cli_command *cli_command_at(unsigned i)

@@ -8,6 +8,11 @@ static void option_free(gpointer option)
     g_free(option);
 }
 
+static void option_list_free(gpointer list)
+{
+    g_ptr_array_unref(list);
+}
+
 GPtrArray *cli_options_new(void)
 {
     return g_ptr_array_new_with_free_func(option_free);
@@ -50,6 +55,17 @@ static bool option_is_help(const char *said)
     return !strcmp(said, "--help") || !strcmp(said, "-h");
 }
 
+static void option_append(struct cli_line *line, const char *name, const char *text)
+{
+    GPtrArray *list = g_hash_table_lookup(line->lists, name);
+
+    if (!list) {
+        list = g_ptr_array_new_with_free_func(g_free);
+        g_hash_table_insert(line->lists, g_strdup(name), list);
+    }
+    g_ptr_array_add(list, g_strdup(text));
+}
+
 static bool option_keep(struct cli_line *line, const struct cli_option *option, const char *text,
                         GError **err)
 {
@@ -59,6 +75,9 @@ static bool option_keep(struct cli_line *line, const struct cli_option *option, 
         return false;
     }
     g_hash_table_insert(line->values, g_strdup(option->row.name), g_strdup(text));
+    if (option->repeats) {
+        option_append(line, option->row.name, text);
+    }
     return true;
 }
 
@@ -101,6 +120,7 @@ bool cli_line_parse(struct cli_line *line, char **argv, bool stops, GError **err
     char **word = argv + 1, **rest = argv + 1;
 
     line->values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    line->lists = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, option_list_free);
     while (*word && strcmp(*word, "--") != 0 && !(stops && **word != '-')) {
         /* A dash alone stands for a file. */
         if (**word == '-' && (*word)[1]) {
@@ -129,9 +149,15 @@ void cli_line_clear(struct cli_line *line)
 {
     g_clear_pointer(&line->options, g_ptr_array_unref);
     g_clear_pointer(&line->values, g_hash_table_unref);
+    g_clear_pointer(&line->lists, g_hash_table_unref);
 }
 
 const char *cli_line_get(const struct cli_line *line, const char *name)
 {
     return g_hash_table_lookup(line->values, name);
+}
+
+const GPtrArray *cli_line_all(const struct cli_line *line, const char *name)
+{
+    return g_hash_table_lookup(line->lists, name);
 }

@@ -17,6 +17,7 @@ struct cli_option {
     struct hv_setting row;
     char letter;       /* 0: none */
     bool only_in_tree; /* it needs the source tree: hidden and unknown where hcasim is installed */
+    bool repeats;      /* it may be given several times, and each value counts */
     /* Whether a value is right; NULL: as hv_setting_check() says. */
     bool (*check)(const struct cli_option *option, const char *text, GError **err);
 };
@@ -25,6 +26,7 @@ struct cli_option {
 struct cli_line {
     GPtrArray *options; /* of struct cli_option: those that the command has */
     GHashTable *values; /* text by name, of the options that were given */
+    GHashTable *lists;  /* GPtrArray of texts by name, of the options that repeat */
     char **rest;        /* behind the options; in the caller's argv */
     bool wants_help;
 };
@@ -39,13 +41,17 @@ GPtrArray *cli_options_new(void);
 
 /*
  * Parses argv, which begins with the name of the command, for line->options. stops: the first word
- * that is no option ends the options; all that follows belongs to a program. If an option is given
- * twice, the last one holds, as in most programs that use getopt. False with *err.
+ * that is no option ends the options; all that follows belongs to a program. If an option that does
+ * not repeat is given twice, the last one holds, as in most programs that use getopt. False with
+ * *err.
  */
 bool cli_line_parse(struct cli_line *line, char **argv, bool stops, GError **err);
 void cli_line_clear(struct cli_line *line);
 
 /* The value of an option, or NULL. A flag has the value "1". */
 const char *cli_line_get(const struct cli_line *line, const char *name);
+/* The values of an option that repeats, in the order of the command line; NULL if it was not given.
+ */
+const GPtrArray *cli_line_all(const struct cli_line *line, const char *name);
 
 #endif

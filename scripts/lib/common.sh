@@ -49,7 +49,7 @@ record() {
 
 # need COMMAND PACKAGE: if the command is not installed, dies with the package's name.
 need() {
-    command -v "$1" >/dev/null 2>&1 || die "'$1' is missing (package $2): run scripts/setup"
+    command -v "$1" >/dev/null 2>&1 || die "'$1' is missing: install the package $2"
 }
 
 # in_cache NAME COMMAND...: makes the directory $HCASIM_CACHE/NAME once, and prints its path. It
@@ -60,7 +60,9 @@ in_cache() {
     local final=$HCASIM_CACHE/$1
     shift
     if [ ! -d "$final" ]; then
-        mkdir -p "$HCASIM_CACHE"
+        if ! mkdir -p "$HCASIM_CACHE" 2>/dev/null || [ ! -w "$HCASIM_CACHE" ]; then
+            die "$HCASIM_CACHE cannot be written: set XDG_CACHE_HOME to a folder with 3 GB of room"
+        fi
         exec 9>"$final.lock"
         flock 9
         if [ ! -d "$final" ]; then

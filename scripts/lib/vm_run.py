@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""scripts/vm --run: commands in one guest or two, with their output and exit status, and no terminal."""
+"""Commands of `hcasim vm` in one guest or two, with their output and exit status, and no terminal."""
 import contextlib
+import dataclasses
 import re
 import sys
 import tempfile
@@ -16,27 +17,20 @@ LISTENERS = ("{ ss -Htln; rdma resource show cm_id | grep 'state LISTEN'; } 2>/d
              "sed 's/ pid .*//' | sort")
 
 
+@dataclasses.dataclass
+class Command:
+    """A shell command for the guest of this name."""
+    guest: str
+    text: str
+
+    def __str__(self):
+        """As progress names it."""
+        line = " ".join(self.text.split())
+        return f"{self.guest}: " + (line if len(line) <= 60 else line[:57] + "...")
+
+
 def say(text):
-    print(f"vm: {text}", file=sys.stderr, flush=True)
-
-
-def brief(command):
-    """A command as progress names it."""
-    line = " ".join(command.split())
-    return line if len(line) <= 60 else line[:57] + "..."
-
-
-def commands_of(words, guests):
-    """The (guest's name, command) pairs that --run asks for."""
-    pairs = []
-    for word in words:
-        found = re.match(r"([a-z]):", word)
-        name, command = (found[1], word[2:]) if found else ("a", word)
-        if name not in guests:
-            raise vmlib.VmError(f"--run {word}: there is no guest {name}" +
-                                ("" if len(guests) > 1 else " (--two has a and b)"))
-        pairs.append((name, command))
-    return pairs
+    print(f"hcasim: {text}", file=sys.stderr, flush=True)
 
 
 def bring_up(vms, names, bare):
@@ -63,15 +57,15 @@ def wait_for_listener(vm, job, before):
         time.sleep(0.1)
 
 
-def run_all(pairs, vms, start):
+def run_all(commands, vms, start):
     """Starts the commands, one after the other; their jobs."""
     jobs = []
-    for i, (name, command) in enumerate(pairs):
-        vm = vms[name]
-        is_last = i == len(pairs) - 1
+    for i, command in enumerate(commands):
+        vm = vms[command.guest]
+        is_last = i == len(commands) - 1
         before = "" if is_last else vm.run(LISTENERS, check=False).out
-        say(f"{name}: {brief(command)}")
-        jobs.append(vm.spawn(start[name] + command))
+        say(command)
+        jobs.append(vm.spawn(start[command.guest] + command.text))
         if not is_last:
             wait_for_listener(vm, jobs[-1], before)
     return jobs
@@ -87,19 +81,19 @@ def show(name, result, label):
         stream.flush()
 
 
-def wait_for(pairs, jobs, timeout, label):
+def wait_for(commands, jobs, timeout, label):
     """Waits for all commands and shows what they said; the exit status of this program."""
     end = time.monotonic() + timeout
     statuses = []
-    for (name, command), job in zip(pairs, jobs):
+    for command, job in zip(commands, jobs):
         try:
             result = job.wait(max(end - time.monotonic(), 0.1) / vmlib.SLOWNESS)
         except vmlib.TimedOut as error:
-            say(f"{name}: {brief(command)}: killed after {timeout:g} s (--timeout); it had said:\n{error.said}")
+            say(f"{command}: killed after {timeout:g} s (--timeout); it had said:\n{error.said}")
             statuses.append(TIMED_OUT)
             continue
-        show(name, result, label)
-        say(f"{name}: {brief(command)}: status {result.status} after {result.seconds:.1f} s")
+        show(command.guest, result, label)
+        say(f"{command}: status {result.status} after {result.seconds:.1f} s")
         statuses.append(result.status)
     return next((status for status in statuses if status), 0)
 
@@ -112,20 +106,19 @@ def power_off(vms):
         vm.wait_exit()
 
 
-def run(args, guest, devices, shares):
-    """Runs args.run in guests, whose devices' QEMU arguments are by guest number; the exit status."""
+def run(options, guest, devices, shares):
+    """Runs options.run in guests, whose devices' QEMU arguments are by guest number; the exit status."""
     names = dict(zip("ab", devices))
-    pairs = commands_of(args.run, names)
     with tempfile.TemporaryDirectory(prefix="hcasim-vm.") as work, contextlib.ExitStack() as stack:
-        vms = {name: vmlib.VM(name, work, guest, devices[index], shares, args.memory, args.cpus,
-                              args.append) for name, index in names.items()}
+        vms = {name: vmlib.VM(name, work, guest, devices[index], shares, options.memory, options.cpus,
+                              options.append) for name, index in names.items()}
         say(f"boots {' and '.join(vms)}")
         for vm in vms.values():
             stack.enter_context(vm)
         for vm in vms.values():
             vm.wait_up()
-        start = bring_up(vms, names, args.bare)
-        status = wait_for(pairs, run_all(pairs, vms, start), args.timeout, len(vms) > 1)
+        start = bring_up(vms, names, options.bare)
+        status = wait_for(options.run, run_all(options.run, vms, start), options.timeout, len(vms) > 1)
         try:
             power_off(list(vms.values()))
         except vmlib.VmError as error:

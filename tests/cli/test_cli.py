@@ -4,6 +4,7 @@ programs get their words and give their exit status; help, man pages and complet
 
 usage: test_cli.py HCASIM
 """
+import json
 import os
 import pathlib
 import re
@@ -15,7 +16,7 @@ import time
 import unittest
 
 HCASIM = pathlib.Path(sys.argv.pop(1)).resolve()
-COMMANDS = ("run", "cluster", "sim", "conformance")
+COMMANDS = ("run", "cluster", "sim", "conformance", "vm")
 WRONG_USE, FAILED, NOT_EXECUTABLE, NOT_FOUND = 2, 125, 126, 127
 WIRE = f"cli-{os.getpid()}"
 
@@ -131,6 +132,77 @@ class Refusals(unittest.TestCase):
                             (["run"], "there is no PROGRAM to run")):
             done = hcasim(*words)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (WRONG_USE, "", f"hcasim: {line}\n"), words)
+
+
+# Words of `vm`, and the line that refuses them.
+WRONG_VMS = (
+    (["--index", "0"], "index must be 1 to 254, but it is 0"),
+    (["--memory=1G"], "memory must be 256 to 65536, but it is 1G"),
+    (["--cpus", "many"], "cpus must be 1 to 64, but it is many"),
+    (["--timeout", "0"], "timeout must be 1 to 1000000000 seconds, but it is 0"),
+    (["--join", "my lab"], NAME.replace("wire must", "join must")),
+    (["--share", "nofolder"], "share must be DIR or DIR:/PATH with a folder DIR, but it is nofolder"),
+    (["--share", "/tmp:inside"], "share must be DIR or DIR:/PATH with a folder DIR, but it is /tmp:inside"),
+    (["--device-args", "profile=cx7,trace"], "device_args must be NAME=VALUE,..., but it is profile=cx7,trace"),
+    (["--kernel", "nofile"], "kernel must be a file that can be read, but it is nofile"),
+    (["--modules", "/tmp"], "--modules belongs to a kernel: say --kernel FILE, too"),
+    (["--kernel", "/etc/passwd", "--kernel-release", "forky"], "--kernel and --kernel-release exclude each other"),
+    (["--two", "--join", "lab"], "--two and --join exclude each other"),
+    (["--two", "--index=3"], "--two and --index exclude each other"),
+    (["--run", "b:true"], "--run b:true: there is no guest b; with --two there are a and b"),
+    (["--two", "--run", "c:true"], "--run c:true: there is no guest c, but a and b"),
+    (["--two", "--run", "a:true", "b:true"],
+     "'b:true' follows --run, which takes one command: say --run again for each further command"),
+    ([], "there is no terminal for a shell: hcasim vm -- COMMAND runs a command in the guest"),
+    (["--wibble"], "unknown option --wibble, see hcasim help vm"),
+)
+
+
+class Vm(unittest.TestCase):
+    """The guests themselves are in tests/vm/by-script."""
+
+    def vm(self, *words, **variables):
+        return subprocess.run([HCASIM, "vm", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                              check=False, env={**os.environ, **variables})
+
+    def test_a_wrong_value_is_refused(self):
+        for words, line in WRONG_VMS:
+            done = self.vm(*words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (WRONG_USE, "", f"hcasim: {line}\n"), words)
+
+    def test_what_is_missing_is_named_in_one_line(self):
+        for variables, line in (
+                ({"HCASIM_PLUGIN": "/nonexistent/hcasim.so"},
+                 "/nonexistent/hcasim.so is not built: run scripts/setup, then ninja -C build qemu-dev/hcasim.so"),
+                ({"HCASIM_PLUGIN": "/dev/null", "QEMU": "no-such-qemu"},
+                 "no-such-qemu is missing: install QEMU (on Debian, the package qemu-system-x86)")):
+            done = self.vm("--", "true", **variables)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (FAILED, "", f"hcasim: {line}\n"))
+
+    def options(self, *words):
+        """What the Python part gets."""
+        with tempfile.TemporaryDirectory() as folder:
+            python = pathlib.Path(folder, "python3")
+            python.write_text('#!/bin/sh\nprintf "%s" "$3"\n', encoding="ascii")
+            python.chmod(0o755)
+            done = self.vm(*words, HCASIM_PLUGIN="/dev/null", QEMU="/bin/true", PATH=f"{folder}:{os.environ['PATH']}")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def test_commands(self):
+        self.assertEqual(self.options("--", "ibv_devinfo", "-v")["run"], ["a:ibv_devinfo -v"])
+        self.assertEqual(self.options("ls", "--two")["run"], ["a:ls --two"])
+        self.assertEqual(self.options("--two", "--run", 'b:echo "x"', "--run=sleep 1")["run"],
+                         ['b:echo "x"', "a:sleep 1"])
+
+    def test_options(self):
+        got = self.options("--share", "/tmp", "--share=/etc:/mnt/etc", "--cpus", "2", "--bare", "--", "true")
+        self.assertEqual(got["share"], ["/tmp", "/etc:/mnt/etc"])
+        self.assertEqual((got["cpus"], got["memory"], got["timeout"], got["index"], got["two"], got["bare"]),
+                         ("2", "1024", "600", "1", "", "1"))
+        self.assertEqual(got["words"], ["--share=/tmp", "--share=/etc:/mnt/etc", "--cpus=2", "--bare"])
+        self.assertEqual(got["hcasim"], str(HCASIM))
+        self.assertEqual(self.options("--join", "lab", "--", "true")["index"], "2")
 
 
 class Runs(unittest.TestCase):

@@ -16,25 +16,11 @@ import sys
 import tempfile
 import unittest
 
+import hidden
+
 SOURCE, BUILD = pathlib.Path(sys.argv.pop()).resolve(), pathlib.Path(sys.argv.pop()).resolve()
-COMMANDS = ("run", "cluster", "sim", "conformance")
+COMMANDS = ("run", "cluster", "sim", "conformance", "vm")
 WIRE = f"install-{os.getpid()}"
-# Arguments: the folders to hide, --, and the command.
-HIDE = ('until [ "$1" = -- ]; do mount -t tmpfs -o ro tmpfs "$1"; shift; done; shift; mount --bind /tmp /tmp; '
-        'mount -o remount,bind,ro / 2>/dev/null || :; exec "$@"')
-
-
-def way():
-    """The words before a command that hide the tree, or none if that is impossible."""
-    namespace = ["unshare", "--mount"] + ([] if os.getuid() == 0 else ["--user", "--map-root-user"])
-    words = [*namespace, "sh", "-ec", HIDE, "sh", str(SOURCE), *([] if BUILD.is_relative_to(SOURCE) else [str(BUILD)]),
-             "--"]
-    done = subprocess.run([*words, "test", "!", "-e", str(SOURCE / "meson.build")], capture_output=True, check=False,
-                          cwd="/")
-    if done.returncode:
-        print("the tree cannot be hidden here:", done.stderr.decode().strip())
-    return [] if done.returncode else words
-
 
 class Install(unittest.TestCase):
     @classmethod
@@ -51,15 +37,16 @@ class Install(unittest.TestCase):
         cls.prefix = moved
         cls.link = cls.folder / "link"
         cls.link.symlink_to(moved / "bin/hcasim")
-        cls.way = way()
+        cls.way = hidden.way([SOURCE, BUILD], ["/tmp"]) or []
+        cls.has_plugin = (BUILD / "qemu-dev/hcasim.so").exists()
 
     @classmethod
     def tearDownClass(cls):
         shutil.rmtree(cls.folder)
 
-    def hcasim(self, *words, status=0):
+    def hcasim(self, *words, status=0, **variables):
         done = subprocess.run([*self.way, self.link, *words], cwd="/", capture_output=True, text=True, timeout=120,
-                              check=False)
+                              check=False, env={**os.environ, **variables})
         self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
         return done
 
@@ -101,6 +88,21 @@ class Install(unittest.TestCase):
 
     def test_conformance(self):
         self.assertRegex(self.hcasim("conformance", "--only", "READ").stdout, r"\n\d+ passed, 0 failed, 0 skipped\n$")
+
+    def test_vm(self):
+        """The guests themselves are in tests/vm/by-script."""
+        plugin = self.prefix / "libexec/hcasim/hcasim.so"
+        self.assertEqual(plugin.exists(), self.has_plugin)
+        if not self.has_plugin:
+            line = (f"hcasim: {plugin}, the plugin for QEMU, is missing: install the package hcasim-qemu or, from the "
+                    "source tree, run scripts/setup, ninja -C build and meson install\n")
+            self.assertEqual(self.hcasim("vm", "--", "true", status=125).stderr, line)
+            return
+        for name in ("vm.py", "guest", "guest-root", "guest.d/init", "guest.d/up"):
+            self.assertTrue((self.prefix / "libexec/hcasim/vm/scripts/lib" / name).exists(), name)
+        done = self.hcasim("vm", "--", "true", status=125, QEMU="/bin/true", XDG_CACHE_HOME="/proc/nothing")
+        self.assertEqual(done.stderr, "guest: /proc/nothing/hcasim cannot be written: set XDG_CACHE_HOME to a folder "
+                         "with 3 GB of room\nhcasim: the guest's system could not be prepared (see above)\n")
 
 
 def main():

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes one JSON object. Bytes that are not ASCII stay as they are. */
+#include "cli/json.h"
+
+static void json_string(GString *json, const char *text)
+{
+    g_string_append_c(json, '"');
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == '"' || *text == '\\') {
+            g_string_append_printf(json, "\\u%04x", (unsigned char)*text);
+        } else {
+            g_string_append_c(json, *text);
+        }
+    }
+    g_string_append_c(json, '"');
+}
+
+static void json_name(GString *json, const char *name)
+{
+    g_string_append_printf(json, "%s\"%s\": ", json->len > 1 ? ", " : "", name);
+}
+
+GString *cli_json_new(void)
+{
+    return g_string_new("{");
+}
+
+void cli_json_text(GString *json, const char *name, const char *text)
+{
+    json_name(json, name);
+    json_string(json, text);
+}
+
+void cli_json_number(GString *json, const char *name, unsigned number)
+{
+    json_name(json, name);
+    g_string_append_printf(json, "%u", number);
+}
+
+void cli_json_texts(GString *json, const char *name, const GPtrArray *texts)
+{
+    json_name(json, name);
+    g_string_append_c(json, '[');
+    for (unsigned i = 0; texts && i < texts->len; i++) {
+        g_string_append(json, i ? ", " : "");
+        json_string(json, g_ptr_array_index(texts, i));
+    }
+    g_string_append_c(json, ']');
+}
+
+char *cli_json_end(GString *json)
+{
+    g_string_append_c(json, '}');
+    return g_string_free(json, FALSE);
+}
