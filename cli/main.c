@@ -68,7 +68,11 @@ static int main_help(char **argv)
 static int main_make(const char *what, const char *name)
 {
     const struct cli_command *command = name ? cli_command_find(name) : NULL;
+    char *topic = name && !command ? cli_man_topic(name) : NULL;
 
+    if (topic) {
+        return main_print(topic);
+    }
     if (name && !command) {
         return main_no_command(name);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Man pages: the source that groff and mandoc read. */
+/* Man pages: the source that groff and mandoc read. Section 7 has what is no command. */
 #include <string.h>
 #include "cli/text.h"
+#include "qemu-dev/properties.h"
 
 /* Appends text in which nothing is a command of roff: a dash stays a dash, a full stop or a quote
  * at the beginning of a line is text. */
@@ -157,10 +158,104 @@ static void man_of_command(GString *to, const struct cli_command *command)
     man_see_also(to, command);
 }
 
+/* -- section 7 --------------------------------------------------------------------------------- */
+
+#define MAN_DEVICE_EXAMPLE                                                                         \
+    "qemu-system-x86_64 -machine q35 -nic none ... -plugin " HCASIM_PLUGIN                         \
+    " -device hcasim,id=hca1,wire=shm:lab,mac=52:54:00:00:00:01"
+
+static void man_property(GString *to, const struct device_property *property)
+{
+    g_autofree char *range = device_property_range(property);
+    g_autofree char *text = g_strdup_printf("%s (%s)", property->help, range);
+
+    g_string_append(to, ".TP\n");
+    man_bold(to, property->name);
+    g_string_append_c(to, '=');
+    man_italic(to, property->value);
+    g_string_append_c(to, '\n');
+    man_line(to, text);
+}
+
+static void man_of_device(GString *to)
+{
+    const struct device_property *property;
+
+    g_string_append(to, ".TH HCASIM\\-DEVICE 7 \"\" \"hcasim " HCASIM_VERSION "\" \"hcasim\"\n"
+                        ".SH NAME\nhcasim\\-device \\- the QEMU device hcasim, a ConnectX HCA\n"
+                        ".SH SYNOPSIS\n");
+    man_bold(to, "qemu-system-x86_64 -machine q35 ... -plugin ");
+    man_italic(to, HCASIM_PLUGIN);
+    g_string_append(to, " \\fB\\-device hcasim\\fR[,\\fINAME\\fR=\\fIVALUE\\fR...]\n"
+                        ".SH DESCRIPTION\n");
+    man_paragraphs(
+        to, "The device is a ConnectX (mlx5) HCA on PCI Express. A stock x86-64 guest drives it "
+            "with its own mlx5 driver. QEMU loads the device from the plugin.\n"
+            "The plugin works only with the QEMU that it was built for. Another QEMU ends with "
+            "a line that names both versions.\n"
+            "QEMU answers -device hcasim,help before it loads plugins. Therefore the plugin "
+            "prints the properties itself: -plugin " HCASIM_PLUGIN ",help=on.\n"
+            "hcasim vm boots a guest with the device. Its option --device-args sets the "
+            "properties.");
+    g_string_append(to, ".SH PROPERTIES\n");
+    man_line(to, "The device has these properties beside those of every PCI device, such as id, "
+                 "bus and addr.");
+    for (unsigned i = 0; (property = device_property_at(i)); i++) {
+        if (property->kind != DEVICE_PROPERTY_AT_RUN_TIME) {
+            man_property(to, property);
+        }
+    }
+    g_string_append(to, ".SH PROPERTIES AT RUN TIME\n");
+    man_line(to, "These properties belong to a running device with an id. In QEMU's monitor, "
+                 "qom-set sets them and qom-get reads them. -device does not take them.");
+    for (unsigned i = 0; (property = device_property_at(i)); i++) {
+        if (property->kind == DEVICE_PROPERTY_AT_RUN_TIME) {
+            man_property(to, property);
+        }
+    }
+    g_string_append(to, ".SH LIMITS\n");
+    man_line(to, "A VM with the device can be stopped and continued, and the device can be plugged "
+                 "and unplugged. Migration and snapshots are unsupported, because the state of the "
+                 "device cannot be saved. QEMU refuses them.");
+    g_string_append(to, ".SH EXAMPLES\n");
+    man_item(to, MAN_DEVICE_EXAMPLE,
+             "Connects a VM to the wire lab. A program under hcasim run --wire lab --mtu 1500 "
+             "reaches it: the guest's network device has the MTU 1500.");
+    man_item(to, "hcasim vm --device-args profile=cx7,capture=/tmp/vm.pcapng",
+             "Opens a shell in a VM with a ConnectX-7, and writes its frames.");
+    man_item(to, "qom-set /machine/peripheral/hca1 health fatal:1",
+             "In QEMU's monitor: lets the firmware of the device hca1 fail.");
+    g_string_append(to, ".SH SEE ALSO\n\\fBhcasim\\-vm\\fR(1),\n\\fBhcasim\\-run\\fR(1),\n"
+                        "\\fBqemu\\fR(1)\n");
+}
+
+static const struct {
+    const char *name;
+    void (*write)(GString *to);
+} man_topics[] = {{"device", man_of_device}};
+
+static GString *man_new(void)
+{
+    return g_string_new(".\\\" SPDX-License-Identifier: BSD-2-Clause\n"
+                        ".\\\" Made by hcasim itself from the tables of its options.\n");
+}
+
+char *cli_man_topic(const char *name)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(man_topics); i++) {
+        if (!strcmp(man_topics[i].name, name)) {
+            GString *to = man_new();
+
+            man_topics[i].write(to);
+            return g_string_free(to, FALSE);
+        }
+    }
+    return NULL;
+}
+
 char *cli_man(const struct cli_command *command)
 {
-    GString *to = g_string_new(".\\\" SPDX-License-Identifier: BSD-2-Clause\n"
-                               ".\\\" Made by hcasim itself from the tables of its options.\n");
+    GString *to = man_new();
 
     if (command) {
         man_of_command(to, command);

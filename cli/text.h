@@ -9,6 +9,9 @@
 char *cli_help(const struct cli_command *command, bool in_tree);
 /* Likewise, the source of the man page. */
 char *cli_man(const struct cli_command *command);
+/* A page of section 7 about what is no command, such as "device"; NULL: there is none of that name.
+ */
+char *cli_man_topic(const char *name);
 /* Completion for bash. */
 char *cli_completion(void);
 

@@ -38,6 +38,7 @@
 #include "qemu-dev/device.h"
 #include "qemu-dev/health.h"
 #include "qemu-dev/netdev.h"
+#include "qemu-dev/properties.h"
 #include "qemu-dev/vpd.h"
 #include "qemu-dev/vsc.h"
 
@@ -589,34 +590,28 @@ static const VMStateDescription vmstate_hcasim = {
     .unmigratable = 1,
 };
 
-static const Property properties[] = {
-    DEFINE_NIC_PROPERTIES(HcasimState, conf),
-    DEFINE_PROP_STRING("wire", HcasimState, wire_uri),
-    DEFINE_PROP_STRING("capture", HcasimState, capture),
-    DEFINE_PROP_STRING("profile", HcasimState, profile),
-    DEFINE_PROP_SIZE("memory", HcasimState, memory, FW_MEMORY_DEFAULT),
-    DEFINE_PROP_UINT32("responders", HcasimState, responders, FW_RESPONDERS_DEFAULT),
-    DEFINE_PROP_BOOL("trace", HcasimState, trace, false),
-};
+/* How QEMU's table names each kind of properties.def. */
+#define DEFINE_MAC(name, member, usual)         DEFINE_PROP_MACADDR(name, HcasimState, member),
+#define DEFINE_NETDEV(name, member, usual)      DEFINE_PROP_NETDEV(name, HcasimState, member),
+#define DEFINE_TEXT(name, member, usual)        DEFINE_PROP_STRING(name, HcasimState, member),
+#define DEFINE_PROFILE(name, member, usual)     DEFINE_PROP_STRING(name, HcasimState, member),
+#define DEFINE_SIZE(name, member, usual)        DEFINE_PROP_SIZE(name, HcasimState, member, usual),
+#define DEFINE_NUMBER(name, member, usual)      DEFINE_PROP_UINT32(name, HcasimState, member, usual),
+#define DEFINE_SWITCH(name, member, usual)      DEFINE_PROP_BOOL(name, HcasimState, member, usual),
+#define DEFINE_AT_RUN_TIME(name, member, usual) /* device_class_init() */
 
-static const struct {
-    const char *name, *values, *description;
-} property_help[] = {
-    {"mac", "<xx:xx:xx:xx:xx:xx>",
-     "permanent MAC address (default: 52:54:00:12:34:56 and up, free in this QEMU)"},
-    {"netdev", "<id>", "plugs the port into the QEMU netdev of this id"},
-    {"wire", "<uri>", "plugs the port into a link of hcasim's own, such as shm:NAME"},
-    {"capture", "<file>", "writes every frame on the port to this file, for Wireshark"},
-    {"profile", "<name>", "the generation of the card, see below"},
-    {"memory", "<size>", "host memory that the guest may make the device take (default: 1G)"},
-    {"responders", "<number>", "initiators that its DC targets serve at a time (default: 1024)"},
-    {"trace", "<on/off>", "logs commands, WQEs, CQEs and events to standard error (default: off)"},
+#define PROPERTY(kind, name, member, usual, least, most, value, usual_text, help)                  \
+    DEFINE_##kind(#name, member, usual)
+
+static const Property properties[] = {
+#include "qemu-dev/properties.def"
 };
 
 static void device_class_init(ObjectClass *klass, void *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
     PCIDeviceClass *pc = PCI_DEVICE_CLASS(klass);
+    const struct device_property *property;
     struct fw_pci_id id;
     unsigned i;
 
@@ -634,11 +629,11 @@ static void device_class_init(ObjectClass *klass, void *data)
     compat_set_reset(dc, device_reset);
     compat_set_properties(dc, properties, ARRAY_SIZE(properties));
     object_class_property_add_str(klass, "health", device_get_health, device_set_health);
-    object_class_property_set_description(klass, "health",
-                                          "ok, report:N or fatal:N; while the machine runs");
-    for (i = 0; i < ARRAY_SIZE(property_help); i++) {
-        object_class_property_set_description(klass, property_help[i].name,
-                                              property_help[i].description);
+    for (i = 0; (property = device_property_at(i)); i++) {
+        g_autofree char *range = device_property_range(property);
+        g_autofree char *text = g_strdup_printf("%s (%s)", property->help, range);
+
+        object_class_property_set_description(klass, property->name, text);
     }
 }
 
@@ -663,18 +658,18 @@ void hcasim_device_register(void)
 
 void hcasim_device_help(void)
 {
-    char *names = g_strjoinv(", ", (char **)fw_profile_names());
+    const struct device_property *property;
     unsigned i;
 
     printf("hcasim for QEMU " QEMU_FULL_VERSION "\n"
            "-device hcasim options, beside those of every PCI device:\n");
-    for (i = 0; i < ARRAY_SIZE(property_help); i++) {
-        char *left = g_strdup_printf("%s=%s", property_help[i].name, property_help[i].values);
+    for (i = 0; (property = device_property_at(i)); i++) {
+        bool at_run_time = property->kind == DEVICE_PROPERTY_AT_RUN_TIME;
+        g_autofree char *left = g_strdup_printf("%s=%s", property->name, property->value);
+        g_autofree char *range = device_property_range(property);
 
-        printf("  %-24s - %s\n", left, property_help[i].description);
-        g_free(left);
+        printf("%s  %-24s - %s (%s)\n", at_run_time ? "at run time, by qom-set:\n" : "", left,
+               property->help, range);
     }
-    printf("profiles: %s (default: " FW_PROFILE_DEFAULT ")\nwire URIs:\n%s\n", names,
-           wire_uri_help());
-    g_free(names);
+    printf("wire URIs:\n%s\n", wire_uri_help());
 }

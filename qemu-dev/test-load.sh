@@ -71,7 +71,10 @@ shows "the function survives a reset" $'system_reset\ninfo pci' "15b3:1017" \
     -plugin "$so" -device hcasim
 shows "the plugin can be given twice" "info pci" "15b3:1017" \
     -plugin "$so" -plugin "$so" -device hcasim
-shows "properties have descriptions" "info pci" "profile=<name>" -plugin "$so,help=on"
+shows "properties have descriptions" "info pci" "profile=NAME +- .*cx4, cx4lx, .*default: cx5" \
+    -plugin "$so,help=on"
+shows "a size has the default that help names" "info qtree" "memory = 1073741824 \(1 GiB\)" \
+    -plugin "$so" -device hcasim
 # A copy with the version string of another QEMU.
 version=$("$qemu" -display none -plugin "$so,help=on" | sed -n '1s/^hcasim for QEMU //p')
 LC_ALL=C sed "s/QEMU $version/QEMU ${version/./,}/g" "$so" >"$work/other.so"

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import time
 import unittest
 
 HCASIM = pathlib.Path(sys.argv.pop(1)).resolve()
+HERE = pathlib.Path(__file__).resolve().parent
 COMMANDS = ("run", "cluster", "sim", "conformance", "vm")
 WRONG_USE, FAILED, NOT_EXECUTABLE, NOT_FOUND = 2, 125, 126, 127
 WIRE = f"cli-{os.getpid()}"
@@ -203,6 +205,21 @@ class Vm(unittest.TestCase):
         self.assertEqual(got["words"], ["--share=/tmp", "--share=/etc:/mnt/etc", "--cpus=2", "--bare"])
         self.assertEqual(got["hcasim"], str(HCASIM))
         self.assertEqual(self.options("--join", "lab", "--", "true")["index"], "2")
+
+
+class BeforeABuild(unittest.TestCase):
+    def test_one_line_says_what_to_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            scripts = pathlib.Path(folder).resolve() / "scripts"
+            scripts.mkdir()
+            for name in ("hcasim", "vm"):
+                shutil.copy(HERE.parents[1] / "scripts" / name, scripts)
+            line = (f"hcasim: {scripts}/../build/cli/hcasim is not built: run 'scripts/setup verbs', then "
+                    "'ninja -C build'\n")
+            for name, *words in (("hcasim", "sim", "--help"), ("hcasim", "conformance", "--help"), ("hcasim", "help"),
+                                 ("vm", "--help")):
+                done = subprocess.run([scripts / name, *words], capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (FAILED, "", line), name)
 
 
 class Runs(unittest.TestCase):
@@ -483,6 +500,18 @@ class Texts(unittest.TestCase):
                 if option not in ("--build", "--soft-roce"):  # they need the source tree
                     self.assertIn("\\fB" + option.replace("-", "\\-") + "\\fR", page.replace("\\fB\\-h, ", "\\fB"))
                     self.assertIn(option, words)
+
+    def test_the_page_of_the_device_names_each_property(self):
+        page = hcasim("--man", "device").stdout
+        rows = (HERE.parents[1] / "qemu-dev/properties.def").read_text(encoding="utf-8")
+        names = re.findall(r"^PROPERTY\(\w+, (\w+),", rows, re.M)
+        self.assertGreater(len(names), 7)
+        self.assertEqual(re.findall(r"^\.TP\n\\fB(\w+)\\fR=", page, re.M), names)
+        for text in ("8M or more; default: 1G", "1 to 65536; default: 1024", "cx4, cx4lx, cx5, cx6dx, cx7; default: cx5",
+                     "default: off"):
+            self.assertIn(text, page)
+        manual = (HERE.parents[1] / "docs/howto/vm.md").read_text(encoding="utf-8")
+        self.assertEqual({name for name in names if f"| `{name}=" not in manual and f" {name} fatal:1" not in manual}, set())
 
     def complete(self, *words):
         with tempfile.NamedTemporaryFile("w") as file:

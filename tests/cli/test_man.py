@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-COMMANDS = ("run", "cluster", "sim", "conformance")
+PAGES = ("run", "cluster", "sim", "conformance", "vm", "device")
 
 
 def main():
@@ -16,12 +16,12 @@ def main():
         print("groff is not installed")
         return 77
     bad = 0
-    for command in ([], *([each] for each in COMMANDS)):
-        page = subprocess.run([sys.argv[1], "--man", *command], capture_output=True, text=True, check=True).stdout
+    for name in ([], *([each] for each in PAGES)):
+        page = subprocess.run([sys.argv[1], "--man", *name], capture_output=True, text=True, check=True).stdout
         done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=page, capture_output=True, text=True,
                               check=False)
         if not page.startswith(".") or done.returncode or done.stderr:
-            print(f"{' '.join(['hcasim', *command])}: {done.stderr or page}")
+            print(f"{' '.join(['hcasim', *name])}: {done.stderr or page}")
             bad += 1
     return 1 if bad else 0
 
