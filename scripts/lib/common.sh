@@ -61,7 +61,7 @@ in_cache() {
     shift
     if [ ! -d "$final" ]; then
         if ! mkdir -p "$HCASIM_CACHE" 2>/dev/null || [ ! -w "$HCASIM_CACHE" ]; then
-            die "$HCASIM_CACHE cannot be written: set XDG_CACHE_HOME to a folder with 3 GB of room"
+            die "${HCASIM_CACHE} cannot be written: set XDG_CACHE_HOME to a folder with 3 GB of room"
         fi
         exec 9>"$final.lock"
         flock 9
