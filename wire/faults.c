@@ -224,13 +224,13 @@ static void faults_store(struct faults *f, const uint8_t *frame, size_t len,
     } else {
         g_queue_push_head(&f->store, s);
     }
-    f->store_bytes += len;
+    f->store_bytes += sizeof(*s) + len;
     f->next_due_ns = MIN(f->next_due_ns, due_ns);
 }
 
 static void faults_unstore(struct faults *f, GList *link)
 {
-    f->store_bytes -= ((const struct stored *)link->data)->len;
+    f->store_bytes -= sizeof(struct stored) + ((const struct stored *)link->data)->len;
     g_free(link->data);
     g_queue_delete_link(&f->store, link);
 }

@@ -408,7 +408,7 @@ START_TEST(a_full_store_stops_its_client)
         wire_tx_commit(sender, WIRE_FRAME_MAX);
         ck_assert_uint_lt(++sent, 20000);
     }
-    ck_assert_uint_ge(sent, (8u << 20) / WIRE_FRAME_MAX - 2);
+    ck_assert_uint_ge(sent, (8u << 20) / WIRE_FRAME_MAX - 10);
     ck_assert_uint_eq(tx_readies, 0);
     while (!tx_readies) {
         ck_assert(sleep_and_work());
