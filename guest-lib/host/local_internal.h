@@ -98,8 +98,7 @@ struct local_hca {
     _Alignas(LINE) struct notes notes;   /* queues that other threads rang for */
     _Alignas(LINE) pthread_mutex_t lock; /* around every call into fw */
     struct fw *fw;
-    struct wire_port *port;   /* NULL: it was removed */
-    struct wire_port *faults; /* the same port, if it causes faults; or NULL */
+    struct wire_port *port; /* NULL: it was removed */
     struct local_scan scan;
     struct memory_missed missed;
     int wire_fd;
@@ -121,6 +120,7 @@ struct local_hca {
     void *answered_opaque;
     void (*ended)(void *opaque); /* called when a host of the wire may have ended */
     void *ended_opaque;
+    struct wire_port *faults; /* the port, if it causes faults; or NULL */
     struct local_helper helper;
     struct local_owner owner;
 };
