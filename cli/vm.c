@@ -17,16 +17,41 @@
 
 /* -- options ----------------------------------------------------------------------------------- */
 
+/* The guest learns its folders from the kernel's command line, which has no quotes for them. */
+#define VM_NOT_IN_PATHS " \t\n,:\"'"
+
 static bool vm_check_share(const struct cli_option *option, const char *text, GError **err)
 {
     g_auto(GStrv) parts = g_strsplit(text, ":", 2);
+    g_autofree char *name = NULL;
 
-    if (*text && g_file_test(parts[0], G_FILE_TEST_IS_DIR) &&
-        (!parts[1] || g_path_is_absolute(parts[1]))) {
+    if (!*text || !g_file_test(parts[0], G_FILE_TEST_IS_DIR) ||
+        (parts[1] && !g_path_is_absolute(parts[1]))) {
+        g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "share must be DIR or DIR:/PATH with a folder DIR, but it is %s",
+                    *text ? text : "empty");
+        return false;
+    }
+    name = parts[1] ? g_strdup(parts[1]) : realpath(parts[0], NULL);
+    if (!name || strpbrk(parts[1] ? name : strrchr(name, '/'), VM_NOT_IN_PATHS)) {
+        g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "share must have a path in the guest without blanks, commas, colons and "
+                    "quotes, but it is %s: say DIR:/PATH",
+                    text);
+        return false;
+    }
+    return true;
+}
+
+static bool vm_check_words(const struct cli_option *option, const char *text, GError **err)
+{
+    g_auto(GStrv) words = NULL;
+
+    if (*text && g_shell_parse_argv(text, NULL, &words, NULL)) {
         return true;
     }
     g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "share must be DIR or DIR:/PATH with a folder DIR, but it is %s",
+                "%s must be words as a shell reads them, but it is %s", option->row.name,
                 *text ? text : "empty");
     return false;
 }
@@ -121,7 +146,8 @@ static const struct cli_option vm_options[] = {
     {.row = {.name = "qemu_args",
              .kind = HV_SETTING_TEXT,
              .metavar = "WORDS",
-             .help = "Further arguments of QEMU."}},
+             .help = "Further arguments of QEMU."},
+     .check = vm_check_words},
     {.row = {.name = "memory",
              .kind = HV_SETTING_NUMBER,
              .least = 256,

@@ -207,7 +207,8 @@ class VM:
             command += ["-drive", f"file={getattr(self.guest, disk)},format=raw,if=none,id={disk},"
                         "readonly=on", "-device", f"virtio-blk-pci,drive={disk}"]
         for i, (host, inside) in enumerate(shares):
-            command += ["-virtfs", f"local,path={host},mount_tag=share{i},security_model=none,"
+            path = str(host).replace(",", ",,")  # as QEMU's options have it
+            command += ["-virtfs", f"local,path={path},mount_tag=share{i},security_model=none,"
                         f"id=share{i}"]
         if shares:
             args.append("hcasim.share=" +

@@ -145,6 +145,9 @@ WRONG_VMS = (
     (["--join", "my lab"], NAME.replace("wire must", "join must")),
     (["--share", "nofolder"], "share must be DIR or DIR:/PATH with a folder DIR, but it is nofolder"),
     (["--share", "/tmp:inside"], "share must be DIR or DIR:/PATH with a folder DIR, but it is /tmp:inside"),
+    (["--share", "/tmp:/mnt/a b"], "share must have a path in the guest without blanks, commas, colons and quotes, but "
+     "it is /tmp:/mnt/a b: say DIR:/PATH"),
+    (["--qemu-args", "-name 'x"], "qemu_args must be words as a shell reads them, but it is -name 'x"),
     (["--device-args", "profile=cx7,trace"], "device_args must be NAME=VALUE,..., but it is profile=cx7,trace"),
     (["--kernel", "nofile"], "kernel must be a file that can be read, but it is nofile"),
     (["--modules", "/tmp"], "--modules belongs to a kernel: say --kernel FILE, too"),
