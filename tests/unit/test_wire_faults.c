@@ -338,16 +338,22 @@ START_TEST(delayed_frames_wait_for_credit)
 }
 END_TEST
 
-/* A wire on which one host gives no credit. */
+/* A wire on which one host gives no credit, or refuses some reservations. */
 static struct {
     struct wire_port port;
     uint8_t frame[WIRE_FRAME_MAX];
     uint8_t stopped;
+    unsigned refusals; /* that are to come */
     unsigned sent_to[3];
+    uint32_t numbers[20], num_numbers; /* of the frames that were sent */
 } wire;
 
 static uint8_t *wire_of_hosts_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len)
 {
+    if (wire.refusals) {
+        wire.refusals--;
+        return NULL;
+    }
     return dmac[5] == wire.stopped ? NULL : wire.frame;
 }
 
@@ -359,6 +365,8 @@ static uint8_t *wire_of_hosts_reserve(struct wire_port *port, size_t len)
 static void wire_of_hosts_commit(struct wire_port *port, size_t len, unsigned flags)
 {
     wire.sent_to[wire.frame[5]]++;
+    ck_assert_uint_lt(wire.num_numbers, G_N_ELEMENTS(wire.numbers));
+    memcpy(&wire.numbers[wire.num_numbers++], wire.frame + ETH_BYTES, sizeof(wire.numbers[0]));
 }
 
 static unsigned wire_of_hosts_poll(struct wire_port *port, unsigned max)
@@ -392,6 +400,28 @@ START_TEST(a_receiver_without_credit_holds_up_no_other)
     wire.stopped = 0;
     wire.port.client->tx_ready(wire.port.opaque);
     ck_assert_uint_eq(wire.sent_to[1], 10);
+    wire_close(sender);
+}
+END_TEST
+
+/* Credit may come between two frames to one receiver. */
+START_TEST(frames_without_credit_keep_their_order)
+{
+    wire.port.ops = &wire_of_hosts;
+    wire.stopped = 1;
+    sender = wire_faults_new(&wire.port, &(struct wire_faults_config){.delay_ns = 1}, NULL, NULL);
+    for (uint32_t i = 0; i < 3; i++) {
+        ck_assert(send_number(i, 1));
+    }
+    wire.stopped = 0;
+    wire.refusals = 1;
+    for (unsigned i = 0; i < 2; i++) {
+        wire.port.client->tx_ready(wire.port.opaque);
+    }
+    ck_assert_uint_eq(wire.num_numbers, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        ck_assert_uint_eq(wire.numbers[i], i);
+    }
     wire_close(sender);
 }
 END_TEST
@@ -507,6 +537,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, later_frames_pass_a_reordered_one);
     tcase_add_test(tc, delayed_frames_wait_for_credit);
     tcase_add_test(tc, a_receiver_without_credit_holds_up_no_other);
+    tcase_add_test(tc, frames_without_credit_keep_their_order);
     tcase_add_test(tc, a_full_store_stops_its_client);
     tcase_add_test(tc, delayed_frames_leave_when_the_sender_ends);
     tcase_add_test(tc, a_capture_tells_the_fate_of_frames);
