@@ -29,6 +29,12 @@ static void setup(void)
     watched = *real;
 }
 
+static void setup_cx4(void)
+{
+    setenv("HCASIM_PROFILE", "cx4", 1);
+    setup();
+}
+
 static void setup_two(void)
 {
     use_two_devices();
@@ -166,6 +172,26 @@ START_TEST(connection_options_go_to_the_device_and_back)
     must_be_0(ibv_set_ece(qp, &ece));
     must_be_0(ibv_modify_qp(qp, &to_err, IBV_QP_STATE)); /* 2ERR_QP has no options */
     ck_assert_uint_eq(options_of(qp), 0);
+    must_be_0(ibv_destroy_qp(qp));
+    must_be_0(ibv_destroy_cq(cq));
+}
+END_TEST
+
+/* mlx5_set_ece(), and no options in the commands of create_user_qp() without ece_support. */
+START_TEST(a_connectx_4_has_no_connection_options)
+{
+    struct ibv_cq *cq = ibv_create_cq(ctx[0], 4, NULL, NULL, 0);
+    struct ibv_qp_init_attr init = {
+        .send_cq = cq, .recv_cq = cq, .cap = {1, 1, 1, 1}, .qp_type = IBV_QPT_UD};
+    struct ibv_ece ece = {.vendor_id = 0x15b3, .options = 0x30000002};
+    struct ibv_qp *qp;
+
+    asked = 1;
+    watch(answer_ece);
+    qp = ibv_create_qp(pd[0], &init);
+    must(qp, "errno %d", errno);
+    ck_assert_uint_eq(asked, 0);
+    ck_assert_int_eq(ibv_set_ece(qp, &ece), EOPNOTSUPP);
     must_be_0(ibv_destroy_qp(qp));
     must_be_0(ibv_destroy_cq(cq));
 }
@@ -459,6 +485,7 @@ int main(void)
 {
     Suite *suite = suite_create("verbs-hca");
     TCase *tc = tcase_create("hca"), *two = tcase_create("two");
+    TCase *cx4 = tcase_create("cx4");
 
     tcase_set_timeout(tc, 3 * SECONDS);
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -477,5 +504,9 @@ int main(void)
     tcase_add_test(two, who_polls_before_the_helper_sleeps_is_seen);
     suite_add_tcase(suite, tc);
     suite_add_tcase(suite, two);
+    tcase_set_timeout(cx4, 3 * SECONDS);
+    tcase_add_checked_fixture(cx4, setup_cx4, teardown);
+    tcase_add_test(cx4, a_connectx_4_has_no_connection_options);
+    suite_add_tcase(suite, cx4);
     return run_on_own_wire(suite, "hca");
 }
