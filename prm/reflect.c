@@ -84,7 +84,7 @@ void prm_copy_common(const struct prm_struct *to_layout, void *to,
     }
 }
 
-static const char *reflect_value_name(const struct prm_enum *e, uint64_t value)
+const char *prm_value_name(const struct prm_enum *e, uint64_t value)
 {
     for (size_t i = 0; i < e->n_values; i++) {
         if (e->values[i].value == value) {
@@ -99,14 +99,13 @@ const char *prm_enum_name(const char *enum_name, uint64_t value)
     const struct prm_enum *e =
         bsearch(enum_name, prm_enums, prm_n_enums, sizeof(prm_enums[0]), reflect_compare_enum);
 
-    return e ? reflect_value_name(e, value) : NULL;
+    return e ? prm_value_name(e, value) : NULL;
 }
 
 bool prm_command_has_variant(const struct prm_command *command, uint16_t op_mod)
 {
     return command->any_variant ||
-           (command->variants ? reflect_value_name(command->variants, op_mod) != NULL
-                              : op_mod == 0);
+           (command->variants ? prm_value_name(command->variants, op_mod) != NULL : op_mod == 0);
 }
 
 const char *prm_cmd_op_name(uint16_t opcode)
@@ -116,8 +115,7 @@ const char *prm_cmd_op_name(uint16_t opcode)
     return name ? name : "unknown";
 }
 
-/* Number of elements of f that lie completely in the first len bytes. */
-static size_t reflect_elements_within(const struct prm_field *f, size_t len)
+size_t prm_field_elements(const struct prm_field *f, size_t len)
 {
     size_t bits = len * 8;
     size_t fit = bits > f->bit && f->width != 0 ? (bits - f->bit) / f->width : 0;
@@ -152,7 +150,7 @@ static void reflect_dump(FILE *out, const struct prm_struct *s, const uint8_t *p
 {
     for (size_t i = 0; i < s->n_fields; i++) {
         const struct prm_field *f = &s->fields[i];
-        size_t n = reflect_elements_within(f, len);
+        size_t n = prm_field_elements(f, len);
 
         if (n == 0 || (mode == PRM_DUMP_NONZERO && reflect_all_zero(f, p, n))) {
             continue;
@@ -184,7 +182,7 @@ static void reflect_dump(FILE *out, const struct prm_struct *s, const uint8_t *p
                 continue;
             }
             uint64_t value = prm_field_get(f, p, j);
-            const char *name = f->names ? reflect_value_name(f->names, value) : NULL;
+            const char *name = f->names ? prm_value_name(f->names, value) : NULL;
 
             fprintf(out, ": 0x%" PRIx64, value);
             if (name) {
@@ -252,7 +250,7 @@ static bool reflect_tail_clear(const struct prm_struct *s, const uint8_t *p, siz
                 return false;
             }
         }
-        for (size_t j = 0; f->count == 0 && j < reflect_elements_within(f, len); j++) {
+        for (size_t j = 0; f->count == 0 && j < prm_field_elements(f, len); j++) {
             size_t at = offset + j * f->type->size;
 
             if (!reflect_masked_clear(f->type->reserved, p + at, f->type->size, base + at,

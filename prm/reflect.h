@@ -87,6 +87,10 @@ const struct prm_field *prm_field_find(const struct prm_struct *s, const char *n
  * must make sure that the image at p reaches that far. */
 uint64_t prm_field_get(const struct prm_field *f, const void *p, size_t index);
 
+/* Number of elements of the field (1 if it is not an array) that lie completely in the first len
+ * bytes of the structure. */
+size_t prm_field_elements(const struct prm_field *f, size_t len);
+
 /* Copies the fields that both layouts have with the same name in the same place, as far as the
  * from_len bytes of from reach. */
 void prm_copy_common(const struct prm_struct *to_layout, void *to,
@@ -120,6 +124,9 @@ bool prm_reserved_clear(const struct prm_struct *s, const void *p, size_t len,
 
 /* Name of a constant, such as prm_enum_name("cmd_status", 3). NULL: it has no name. */
 const char *prm_enum_name(const char *enum_name, uint64_t value);
+
+/* The same for an enum of the table, such as a field's names. */
+const char *prm_value_name(const struct prm_enum *e, uint64_t value);
 
 /* Whether the command has a variant of that op_mod. */
 bool prm_command_has_variant(const struct prm_command *command, uint16_t op_mod);
