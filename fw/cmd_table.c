@@ -13,7 +13,6 @@
 #include <string.h>
 #include "fw/cmd_table.h"
 #include "model/core/pd.h"
-#include "model/core/trace.h"
 
 /* One line for each file of commands. */
 static const struct fw_cmd_row *const tables[] = {
@@ -169,7 +168,8 @@ static enum syn cmd_begin(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
-static void cmd_finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn)
+/* changes: what the trace says of a command that modifies an object, or NULL. */
+static void cmd_finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn, const char *changes)
 {
     struct prm_cmd_out *out = cmd->out;
 
@@ -182,7 +182,7 @@ static void cmd_finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn)
     PRM_SET(cmd_out, out, status, syn_status(syn));
     PRM_SET(cmd_out, out, syndrome, syn_code(syn));
     if (fw->hca.tracing) {
-        trace_command(&fw->hca, cmd->opcode, (uint8_t)syn_status(syn), cmd->in, cmd->in_len);
+        fw_cmd_trace(fw, cmd, syn, changes);
     }
     if (fw->state == CMD_READY) {
         pages_balance(fw);
@@ -192,13 +192,14 @@ static void cmd_finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn)
 bool fw_execute(struct fw *fw, struct fw_cmd *cmd)
 {
     enum syn syn = cmd->row ? SYN_OK : cmd_begin(fw, cmd);
+    g_autofree char *changes = NULL;
 
     if (syn == SYN_OK) {
-        syn = cmd->row->handler(fw, cmd);
+        syn = fw->hca.tracing ? fw_cmd_run_traced(fw, cmd, &changes) : cmd->row->handler(fw, cmd);
     }
     if (syn == SYN_AGAIN) {
         return false;
     }
-    cmd_finish(fw, cmd, syn);
+    cmd_finish(fw, cmd, syn, changes);
     return true;
 }

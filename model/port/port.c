@@ -8,6 +8,7 @@
  */
 #include <string.h>
 #include "model/core/hca.h"
+#include "model/core/trace.h"
 #include "model/port/eswitch.h"
 #include "model/port/port.h"
 #include "model/queue/eq.h"
@@ -191,6 +192,9 @@ static void port_commit(struct hca *hca, size_t len, unsigned flags, uint32_t fr
     struct vport *vport = hca->vport, *to = vport->to;
 
     hca_spend(hca, 1);
+    if (G_UNLIKELY(hca->tracing) && len) {
+        trace_sent(hca, vport->frame, len, vport->reserved ? NULL : "the link is down");
+    }
     hca->tx_frames += len != 0;
     if (len && vport->reserved) {
         port_count_tx(vport, len, is_roce);
@@ -266,6 +270,9 @@ void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t 
                        : roce_finish(vport->frame, pkt, payload_len);
 
     if (len + FCS_LEN > port_mtu(hca)) {
+        if (hca->tracing) {
+            trace_sent(hca, vport->frame, len, "it is longer than the port's MTU");
+        }
         port_commit(hca, 0, 0, PORT_NO_TD, true);
         vport->counters.tx_oversize++;
         return;

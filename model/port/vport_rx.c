@@ -5,6 +5,7 @@
  * are for RoCE.
  */
 #include "model/core/hca.h"
+#include "model/core/trace.h"
 #include "model/port/port.h"
 #include "wire/port.h"
 
@@ -56,6 +57,11 @@ void vport_rx(struct vport *vport, const uint8_t *frame, size_t len, unsigned fl
         return;
     }
     traffic_count(&c->rx, class, len);
+    if (G_UNLIKELY(vport->hca->tracing)) {
+        trace_received(vport->hca, frame, len, flags,
+                       len + FCS_LEN > vport->uplink->mtu ? "it is longer than the port's MTU"
+                                                          : NULL);
+    }
     if (len + FCS_LEN > vport->uplink->mtu) {
         c->rx_oversize++;
         return;

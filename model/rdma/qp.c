@@ -15,6 +15,7 @@
  */
 #include <string.h>
 #include "model/core/pd.h"
+#include "model/core/trace.h"
 #include "model/queue/cqe.h"
 #include "model/queue/cqe_vendor.h"
 #include "model/queue/eq.h"
@@ -63,7 +64,9 @@ void qp_set_state(struct qp *qp, uint8_t state)
         return; /* other errors change nothing */
     }
     g_assert(next_states[qp->state] & (1u << state));
-    hca_log(qp->hca, HCA_LOG_TRACE, "qp 0x%x: state %u -> %u", qp->obj.num, qp->state, state);
+    if (qp->hca->tracing) {
+        trace_qp_state(qp->hca, qp->obj.num, qp->state, state);
+    }
     if (state != PRM_QP_STATE_ERR && state != PRM_QP_STATE_SQER) {
         qp->error = qp->vendor_error = 0;
     }

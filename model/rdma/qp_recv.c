@@ -3,10 +3,10 @@
  * Takes a QP's receive WQEs, from its own queue or a shared one, and completes them.
  */
 #include <string.h>
-#include "model/core/trace.h"
 #include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/qp.h"
+#include "model/rdma/trace_wqe.h"
 
 static enum recv_result qp_recv_take_own(struct qp *qp, struct recv_wqe *wqe)
 {
@@ -38,7 +38,7 @@ enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wq
         result = qp_recv_take_own(qp, wqe);
     }
     if (result == RECV_OK && qp->hca->tracing) {
-        trace_recv_wqe(qp->hca, qp->obj.num, wqe->index, wqe->num_sge, wqe->len);
+        trace_recv_wqe(qp, wqe);
     }
     return qp_recv_denied(qp, result, wqe);
 }

@@ -10,11 +10,11 @@
  * STRONG_ORDERING until everything before is done. INITIATOR_SMALL causes no delay, because WQEs
  * that change a key are carried out when they are started, in order.
  */
-#include "model/core/trace.h"
 #include "model/rdma/dci.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/requester_internal.h"
+#include "model/rdma/trace_wqe.h"
 #include "model/rdma/wqe_source.h"
 
 /* Packets or WQEs that the work does in one turn. */
@@ -345,8 +345,7 @@ static struct send_desc *requester_take_wqe(struct qp *qp, enum wqe_source_id id
         .source = id,
     };
     if (qp->hca->tracing) {
-        trace_send_wqe(qp->hca, qp->obj.num, wqe->index, wqe->opcode, wqe->image,
-                       send_wqe_bytes(wqe));
+        trace_send_wqe(qp, wqe);
     }
     if (G_UNLIKELY(qp->dci)) {
         dci_note_stream(qp, flight->tail, wqe);

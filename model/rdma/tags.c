@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Implements tag matching. The first packet of a message decides where the message goes. */
 #include <string.h>
-#include "model/core/trace.h"
 #include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/tags.h"
