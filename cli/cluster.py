@@ -190,6 +190,11 @@ class Cluster:
             for host in self.hosts:
                 host.signal(signal.SIGKILL)
                 host.process.wait()
+        # Hosts that a signal ended have not removed their wire. It stays if somebody else is on it.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run([self.options["hcasim"], "wires", "--clean", self.options["wire"]], check=False,
+                           timeout=PATIENCE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
 
 
 def main():

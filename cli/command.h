@@ -51,6 +51,7 @@ int cli_conformance(const struct cli_line *line);
 int cli_sim(const struct cli_line *line);
 int cli_vm(const struct cli_line *line);
 void cli_vm_add_options(GPtrArray *options);
+int cli_wires(const struct cli_line *line);
 void cli_sim_add_options(GPtrArray *options);
 char *cli_sim_more(void);
 

@@ -55,6 +55,17 @@ static const struct cli_option conformance_options[] = {
      .only_in_tree = true},
 };
 
+static const struct cli_option wires_options[] = {
+    {.row = {.name = "clean",
+             .kind = HV_SETTING_FLAG,
+             .help = "Removes the wires on which no host lives, and prints the files that it "
+                     "removes. Without WIRE it also removes the files of /sys of killed "
+                     "programs. Wires in use stay."}},
+    {.row = {.name = "json",
+             .kind = HV_SETTING_FLAG,
+             .help = "Prints a list of objects in JSON, one for each wire."}},
+};
+
 static void commands_add_settings(GPtrArray *options, bool of_one_host)
 {
     const struct hv_setting *setting;
@@ -83,6 +94,14 @@ static void commands_add_conformance(GPtrArray *options)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(conformance_options); i++) {
         cli_option_add(options, &conformance_options[i]);
+    }
+    cli_option_add(options, &build);
+}
+
+static void commands_add_wires(GPtrArray *options)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(wires_options); i++) {
+        cli_option_add(options, &wires_options[i]);
     }
     cli_option_add(options, &build);
 }
@@ -156,6 +175,13 @@ static const struct cli_status vm_statuses[] = {
     {"125", "The guests did not start, or did not power off. A line says what to install."},
     {"127", "python3 does not exist."},
     {"128+N", "The signal N interrupted hcasim, which ended the guests."},
+    {NULL, NULL}};
+
+static const struct cli_status wires_statuses[] = {
+    {"0", "The wires were listed, or removed."},
+    {"1", "A wire that was named does not exist, or is in use and was not removed."},
+    WRONG_USE,
+    {"125", "hcasim itself failed."},
     {NULL, NULL}};
 
 /* -- commands ---------------------------------------------------------------------------------- */
@@ -263,6 +289,29 @@ static const struct cli_command commands[] = {
      .runs_program = true,
      .add_options = commands_add_vm,
      .run = cli_vm},
+    {.name = "wires",
+     .arguments = "[WIRE...]",
+     .summary = "lists the wires of this user and their hosts, and removes those of the dead",
+     .about =
+         "Lists the wires of this user on this machine, or those that are named: one line for "
+         "each host. WIRE is a name, or a URI such as shm:/PATH. Without WIRE, wires shm:/PATH "
+         "are not listed, because they can be anywhere. Listing joins no wire, and its hosts do "
+         "not notice it.\n"
+         "HOST is the host number, and ADDRESS the IPv4 address, or the MAC address if that does "
+         "not follow from an IPv4 address. A host that has opened no device has no address. "
+         "PROCESS and PROGRAM are - if the process is not to be seen, for example because it runs "
+         "in another container.\n"
+         "STATE is alive; dead: the host was killed, and the wire is in use by others; "
+         "left-behind: no host lives on the wire; other-version: another version of hcasim uses "
+         "it, or it is damaged; not-a-wire; or unreadable. AGE is the time since the wire was made, and MEMORY what "
+         "its file takes. In PROGRAM and in names, ? stands for blanks and other special "
+         "characters.\n"
+         "The next hcasim run also removes what --clean removes.",
+     .statuses = wires_statuses,
+     .examples = (const char *const[]){"hcasim wires", "Lists the wires.", "hcasim wires --clean",
+                                       "Removes what killed programs left.", NULL},
+     .add_options = commands_add_wires,
+     .run = cli_wires},
 };
 
 const struct cli_command *cli_command_at(unsigned i)

@@ -31,10 +31,32 @@ void cli_json_text(GString *json, const char *name, const char *text)
     json_string(json, text);
 }
 
-void cli_json_number(GString *json, const char *name, unsigned number)
+void cli_json_number(GString *json, const char *name, guint64 number)
 {
     json_name(json, name);
-    g_string_append_printf(json, "%u", number);
+    g_string_append_printf(json, "%" G_GUINT64_FORMAT, number);
+}
+
+void cli_json_bool(GString *json, const char *name, gboolean value)
+{
+    cli_json_value(json, name, value ? "true" : "false");
+}
+
+void cli_json_value(GString *json, const char *name, const char *value)
+{
+    json_name(json, name);
+    g_string_append(json, value);
+}
+
+char *cli_json_list(const GPtrArray *values)
+{
+    GString *list = g_string_new("[");
+
+    for (unsigned i = 0; i < values->len; i++) {
+        g_string_append_printf(list, "%s%s", i ? ", " : "", (char *)values->pdata[i]);
+    }
+    g_string_append_c(list, ']');
+    return g_string_free(list, FALSE);
 }
 
 void cli_json_texts(GString *json, const char *name, const GPtrArray *texts)

@@ -3,8 +3,11 @@
  * The table of URI schemes, and the calls that look a URI up in it.
  */
 #include "wire/open.h"
-#include "wire/shm/shm.h"
+#include "wire/look.h"
+#include "wire/shm/file.h"
+#include "wire/shm/look.h"
 #include "wire/shm/number.h"
+#include "wire/shm/shm.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -47,6 +50,26 @@ static void wire_open_shm_sweep(GPtrArray *removed)
     wire_shm_sweep(SHM_DIR, prefix, removed);
 }
 
+static void wire_open_shm_look_all(GPtrArray *views)
+{
+    g_autofree char *prefix = g_strdup_printf(SHM_OWN_PREFIX, (unsigned long)geteuid());
+    GDir *dir = g_dir_open(SHM_DIR, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename(SHM_DIR, name, NULL);
+        struct wire_view *view =
+            g_str_has_prefix(name, prefix) ? wire_shm_look(path, name + strlen(prefix)) : NULL;
+
+        if (view) {
+            g_ptr_array_add(views, view);
+        }
+    }
+    if (dir) {
+        g_dir_close(dir);
+    }
+}
+
 static const struct {
     const char *scheme;
     /* The path for the rest of a URI after its scheme. NULL: the rest has no known form. */
@@ -56,9 +79,14 @@ static const struct {
                                        GError **err);
     unsigned (*look_number)(const char *path, unsigned beyond);
     void (*sweep)(GPtrArray *removed); /* removes what killed processes left */
+    void (*sweep_one)(const char *path, bool own_only, GPtrArray *removed);
+    void (*look_all)(GPtrArray *views);
+    struct wire_view *(*look)(const char *path, const char *name);
+    void (*find_processes)(const GPtrArray *views);
 } schemes[] = {
     {"shm:", wire_open_shm_path, wire_shm_open, wire_shm_number_take, wire_shm_number_look,
-     wire_open_shm_sweep},
+     wire_open_shm_sweep, shm_file_sweep_one, wire_open_shm_look_all, wire_shm_look,
+     wire_shm_find_processes},
 };
 
 /* The index of a URI's scheme, and its path. -1: *err says why. */
@@ -126,6 +154,77 @@ void wire_sweep(GPtrArray *removed)
     for (size_t i = 0; i < G_N_ELEMENTS(schemes); i++) {
         schemes[i].sweep(removed);
     }
+}
+
+bool wire_clean(const char *uri, GPtrArray *removed, GError **err)
+{
+    g_autofree char *path = NULL;
+    bool own_only;
+    int scheme = wire_open_find_scheme(uri, &path, &own_only, err);
+
+    if (scheme >= 0) {
+        schemes[scheme].sweep_one(path, own_only, removed);
+    }
+    return scheme >= 0;
+}
+
+static void wire_open_free_view(gpointer data)
+{
+    struct wire_view *view = data;
+
+    g_free(view->name);
+    g_free(view->path);
+    g_free(view->tenants);
+    g_free(view);
+}
+
+static gint wire_open_compare_views(gconstpointer a, gconstpointer b)
+{
+    const struct wire_view *const *one = a, *const *other = b;
+
+    return strcmp((*one)->name, (*other)->name);
+}
+
+GPtrArray *wire_views_new(void)
+{
+    return g_ptr_array_new_with_free_func(wire_open_free_view);
+}
+
+GPtrArray *wire_look_all(void)
+{
+    GPtrArray *views = wire_views_new();
+
+    for (size_t i = 0; i < G_N_ELEMENTS(schemes); i++) {
+        g_autoptr(GPtrArray) some = wire_views_new();
+
+        schemes[i].look_all(some);
+        schemes[i].find_processes(some);
+        g_ptr_array_extend_and_steal(views, g_steal_pointer(&some));
+    }
+    g_ptr_array_sort(views, wire_open_compare_views);
+    return views;
+}
+
+bool wire_look(const char *uri, GPtrArray *views, GError **err)
+{
+    g_autoptr(GPtrArray) one = wire_views_new();
+    g_autofree char *path = NULL;
+    bool own_only;
+    int scheme = wire_open_find_scheme(uri, &path, &own_only, err);
+    struct wire_view *view;
+
+    if (scheme < 0) {
+        return false;
+    }
+    view = schemes[scheme].look(path, own_only ? uri + strlen(schemes[scheme].scheme) : path);
+    if (!view) {
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: there is no such wire", path);
+        return false;
+    }
+    g_ptr_array_add(one, view);
+    schemes[scheme].find_processes(one);
+    g_ptr_array_extend_and_steal(views, g_steal_pointer(&one));
+    return true;
 }
 
 const char *wire_uri_help(void)

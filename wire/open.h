@@ -67,6 +67,10 @@ unsigned wire_number_look(const char *uri, unsigned beyond);
  * the paths of the removed files to `removed` (freed with g_free()), which may be NULL. */
 void wire_sweep(GPtrArray *removed);
 
+/* The same for one wire. An empty file that a user has made for a group (shm:/PATH) stays. False:
+ * *err says that the URI has no known form. */
+bool wire_clean(const char *uri, GPtrArray *removed, GError **err);
+
 /* The forms of URI, one per line, for help texts. */
 const char *wire_uri_help(void);
 

@@ -308,37 +308,32 @@ bool shm_allocate(int fd, off_t offset, size_t len)
     return rc == 0;
 }
 
-static bool shm_file_read_magic(int fd, char magic[sizeof(((struct shm_start *)0)->magic)])
+enum shm_file_kind shm_file_kind(int fd)
 {
-    memset(magic, 0, sizeof(((struct shm_start *)0)->magic));
-    return pread(fd, magic, sizeof(((struct shm_start *)0)->magic), 0) >= 0;
-}
-
-static bool shm_file_is_segment(int fd)
-{
-    char magic[sizeof(((struct shm_start *)0)->magic)];
-
-    return shm_file_read_magic(fd, magic) && memcmp(magic, SHM_MAGIC, sizeof(magic)) == 0;
-}
-
-/* Whether the file may become a new segment: it is empty, or it was (or was about to be) a segment
- * before. Other data is never overwritten. */
-static bool shm_file_is_reusable(int fd, const char *path, GError **err)
-{
-    static const char zeros[sizeof(((struct shm_start *)0)->magic)];
-    char magic[sizeof(zeros)];
+    static const char zeros[sizeof(SHM_MAGIC) - 1];
+    struct shm_start start = {0};
+    off_t size = shm_region_offset(SHM_MEMBERS);
     struct stat st;
 
-    if (fstat(fd, &st) < 0 || !shm_file_read_magic(fd, magic)) {
-        return shm_file_fail(err, path, "cannot read the segment");
+    if (fstat(fd, &st) < 0 || pread(fd, &start, sizeof(start), 0) < 0) {
+        return SHM_FILE_FOREIGN;
     }
-    if (st.st_size == 0 || memcmp(magic, SHM_MAGIC, sizeof(magic)) == 0 ||
-        (st.st_size == shm_region_offset(SHM_MEMBERS) &&
-         memcmp(magic, zeros, sizeof(magic)) == 0)) {
-        return true;
+    if (memcmp(start.magic, SHM_MAGIC, sizeof(start.magic)) == 0) {
+        return st.st_size == size && start.version == SHM_VERSION && start.members == SHM_MEMBERS &&
+                       start.file_size == (uint64_t)size
+                   ? SHM_FILE_SEGMENT
+                   : SHM_FILE_OTHER;
     }
-    g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: this file is something else", path);
-    return false;
+    return st.st_size == 0 || (st.st_size == size && memcmp(start.magic, zeros, sizeof(zeros)) == 0)
+               ? SHM_FILE_UNFINISHED
+               : SHM_FILE_FOREIGN;
+}
+
+static bool shm_file_was_segment(int fd)
+{
+    enum shm_file_kind kind = shm_file_kind(fd);
+
+    return kind == SHM_FILE_SEGMENT || kind == SHM_FILE_OTHER;
 }
 
 /* Makes an empty segment of the file. Nobody lives in it, so nobody has it mapped. */
@@ -359,23 +354,6 @@ static bool shm_file_create(int fd, const char *path, GError **err)
         return shm_file_fail(err, path, "cannot write the segment");
     }
     shm_file_unlink_fifos(path, NULL);
-    return true;
-}
-
-static bool shm_file_check(int fd, const char *path, GError **err)
-{
-    struct shm_start start;
-    size_t len = sizeof(start);
-    off_t size = shm_region_offset(SHM_MEMBERS);
-    struct stat st;
-
-    if (pread(fd, &start, len, 0) != (ssize_t)len || fstat(fd, &st) < 0 || st.st_size != size ||
-        memcmp(start.magic, SHM_MAGIC, sizeof(start.magic)) || start.version != SHM_VERSION ||
-        start.members != SHM_MEMBERS || start.file_size != (uint64_t)size) {
-        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO,
-                    "%s: in use by another version of this program, or not a segment", path);
-        return false;
-    }
     return true;
 }
 
@@ -405,7 +383,7 @@ static void shm_file_leave(int fd, const char *path, bool with_remains, GPtrArra
         }
         needed = shm_file_anybody_alive(fd);
         if (!needed && shm_file_is_at(fd, path) &&
-            (with_remains ? shm_file_is_reusable(fd, path, NULL) : shm_file_is_segment(fd))) {
+            (with_remains ? shm_file_kind(fd) != SHM_FILE_FOREIGN : shm_file_was_segment(fd))) {
             shm_file_unlink_fifos(path, removed);
             if (unlink(path) == 0) {
                 shm_file_report(removed, path);
@@ -423,9 +401,11 @@ static void shm_file_leave(int fd, const char *path, bool with_remains, GPtrArra
  * file that a user has made for a group stays. */
 static bool shm_file_make_segment(int fd, const char *path, bool made, bool *is_waste, GError **err)
 {
-    bool was_segment = shm_file_is_segment(fd);
+    bool was_segment = shm_file_was_segment(fd);
 
-    if (!shm_file_is_reusable(fd, path, err)) {
+    /* Other data is never overwritten. */
+    if (shm_file_kind(fd) == SHM_FILE_FOREIGN) {
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: this file is something else", path);
         return false;
     }
     if (!shm_file_create(fd, path, err)) {
@@ -434,6 +414,17 @@ static bool shm_file_make_segment(int fd, const char *path, bool made, bool *is_
         return false;
     }
     return true;
+}
+
+/* Whether this process can join the members of a segment. */
+static bool shm_file_check(int fd, const char *path, GError **err)
+{
+    if (shm_file_kind(fd) == SHM_FILE_SEGMENT) {
+        return true;
+    }
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO,
+                "%s: in use by another version of this program, or not a segment", path);
+    return false;
 }
 
 int shm_file_open(const char *path, bool own_only, GError **err)
@@ -496,33 +487,35 @@ static void shm_file_sweep_fifo(const char *fifo, GPtrArray *removed)
     g_free(path);
 }
 
+void shm_file_sweep_one(const char *path, bool with_remains, GPtrArray *removed)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat st;
+
+    if (fd < 0) {
+        return;
+    }
+    if (fstat(fd, &st) == 0 && st.st_uid == geteuid()) {
+        if (S_ISREG(st.st_mode)) {
+            shm_file_leave(fd, path, with_remains, removed);
+        } else if (S_ISFIFO(st.st_mode)) {
+            shm_file_sweep_fifo(path, removed);
+        }
+    }
+    close(fd);
+}
+
 void shm_file_sweep(const char *dir, const char *prefix, GPtrArray *removed)
 {
     GDir *d = g_dir_open(dir, 0, NULL);
     const char *name;
 
     while (d && (name = g_dir_read_name(d))) {
-        struct stat st;
-        char *path;
-        int fd;
+        g_autofree char *path = g_build_filename(dir, name, NULL);
 
-        if (!g_str_has_prefix(name, prefix)) {
-            continue;
+        if (g_str_has_prefix(name, prefix)) {
+            shm_file_sweep_one(path, true, removed);
         }
-        path = g_build_filename(dir, name, NULL);
-        fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        if (fd >= 0) {
-            if (fstat(fd, &st) < 0) {
-                st.st_mode = 0;
-            }
-            if (S_ISREG(st.st_mode) && st.st_uid == geteuid()) {
-                shm_file_leave(fd, path, true, removed);
-            } else if (S_ISFIFO(st.st_mode) && st.st_uid == geteuid()) {
-                shm_file_sweep_fifo(path, removed);
-            }
-            close(fd);
-        }
-        g_free(path);
     }
     if (d) {
         g_dir_close(d);

@@ -55,12 +55,27 @@ void shm_file_close(int fd);
  * it is this file and nobody lives in it. Never waits. */
 void shm_file_left(int fd, const char *path);
 
+/* Removes the segment at path and its FIFOs if it belongs to this user and nobody lives in it.
+ * with_remains: also what a process leaves that dies while it makes a segment. Adds the paths of
+ * the removed files to `removed`, which may be NULL. */
+void shm_file_sweep_one(const char *path, bool with_remains, GPtrArray *removed);
+
 /* Removes the segments in a folder that belong to this user, whose names begin with prefix, and in
  * which nobody lives. Their FIFOs are removed with them: a process that is killed, or that ends
  * with _exit(), leaves its FIFO behind. A FIFO without a segment is removed, too, and so is what a
  * process leaves that dies while it makes a segment. Adds the paths of the removed files to
  * `removed`, which may be NULL. */
 void shm_file_sweep(const char *dir, const char *prefix, GPtrArray *removed);
+
+enum shm_file_kind {
+    SHM_FILE_SEGMENT,    /* a segment of this version */
+    SHM_FILE_OTHER,      /* a segment of another version, or a damaged one */
+    SHM_FILE_UNFINISHED, /* an empty file, or a segment that is just made */
+    SHM_FILE_FOREIGN,    /* something else */
+};
+
+/* What the contents of a file say. A file that cannot be read is foreign. */
+enum shm_file_kind shm_file_kind(int fd);
 
 /* Whether fd and path are the same file. */
 bool shm_file_is_at(int fd, const char *path);

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 #include "fw/fw.h"
+#include "guest-lib/verbs/kernel/addresses.h"
 #include "guest-lib/verbs/kernel/facts.h"
 #include "guest-lib/verbs/kernel/settings.h"
 #include "wire/open.h"
 
-#define MAX_HOST    WIRE_NUMBER_MAX
 #define DEFAULT_MTU 4200 /* RoCE packets of 4096 bytes and their headers */
 
 static __thread GKeyFile *key_file;               /* set while the thread reads the configuration */
@@ -73,15 +73,6 @@ static bool config_load_file(GError **err)
     return key_file != NULL;
 }
 
-void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6])
-{
-    mac[0] = 0x02;
-    mac[1] = 0x68;
-    for (int i = 0; i < 4; i++) {
-        mac[2 + i] = (uint8_t)(ipv4 >> (24 - 8 * i));
-    }
-}
-
 static void config_make_gids(struct hv_port_config *port)
 {
     uint8_t *gid = port->gid[0].raw;
@@ -99,19 +90,6 @@ static void config_make_gids(struct hv_port_config *port)
     for (int i = 0; i < 4; i++) {
         gid[12 + i] = (uint8_t)(port->ipv4 >> (24 - 8 * i));
     }
-}
-
-/* 10.0.0.1 to 10.0.0.254, 10.0.1.1, ... */
-static uint32_t config_ipv4_of_host(unsigned host)
-{
-    return 10u << 24 | (host - 1) / 254 << 8 | ((host - 1) % 254 + 1);
-}
-
-unsigned hv_config_host_of_ipv4(uint32_t ipv4)
-{
-    uint32_t host = (ipv4 >> 8 & 0xffff) * 254 + (ipv4 & 0xff);
-
-    return host && host <= MAX_HOST && config_ipv4_of_host(host) == ipv4 ? host : 0;
 }
 
 /* Takes and keeps the host's number on its wire: the one that is asked for, else the first free
@@ -255,7 +233,7 @@ static bool config_has_mac(const struct hv_port_config *port)
 
 static void config_make_addresses(struct hv_port_config *port, unsigned number)
 {
-    port->ipv4 = port->ipv4 ? port->ipv4 : config_ipv4_of_host(number);
+    port->ipv4 = port->ipv4 ? port->ipv4 : hv_ipv4_of_host(number);
     if (!config_has_mac(port)) {
         hv_mac_of_ipv4(port->ipv4, port->mac);
     }
@@ -396,7 +374,7 @@ void hv_config_simulate(struct hv_port_config *config, unsigned host, const uint
                         struct inproc_world *world, struct wire_port *port)
 {
     *config = (struct hv_port_config){
-        .ipv4 = config_ipv4_of_host(host),
+        .ipv4 = hv_ipv4_of_host(host),
         .mtu = DEFAULT_MTU,
         .memory = FW_MEMORY_DEFAULT,
         .responders = FW_RESPONDERS_DEFAULT,

@@ -6,9 +6,8 @@
  * settings.c lists the settings, their ranges and their defaults. HCASIM_RUN is no setting: it
  * names a run, whose processes append to one capture (wire/capture.h).
  *
- * By convention, the MAC address of an IPv4 address is 02:68 and its four bytes. If a host with
- * that MAC address is on the wire, the IPv4 address is there, at once; otherwise the wire's hosts
- * are asked (guest-lib/host/neighbours.h).
+ * If a host with the MAC address of an IPv4 address (addresses.h) is on the wire, the IPv4 address
+ * is there, at once; otherwise the wire's hosts are asked (guest-lib/host/neighbours.h).
  */
 #ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_CONFIG_H
 #define HCASIM_GUEST_LIB_VERBS_KERNEL_CONFIG_H
@@ -70,11 +69,5 @@ void hv_config_simulate(struct hv_port_config *config, unsigned host, const uint
 /* The device's GUID, which is known before the device is open. It equals the GUID that the device
  * reports (fw/cmd_vport.c). */
 __be64 hv_config_guid(const struct hv_port_config *config);
-
-/* The number of the host whose default address this is. 0: no host's. */
-unsigned hv_config_host_of_ipv4(uint32_t ipv4);
-
-/* The MAC address of an IPv4 address, by the convention above. */
-void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6]);
 
 #endif

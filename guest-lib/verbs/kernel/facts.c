@@ -14,6 +14,7 @@
 #include <string.h>
 #include "fw/fw.h"
 #include "guest-lib/host/memory.h"
+#include "guest-lib/verbs/kernel/addresses.h"
 #include "guest-lib/verbs/kernel/link.h"
 #include "wire/forks.h"
 #include "wire/open.h"
@@ -104,7 +105,7 @@ static bool facts_look(struct hv_facts *facts)
 static bool facts_is_peer(uint32_t ipv4)
 {
     struct hv_port_config ports[HV_MAX_DEVICES];
-    unsigned count = hv_config_look(ports, NULL), number = hv_config_host_of_ipv4(ipv4);
+    unsigned count = hv_config_look(ports, NULL), number = hv_host_of_ipv4(ipv4);
     bool is = count && number && wire_number_look(ports[0].wire, number - 1) != number;
 
     hv_config_look_end(ports, count);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "guest-lib/verbs/kernel/facts.h"
 #include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/addresses.h"
 #include "guest-lib/verbs/kernel/kernel.h"
 #include "guest-lib/host/neighbours.h"
 #include "wire/cancel.h"
