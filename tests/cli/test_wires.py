@@ -265,6 +265,23 @@ class Killed(Wires):
         self.assertEqual(hcasim("run", "--wire", "other", "true").returncode, 0)
         self.assertEqual(list(SHM.iterdir()), [])
 
+    def test_a_program_that_ends_without_closing_its_device_leaves_nothing(self):
+        done = hcasim("run", "--wire", "lab", "--", "python3", "-c",
+                      "import ctypes; v = ctypes.CDLL('libibverbs.so.1'); "
+                      "v.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p); "
+                      "v.ibv_open_device.restype = ctypes.c_void_p; "
+                      "print(v.ibv_open_device(ctypes.c_void_p(v.ibv_get_device_list(None)[0])) is not None)")
+        self.assertEqual((done.returncode, done.stdout), (0, "True\n"), done.stderr)
+        self.assertEqual(list(SHM.iterdir()), [])
+
+    def test_a_program_that_ends_leaves_the_wire_to_others(self):
+        with host("lab", "--host", "7") as server:
+            hcasim("run", "--wire", "lab", "python3", "-c",
+                   "import ctypes; v = ctypes.CDLL('libibverbs.so.1'); "
+                   "v.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p); "
+                   "v.ibv_open_device(ctypes.c_void_p(v.ibv_get_device_list(None)[0]))")
+            self.assertEqual([each["process"] for each in hosts("lab")], [server.pid])
+
     def cluster(self):
         return subprocess.Popen([HCASIM, "cluster", "-n", "2", "ibv_rc_pingpong", "-d", "mlx5_0", "-g", "1", "-p", "0"],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -464,6 +464,29 @@ void shm_file_left(int fd, const char *path)
     shm_file_leave(fd, path, false, NULL);
 }
 
+/*
+ * A program may end without closing its device. If nobody else lives in the segment, the file is
+ * removed here, although this process still holds its place: other threads may go on with the
+ * memory until the process is gone, and whoever joins now makes a new file. The handler runs after
+ * the handlers that release numbers. If the process has several places in a segment, each one is in
+ * use as seen from the others; then the next sweep removes the file.
+ */
+__attribute__((destructor(101))) static void shm_file_at_exit(void)
+{
+    if (pthread_mutex_trylock(&kept_lock)) {
+        return;
+    }
+    for (unsigned i = 0; i < num_kept; i++) {
+        g_autofree char *link = g_strdup_printf("/proc/self/fd/%d", kept[i].fd);
+        g_autofree char *path = shm_file_is_kept(&kept[i]) ? g_file_read_link(link, NULL) : NULL;
+
+        if (path) {
+            shm_file_leave(kept[i].fd, path, false, NULL);
+        }
+    }
+    pthread_mutex_unlock(&kept_lock);
+}
+
 /* Removes a FIFO whose segment was removed by hand. An empty segment file is made in its place, and
  * removed with its FIFOs as a segment in which nobody lives. The file's join lock protects another
  * process that is just making this segment: its FIFOs stay. */
