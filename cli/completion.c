@@ -62,7 +62,8 @@ static const char dispatch[] =
     "        return\n"
     "    fi\n"
     "    if [ \"$command\" = help ]; then\n"
-    "        mapfile -t COMPREPLY < <(compgen -W \"$_hcasim_commands\" -- \"$word\")\n"
+    "        mapfile -t COMPREPLY < <(compgen -W \"$_hcasim_commands $_hcasim_topics\" -- "
+    "\"$word\")\n"
     "        return\n"
     "    fi\n"
     "    case \" $_hcasim_commands \" in *\" $command \"*) ;; *) return ;; esac\n"
@@ -96,9 +97,14 @@ char *cli_completion(void)
                                "# Made by hcasim itself from the tables of its options.\n"
                                "_hcasim_commands='");
     const struct cli_command *command;
+    const struct cli_topic *topic;
 
     for (unsigned i = 0; (command = cli_command_at(i)); i++) {
         g_string_append_printf(to, "%s%s", i ? " " : "", command->name);
+    }
+    g_string_append(to, "'\n_hcasim_topics='");
+    for (unsigned i = 0; (topic = cli_topic_at(i)); i++) {
+        g_string_append_printf(to, "%s%s", i ? " " : "", topic->name);
     }
     g_string_append(to, "'\n\n");
     for (unsigned i = 0; (command = cli_command_at(i)); i++) {

@@ -93,6 +93,7 @@ static void help_option(GString *to, const struct cli_option *option)
 static void help_of_all(GString *to)
 {
     const struct cli_command *command;
+    const struct cli_topic *topic;
 
     g_string_append(to, "usage: hcasim COMMAND [OPTION...] [ARGUMENT...]\n"
                         "       hcasim help [COMMAND]\n"
@@ -101,6 +102,10 @@ static void help_of_all(GString *to)
     g_string_append(to, "\nCommands:\n");
     for (unsigned i = 0; (command = cli_command_at(i)); i++) {
         help_item(to, command->name, command->summary);
+    }
+    g_string_append(to, "\nSubjects of help:\n");
+    for (unsigned i = 0; (topic = cli_topic_at(i)); i++) {
+        help_item(to, topic->name, topic->summary);
     }
 }
 
@@ -139,6 +144,26 @@ char *cli_help(const struct cli_command *command, bool in_tree)
         help_of_command(to, command, in_tree);
     } else {
         help_of_all(to);
+    }
+    return g_string_free(to, FALSE);
+}
+
+char *cli_topic_help(const struct cli_topic *topic)
+{
+    GString *to = g_string_new(NULL);
+    g_autoptr(GPtrArray) sections = topic->sections();
+
+    g_string_append_printf(to, "%s: %s\n", topic->name, topic->summary);
+    for (unsigned i = 0; i < sections->len; i++) {
+        const struct cli_section *section = g_ptr_array_index(sections, i);
+
+        g_string_append_printf(to, "\n%s\n", section->title);
+        if (section->text) {
+            help_paragraphs(to, section->text);
+        }
+        for (unsigned k = 0; k < section->items->len; k += 2) {
+            help_item(to, section->items->pdata[k], section->items->pdata[k + 1]);
+        }
     }
     return g_string_free(to, FALSE);
 }

@@ -58,7 +58,11 @@ static int main_no_command(const char *name)
 static int main_help(char **argv)
 {
     const struct cli_command *command = argv[0] ? cli_command_find(argv[0]) : NULL;
+    const struct cli_topic *topic = argv[0] ? cli_topic_find(argv[0]) : NULL;
 
+    if (topic) {
+        return main_print(cli_topic_help(topic));
+    }
     return argv[0] && !command ? main_no_command(argv[0])
                                : main_print(cli_help(command, cli_places()->in_tree));
 }

@@ -84,23 +84,42 @@ static void man_option(GString *to, const struct cli_option *option)
     man_line(to, text);
 }
 
-static void man_see_also(GString *to, const struct cli_command *but)
+/* Refers to all pages but that of `name`, which is "" for the page about hcasim itself. */
+static void man_see_also(GString *to, const char *name)
 {
     const struct cli_command *command;
+    const struct cli_topic *topic;
     const char *comma = "";
 
     g_string_append(to, ".SH SEE ALSO\n");
-    if (but) {
+    if (*name) {
         g_string_append(to, "\\fBhcasim\\fR(1)");
         comma = ",\n";
     }
     for (unsigned i = 0; (command = cli_command_at(i)); i++) {
-        if (command != but) {
+        if (strcmp(command->name, name) != 0) {
             g_string_append_printf(to, "%s\\fBhcasim\\-%s\\fR(1)", comma, command->name);
             comma = ",\n";
         }
     }
-    g_string_append_c(to, '\n');
+    for (unsigned i = 0; (topic = cli_topic_at(i)); i++) {
+        if (strcmp(topic->name, name) != 0) {
+            g_string_append_printf(to, "%s\\fBhcasim\\-%s\\fR(7)", comma, topic->name);
+        }
+    }
+    g_string_append(to, ",\n\\fBhcasim\\-device\\fR(7)\n");
+}
+
+/* Begins a page of this section: its title, its name and its summary. */
+static void man_begin(GString *to, const char *name, unsigned section, const char *summary)
+{
+    g_autofree char *upper = g_ascii_strup(name, -1);
+
+    g_string_append_printf(to,
+                           ".TH HCASIM\\-%s %u \"\" \"hcasim " HCASIM_VERSION "\" \"hcasim\"\n"
+                           ".SH NAME\nhcasim\\-%s \\- ",
+                           upper, section, name);
+    man_line(to, summary);
 }
 
 static void man_of_all(GString *to)
@@ -118,20 +137,15 @@ static void man_of_all(GString *to)
     for (unsigned i = 0; (command = cli_command_at(i)); i++) {
         man_item(to, command->name, command->summary);
     }
-    man_see_also(to, NULL);
+    man_see_also(to, "");
 }
 
 static void man_of_command(GString *to, const struct cli_command *command)
 {
     g_autoptr(GPtrArray) options = cli_command_options(command, false);
-    g_autofree char *upper = g_ascii_strup(command->name, -1);
     g_autofree char *more = command->more ? command->more() : NULL;
 
-    g_string_append_printf(to,
-                           ".TH HCASIM\\-%s 1 \"\" \"hcasim " HCASIM_VERSION "\" \"hcasim\"\n"
-                           ".SH NAME\nhcasim\\-%s \\- ",
-                           upper, command->name);
-    man_line(to, command->summary);
+    man_begin(to, command->name, 1, command->summary);
     g_string_append_printf(to, ".SH SYNOPSIS\n\\fBhcasim %s\\fR [\\fIOPTION\\fR...] ",
                            command->name);
     man_line(to, command->arguments);
@@ -155,7 +169,32 @@ static void man_of_command(GString *to, const struct cli_command *command)
     for (const char *const *pair = command->examples; *pair; pair += 2) {
         man_item(to, pair[0], pair[1]);
     }
-    man_see_also(to, command);
+    man_see_also(to, command->name);
+}
+
+static void man_of_topic(GString *to, const struct cli_topic *topic)
+{
+    g_autoptr(GPtrArray) sections = topic->sections();
+
+    man_begin(to, topic->name, 7, topic->summary);
+    for (unsigned i = 0; i < sections->len; i++) {
+        const struct cli_section *section = g_ptr_array_index(sections, i);
+
+        g_string_append_printf(to, ".SH %s\n", section->title);
+        if (section->text) {
+            man_paragraphs(to, section->text);
+        }
+        for (unsigned k = 0; k < section->items->len; k += 2) {
+            man_item(to, section->items->pdata[k], section->items->pdata[k + 1]);
+        }
+    }
+    man_see_also(to, topic->name);
+}
+
+static GString *man_new(void)
+{
+    return g_string_new(".\\\" SPDX-License-Identifier: BSD-2-Clause\n"
+                        ".\\\" Made by hcasim itself from the tables of its options.\n");
 }
 
 /* -- section 7 --------------------------------------------------------------------------------- */
@@ -234,14 +273,10 @@ static const struct {
     void (*write)(GString *to);
 } man_topics[] = {{"device", man_of_device}};
 
-static GString *man_new(void)
-{
-    return g_string_new(".\\\" SPDX-License-Identifier: BSD-2-Clause\n"
-                        ".\\\" Made by hcasim itself from the tables of its options.\n");
-}
-
 char *cli_man_topic(const char *name)
 {
+    const struct cli_topic *topic = cli_topic_find(name);
+
     for (unsigned i = 0; i < G_N_ELEMENTS(man_topics); i++) {
         if (!strcmp(man_topics[i].name, name)) {
             GString *to = man_new();
@@ -249,6 +284,12 @@ char *cli_man_topic(const char *name)
             man_topics[i].write(to);
             return g_string_free(to, FALSE);
         }
+    }
+    if (topic) {
+        GString *to = man_new();
+
+        man_of_topic(to, topic);
+        return g_string_free(to, FALSE);
     }
     return NULL;
 }

@@ -4,6 +4,7 @@
 #define HCASIM_CLI_TEXT_H
 
 #include "cli/command.h"
+#include "cli/topic.h"
 
 /* The help of a command, or, for NULL, of hcasim. The caller frees the text. */
 char *cli_help(const struct cli_command *command, bool in_tree);
@@ -12,6 +13,8 @@ char *cli_man(const struct cli_command *command);
 /* A page of section 7 about what is no command, such as "device"; NULL: there is none of that name.
  */
 char *cli_man_topic(const char *name);
+/* The help about a topic. */
+char *cli_topic_help(const struct cli_topic *topic);
 /* Completion for bash. */
 char *cli_completion(void);
 

@@ -12,9 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SHM_DIR        "/dev/shm"
-#define SHM_OWN_PREFIX "hcasim-%lu-" /* with the user's id */
-
 #define SHM_HELP                                                                                   \
     "shm:NAME   a segment of this user in /dev/shm (letters, digits, '.', '_', '-')\n"             \
     "shm:/PATH  a segment whose file is PATH"
@@ -25,7 +22,7 @@ static bool wire_open_is_name(const char *s)
 {
     size_t len = strlen(s);
 
-    return len >= 1 && len <= 200 && s[0] != '.' &&
+    return len >= 1 && len <= WIRE_NAME_MAX && s[0] != '.' &&
            strspn(s, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-") == len;
 }
 
@@ -40,24 +37,24 @@ static char *wire_open_shm_path(const char *rest, bool *own_only)
         return NULL;
     }
     *own_only = true;
-    return g_strdup_printf(SHM_DIR "/" SHM_OWN_PREFIX "%s", (unsigned long)geteuid(), rest);
+    return g_strdup_printf(WIRE_SHM_DIR "/" WIRE_SHM_PREFIX "%s", (unsigned long)geteuid(), rest);
 }
 
 static void wire_open_shm_sweep(GPtrArray *removed)
 {
-    g_autofree char *prefix = g_strdup_printf(SHM_OWN_PREFIX, (unsigned long)geteuid());
+    g_autofree char *prefix = g_strdup_printf(WIRE_SHM_PREFIX, (unsigned long)geteuid());
 
-    wire_shm_sweep(SHM_DIR, prefix, removed);
+    wire_shm_sweep(WIRE_SHM_DIR, prefix, removed);
 }
 
 static void wire_open_shm_look_all(GPtrArray *views)
 {
-    g_autofree char *prefix = g_strdup_printf(SHM_OWN_PREFIX, (unsigned long)geteuid());
-    GDir *dir = g_dir_open(SHM_DIR, 0, NULL);
+    g_autofree char *prefix = g_strdup_printf(WIRE_SHM_PREFIX, (unsigned long)geteuid());
+    GDir *dir = g_dir_open(WIRE_SHM_DIR, 0, NULL);
     const char *name;
 
     while (dir && (name = g_dir_read_name(dir))) {
-        g_autofree char *path = g_build_filename(SHM_DIR, name, NULL);
+        g_autofree char *path = g_build_filename(WIRE_SHM_DIR, name, NULL);
         struct wire_view *view =
             g_str_has_prefix(name, prefix) ? wire_shm_look(path, name + strlen(prefix)) : NULL;
 

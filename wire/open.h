@@ -12,6 +12,11 @@
 #define WIRE_ERROR (wire_error_quark())
 GQuark wire_error_quark(void);
 
+/* The file of the wire shm:NAME of the user with the number UID is DIR/PREFIX and NAME. */
+#define WIRE_SHM_DIR    "/dev/shm"
+#define WIRE_SHM_PREFIX "hcasim-%lu-" /* with UID */
+#define WIRE_NAME_MAX   200
+
 enum wire_error {
     WIRE_ERROR_URI, /* the URI has no known form */
     WIRE_ERROR_IO,  /* a system call failed */

@@ -57,6 +57,7 @@ class Install(unittest.TestCase):
                      "libexec/hcasim/conformance", "libexec/hcasim/conformance-scripts/uc.txt",
                      "share/bash-completion/completions/hcasim", "share/doc/hcasim/README.md",
                      "share/man/man7/hcasim-device.7",
+                     "share/man/man7/hcasim-wire.7",
                      *(f"share/man/man1/hcasim{command}.1" for command in ("", *(f"-{each}" for each in COMMANDS)))):
             self.assertTrue((self.prefix / name).exists(), name)
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-PAGES = ("run", "cluster", "sim", "conformance", "vm", "device")
+PAGES = ("run", "cluster", "sim", "conformance", "vm", "wires", "device", "wire")
 
 
 def main():
