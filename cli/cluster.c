@@ -54,7 +54,7 @@ static char *cluster_json(const struct cli_line *line, unsigned hosts, unsigned 
 
 int cli_cluster(const struct cli_line *line)
 {
-    g_autofree char *devices_text = NULL, *json = NULL;
+    g_autofree char *json = NULL;
     g_autoptr(GPtrArray) words = g_ptr_array_new();
     unsigned hosts, devices;
     int status;
@@ -67,12 +67,11 @@ int cli_cluster(const struct cli_line *line)
     }
     status = cli_run_check(line);
     status = status ? status : cluster_check_own(line);
+    status = status ? status : cli_run_count_devices(line, &devices);
     if (status) {
         return status;
     }
-    devices_text = cli_run_setting(line, "devices");
     hosts = (unsigned)strtoul(cli_line_get(line, "hosts"), NULL, 10);
-    devices = devices_text && *devices_text ? (unsigned)strtoul(devices_text, NULL, 10) : 1;
     if (hosts * devices > MOST_DEVICES) {
         return cli_refuse("%u hosts with %u devices each are %u devices, but %u is the most", hosts,
                           devices, hosts * devices, MOST_DEVICES);

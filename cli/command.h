@@ -58,6 +58,8 @@ char *cli_sim_more(void);
 /* Checks the settings of the command line, the environment and the key file. 0, or the exit
  * status. */
 int cli_run_check(const struct cli_line *line);
+/* How many devices a process gets. 0, or the exit status: there are more wires than devices. */
+int cli_run_count_devices(const struct cli_line *line, unsigned *devices);
 /* Sets the variable HCASIM_NAME for each option that is a setting. */
 void cli_run_export(const struct cli_line *line);
 /* The name of the variable of a setting; the caller frees it. */

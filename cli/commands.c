@@ -186,7 +186,8 @@ static const struct cli_status wires_statuses[] = {
 
 /* -- commands ---------------------------------------------------------------------------------- */
 
-#define LAST_HOLDS "If an option is given twice, the last one holds."
+#define LAST_HOLDS          "If an option is given twice, the last one holds."
+#define LAST_HOLDS_BUT_WIRE LAST_HOLDS " --wire can be given once only."
 
 static const struct cli_command commands[] = {
     {.name = "run",
@@ -196,13 +197,15 @@ static const struct cli_command commands[] = {
               "device. All programs that run on the same wire reach each other.\n"
               "Each option except --require sets an environment variable: --mtu sets HCASIM_MTU. "
               "The variable can be set instead of the option. A variable has priority over the "
-              "key file of --config, and an option has priority over both. " LAST_HOLDS,
+              "key file of --config, and an option has priority over both. " LAST_HOLDS_BUT_WIRE,
      .statuses = run_statuses,
      .examples =
          (const char *const[]){"hcasim run -- ibv_devinfo", "Shows the device.",
                                "hcasim run --wire lab -- ibv_rc_pingpong -d mlx5_0 -g 1",
                                "Waits for a peer on the wire lab. Index 1 is the RoCEv2 GID of the "
                                "IPv4 address.",
+                               "hcasim run --wire left,right -- PROGRAM",
+                               "mlx5_0 is on the wire left, and mlx5_1 on the wire right.",
                                "hcasim run --require -- make check",
                                "In CI: fails if no test opened a device.", NULL},
      .runs_program = true,
@@ -222,7 +225,7 @@ static const struct cli_command commands[] = {
          "all hosts.\n"
          "--capture writes the frames of host H to FILE with .H before its suffix. Each host has "
          "its own host number, IPv4 address and MAC address, so no variable and no key file "
-         "of --config may set host, ip or mac. " LAST_HOLDS,
+         "of --config may set host, ip or mac. " LAST_HOLDS_BUT_WIRE,
      .statuses = cluster_statuses,
      .examples = (const char *const[]){"hcasim cluster -n 4 -- ibv_devinfo",
                                        "Shows the devices of four hosts.", NULL},

@@ -74,6 +74,12 @@ static bool option_keep(struct cli_line *line, const struct cli_option *option, 
                         : hv_setting_check(&option->row, text, err))) {
         return false;
     }
+    if (option->row.kind == HV_SETTING_WIRES && cli_line_get(line, option->row.name)) {
+        g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--%s is given twice; for a device on each wire, say --%s %s,%s",
+                    option->row.name, option->row.name, cli_line_get(line, option->row.name), text);
+        return false;
+    }
     g_hash_table_insert(line->values, g_strdup(option->row.name), g_strdup(text));
     if (option->repeats) {
         option_append(line, option->row.name, text);

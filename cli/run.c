@@ -52,6 +52,7 @@ int cli_run_check(const struct cli_line *line)
     g_autoptr(GError) err = NULL;
     g_autoptr(GKeyFile) file = NULL;
     const struct hv_setting *setting;
+    unsigned devices;
 
     for (unsigned i = 0; (setting = hv_setting_at(i)); i++) {
         const char *value = run_environment(setting->name);
@@ -67,7 +68,17 @@ int cli_run_check(const struct cli_line *line)
         !(file = hv_settings_load(cli_run_said(line, "config"), &err))) {
         return cli_refuse("%s", err->message);
     }
-    return 0;
+    return cli_run_count_devices(line, &devices);
+}
+
+int cli_run_count_devices(const struct cli_line *line, unsigned *devices)
+{
+    g_autofree char *wire = cli_run_setting(line, "wire");
+    g_autofree char *number = cli_run_setting(line, "devices");
+    g_autoptr(GError) err = NULL;
+
+    *devices = hv_settings_count_devices(wire, number, &err);
+    return *devices ? 0 : cli_refuse("%s", err->message);
 }
 
 void cli_run_export(const struct cli_line *line)

@@ -294,20 +294,29 @@ static void wires_print_json(const GPtrArray *views)
 
 /* -- the command ------------------------------------------------------------------------------- */
 
-/* The URI of a wire that a user names. */
-static char *wires_uri(const char *name)
+/* Appends the URIs of the wires that a user names. False with *err. */
+static bool wires_add_uris(GPtrArray *uris, const char *names, GError **err)
 {
-    return strchr(name, ':') ? g_strdup(name) : g_strconcat("shm:", name, NULL);
+    struct hv_value value;
+
+    if (!hv_setting_parse(hv_setting_find("wire"), names, &value, err)) {
+        return false;
+    }
+    for (char **uri = value.wires; *uri; uri++) {
+        g_ptr_array_add(uris, *uri);
+    }
+    g_free(value.wires);
+    return true;
 }
 
 /* Removes the wires that are named, or all that dead hosts left. The exit status. */
-static int wires_clean(char **names)
+static int wires_clean(const GPtrArray *uris)
 {
     g_autoptr(GPtrArray) removed = g_ptr_array_new_with_free_func(g_free);
     int status = 0;
 
-    for (char **name = names; *name; name++) {
-        g_autofree char *uri = wires_uri(*name);
+    for (unsigned i = 0; i < uris->len; i++) {
+        const char *uri = g_ptr_array_index(uris, i);
         g_autoptr(GPtrArray) still = wire_views_new();
 
         wire_clean(uri, removed, NULL);
@@ -318,7 +327,7 @@ static int wires_clean(char **names)
             status = 1;
         }
     }
-    if (!*names) {
+    if (!uris->len) {
         leftovers_remove(removed);
     }
     for (unsigned i = 0; i < removed->len; i++) {
@@ -335,6 +344,7 @@ static int wires_clean(char **names)
 int cli_wires(const struct cli_line *line)
 {
     bool cleans = cli_line_get(line, "clean"), json = cli_line_get(line, "json");
+    g_autoptr(GPtrArray) uris = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) views = NULL;
     int status = 0;
 
@@ -344,20 +354,19 @@ int cli_wires(const struct cli_line *line)
     for (char **name = line->rest; *name; name++) {
         g_autoptr(GError) err = NULL;
 
-        if (!hv_setting_check(hv_setting_find("wire"), *name, &err)) {
+        if (!wires_add_uris(uris, *name, &err)) {
             return cli_refuse("%s", err->message);
         }
     }
     if (cleans) {
-        status = wires_clean(line->rest);
+        status = wires_clean(uris);
         return fflush(stdout) ? CLI_FAILED : status;
     }
-    views = *line->rest ? wire_views_new() : wire_look_all();
-    for (char **name = line->rest; *name; name++) {
-        g_autofree char *uri = wires_uri(*name);
+    views = uris->len ? wire_views_new() : wire_look_all();
+    for (unsigned i = 0; i < uris->len; i++) {
         g_autoptr(GError) err = NULL;
 
-        if (!wire_look(uri, views, &err)) {
+        if (!wire_look(g_ptr_array_index(uris, i), views, &err)) {
             cli_say("%s", err->message);
             status = 1;
         }

@@ -23,7 +23,9 @@ WRONG_USE, FAILED, NOT_EXECUTABLE, NOT_FOUND = 2, 125, 126, 127
 WIRE = f"cli-{os.getpid()}"
 
 MTU = "mtu must be 1500 to 9978, but it is 10"
-NAME = "wire must be a name of letters, digits, '.', '_' and '-', or shm:/PATH, but it is my lab"
+SEVERAL = ", or several with commas between them"
+WIRE_IS = f"wire must be a name of letters, digits, '.', '_' and '-', or shm:/PATH{SEVERAL}"
+NAME = f"{WIRE_IS}, but it is my lab"
 # Options of `run`, and the line that refuses them.
 WRONG = (
     (["--mtu", "10"], MTU),
@@ -45,6 +47,11 @@ WRONG = (
     (["--fault-seed", "x"], "fault_seed must be 0 to 4294967295, but it is x"),
     (["--log", "loud"], "log must be error, guest, info or trace, but it is loud"),
     (["--wire", "my lab"], NAME),
+    (["--wire", "lab,"], f"{WIRE_IS}, but it is lab,"),
+    (["--wire", ",".join(["lab"] * 17)], f"{WIRE_IS}, but it is {','.join(['lab'] * 17)}"),
+    (["--wire", "a", "--wire=b"], "--wire is given twice; for a device on each wire, say --wire a,b"),
+    (["--wire", "a,b,c", "--devices", "2"],
+     "devices is 2, but wire names 3 wires: there is a device for each wire"),
     (["--config", "nofile"], "nofile: No such file or directory"),
     (["--profile", "cx9"], "profile must be cx4, cx4lx, cx5, cx6dx or cx7, but it is cx9"),
     (["--capture", "/nonexistent/x"], "capture must be a file that can be written, but it is /nonexistent/x"),
@@ -142,7 +149,7 @@ WRONG_VMS = (
     (["--memory=1G"], "memory must be 256 to 65536, but it is 1G"),
     (["--cpus", "many"], "cpus must be 1 to 64, but it is many"),
     (["--timeout", "0"], "timeout must be 1 to 1000000000 seconds, but it is 0"),
-    (["--join", "my lab"], NAME.replace("wire must", "join must")),
+    (["--join", "my lab"], NAME.replace("wire must", "join must").replace(SEVERAL, "")),
     (["--share", "nofolder"], "share must be DIR or DIR:/PATH with a folder DIR, but it is nofolder"),
     (["--share", "/tmp:inside"], "share must be DIR or DIR:/PATH with a folder DIR, but it is /tmp:inside"),
     (["--share", "/tmp:/mnt/a b"], "share must have a path in the guest without blanks, commas, colons and quotes, but "
@@ -240,7 +247,14 @@ class Runs(unittest.TestCase):
         self.assertEqual(hcasim("run", "--explain", "printenv", "HCASIM_EXPLAIN").stdout, "1\n")
 
     def test_the_last_one_of_two_holds(self):
-        self.assertEqual(hcasim("run", "--wire", "a", "--wire", "b", "printenv", "HCASIM_WIRE").stdout, "b\n")
+        self.assertEqual(hcasim("run", "--mtu", "1500", "--mtu", "1501", "printenv", "HCASIM_MTU").stdout, "1501\n")
+
+    def test_each_wire_has_a_device(self):
+        for options, want in (([], 2), (["--devices", "3"], 3)):
+            done = hcasim("run", "--wire", f"{WIRE},{WIRE}-b", *options, "ibv_devices")
+            self.assertEqual(len(re.findall(r"mlx5_\d", done.stdout)), want, done.stderr)
+        done = hcasim("cluster", "-n", "2", "--wire", f"{WIRE},{WIRE}-b", "printenv", "HCASIM_HOST")
+        self.assertEqual(sorted(done.stdout.splitlines()), ["1| 1", "2| 3"], "the hosts have two numbers each")
 
     def test_the_status_is_the_programs(self):
         self.assertEqual(hcasim("run", "sh", "-c", "exit 7").returncode, 7)
@@ -516,6 +530,40 @@ class Texts(unittest.TestCase):
         manual = (HERE.parents[1] / "docs/howto/vm.md").read_text(encoding="utf-8")
         self.assertEqual({name for name in names if f"| `{name}=" not in manual and f" {name} fatal:1" not in manual}, set())
 
+    def test_the_page_about_wires_has_the_facts_of_the_tables(self):
+        """The page's help and man page say the same. Its settings are those of run."""
+        words, page = " ".join(hcasim("help", "wire").stdout.split()), hcasim("--man", "wire").stdout
+        plain = " ".join(page.replace("\\fB", "").replace("\\fR", "").replace("\\-", "-").replace("\\(aq", "'").split())
+        run = " ".join(hcasim("help", "run").stdout.split())
+        for name in ("wire", "devices", "host", "ip", "mac", "mtu"):
+            term = f"--{name}, HCASIM_{name.upper()}, {name}= "
+            said = re.search(rf"{re.escape(term)}(.*?) \(default: (.*?)\)", words)
+            self.assertIn(f"{said[1]} ", run)
+            self.assertIn(f"default: {said[2]})", run)
+            self.assertIn(f"{term}{said[1]} (default: {said[2]})", plain)
+        self.assertIn("wire", hcasim("help").stdout.partition("Subjects of help:")[2])
+
+    def test_the_page_about_wires_tells_the_limits(self):
+        words = " ".join(hcasim("help", "wire").stdout.split())
+        most = int(re.search(r"NAME has 1 to (\d+) letters", words)[1])
+        self.assertEqual(hcasim("run", "--wire", "w" * most, "true").returncode, 0)
+        self.assertEqual(hcasim("run", "--wire", "w" * (most + 1), "true").returncode, WRONG_USE)
+        devices = int(re.search(r"(\d+) devices of a process", words)[1])
+        self.assertEqual(hcasim("run", "--devices", str(devices), "true").returncode, 0)
+        self.assertEqual(hcasim("run", "--devices", str(devices + 1), "true").returncode, WRONG_USE)
+        file = pathlib.Path(re.search(r"Its file is (/\S+)\.", words)[1].replace("UID", str(os.getuid())).replace("NAME", WIRE))
+        # While a program has its device open, the file is there, and takes the memory that the page says.
+        done = hcasim("run", "--wire", WIRE, "--", "python3", "-c", "import ctypes, os; v = ctypes.CDLL('libibverbs.so.1'); "
+                      "v.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p); "
+                      "v.ibv_open_device.restype = ctypes.c_void_p; "
+                      "v.ibv_open_device(ctypes.c_void_p(v.ibv_get_device_list(None)[0])); "
+                      f"print(os.stat({str(file)!r}).st_blocks // 2)")
+        of_wire, of_device = (int(re.search(pattern, words)[1]) for pattern in
+                              (r"A wire takes (\d+) KiB", r"at least (\d+) KiB for each device"))
+        self.assertGreaterEqual(int(done.stdout), of_wire)
+        self.assertLess(abs(int(done.stdout) - of_wire - of_device), 32, done.stdout)
+        self.assertFalse(file.exists())
+
     def complete(self, *words):
         with tempfile.NamedTemporaryFile("w") as file:
             file.write(hcasim("--completion").stdout)
@@ -526,6 +574,7 @@ class Texts(unittest.TestCase):
 
     def test_bash_completes(self):
         self.assertEqual(self.complete("cl"), ["cluster"])
+        self.assertEqual(self.complete("help", "wir"), ["wires", "wire"])
         self.assertEqual(self.complete("run", "--mt"), ["--mtu"])
         self.assertEqual(self.complete("run", "--profile", "cx4"), ["cx4", "cx4lx"])
         self.assertEqual(self.complete("run", "--mtu", "--m"), [])

@@ -60,8 +60,9 @@ class Hosts:
     def start(self, *command, options=()):
         if absent(command):
             raise tries.Missing(f"no {absent(command)}")
+        wire = () if "--wire" in options else ("--wire", self.wire)
         process = subprocess.Popen(
-            [HCASIM, "run", "--build", self.build, "--wire", self.wire, *options, "--", *command],
+            [HCASIM, "run", "--build", self.build, *wire, *options, "--", *command],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         process.command = " ".join(command)
         self.started.append(process)

@@ -5,6 +5,7 @@
  */
 #include "guest-lib/verbs/kernel/config.h"
 #include "tests/unit/suite.h"
+#include "wire/open.h"
 
 #include <check.h>
 #include <glib/gstdio.h>
@@ -175,6 +176,7 @@ START_TEST(numbers_have_bounds)
     refused("HCASIM_PROFILE", "cx9",
             "profile must be cx4, cx4lx, cx5, cx6dx or cx7, but it is cx9");
     refused("HCASIM_WIRE", "my lab", "wire must be a name of letters");
+    refused("HCASIM_WIRE", "lab,,other", "wire must be a name of letters");
 }
 END_TEST
 
@@ -250,6 +252,55 @@ START_TEST(further_devices_follow_the_first)
 }
 END_TEST
 
+/* Each wire has a device. Further devices are on the last wire. */
+START_TEST(each_wire_has_a_device)
+{
+    look("[hcasim]\nwire=left,shm:/tmp/right\n");
+    ck_assert_uint_eq(count, 2);
+    ck_assert_str_eq(ports[0].wire, "shm:left");
+    ck_assert_str_eq(ports[1].wire, "shm:/tmp/right");
+    look("[hcasim]\nwire=left,right\ndevices=3\n");
+    ck_assert_uint_eq(count, 3);
+    ck_assert_str_eq(ports[2].wire, "shm:right");
+    look("[hcasim]\nwire=left,right\ndevices=1\n");
+    ck_assert_msg(reason && g_str_has_suffix(reason, "devices is 1, but wire names 2 wires: there "
+                                                     "is a device for each wire"),
+                  "%s", reason);
+}
+END_TEST
+
+/* A number belongs to one host on all wires of the process, so the addresses that follow from it
+ * are nobody else's. What a process would get is what it gets. */
+START_TEST(a_host_number_is_free_on_all_wires)
+{
+    g_autofree char *left = g_strdup_printf("config-%d-left", (int)getpid());
+    g_autofree char *right = g_strdup_printf("config-%d-right", (int)getpid());
+    g_autofree char *left_uri = g_strconcat("shm:", left, NULL);
+    g_autofree char *right_uri = g_strconcat("shm:", right, NULL);
+    g_autofree char *both = g_strconcat(left, ",", right, NULL);
+    struct wire_number *one = wire_number_take(left_uri, 1, NULL);
+    struct wire_number *two = wire_number_take(right_uri, 2, NULL);
+    struct hv_port_config *mine;
+
+    look_at("HCASIM_WIRE", both);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(ports[0].ipv4, 0x0a000003);
+    ck_assert_uint_eq(ports[1].ipv4, 0x0a000004);
+    g_unsetenv("HCASIM_CONFIG");
+    g_setenv("HCASIM_WIRE", both, true);
+    ck_assert_uint_eq(hv_config_load(&mine, NULL), 2);
+    g_unsetenv("HCASIM_WIRE");
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_uint_eq(mine[i].ipv4, ports[i].ipv4);
+        /* It is taken on both. */
+        ck_assert_ptr_null(wire_number_take(left_uri, 3 + i, NULL));
+        ck_assert_ptr_null(wire_number_take(right_uri, 3 + i, NULL));
+    }
+    wire_number_release(two);
+    wire_number_release(one);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     TCase *tc = tcase_create("config");
@@ -266,6 +317,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_removal_has_a_time_or_a_file);
     tcase_add_test(tc, faults_have_rates_and_times);
     tcase_add_test(tc, further_devices_follow_the_first);
+    tcase_add_test(tc, each_wire_has_a_device);
+    tcase_add_test(tc, a_host_number_is_free_on_all_wires);
     suite_add_tcase(s, tc);
     return s;
 }

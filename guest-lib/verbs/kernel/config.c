@@ -9,11 +9,24 @@
 #include "guest-lib/verbs/kernel/settings.h"
 #include "wire/open.h"
 
-#define DEFAULT_MTU 4200 /* RoCE packets of 4096 bytes and their headers */
+#define DEFAULT_WIRE "shm:verbs"
+#define DEFAULT_MTU  4200 /* RoCE packets of 4096 bytes and their headers */
 
-static __thread GKeyFile *key_file;               /* set while the thread reads the configuration */
-static struct wire_number *hosts[HV_MAX_DEVICES]; /* the host numbers on their wires */
+static __thread GKeyFile *key_file; /* set while the thread reads the configuration */
+/* The host numbers. Each device has a number, which the process holds on each of its wires. */
+static struct wire_number *hosts[HV_MAX_DEVICES * HV_MAX_DEVICES];
 static unsigned num_hosts;
+
+/* Tries to take a number that was free on all wires a moment ago. */
+#define NUMBER_TRIES 100
+
+/* What holds for all ports. */
+struct config_plan {
+    unsigned devices;
+    uint64_t host; /* the first device's number; 0: any */
+    char **wires;  /* URIs: of the first device, of the second one, ... */
+    unsigned num_wires;
+};
 
 static bool config_complain(GError **err, const char *fmt, const char *name, const char *value)
 {
@@ -92,19 +105,66 @@ static void config_make_gids(struct hv_port_config *port)
     }
 }
 
-/* Takes and keeps the host's number on its wire: the one that is asked for, else the first free
- * one. 0 with *err. */
-static unsigned config_number_port(const struct hv_port_config *port, unsigned index, uint64_t host,
-                                   GError **err)
+/* The lowest number above `beyond` that is free on all wires at the moment. 0: none. */
+static unsigned config_look_number(const struct config_plan *plan, unsigned beyond)
 {
-    struct wire_number *number =
-        wire_number_take(port->wire, host ? (unsigned)host + index : 0, err);
+    unsigned number = beyond + 1, agreed = 0;
 
-    if (!number) {
-        return 0;
+    for (unsigned i = 0; agreed < plan->num_wires; i = (i + 1) % plan->num_wires) {
+        unsigned next = wire_number_look(plan->wires[i], number - 1);
+
+        if (!next) {
+            return 0;
+        }
+        agreed = next == number ? agreed + 1 : 1;
+        number = next;
     }
-    hosts[num_hosts++] = number;
-    return wire_number_get(number);
+    return number;
+}
+
+/* Takes a number on all wires, and keeps it. wanted is 0: any, if there is one wire. 0 with *err:
+ * it is taken on one of them, or cannot be taken. */
+static unsigned config_take_number(const struct config_plan *plan, unsigned wanted, GError **err)
+{
+    unsigned before = num_hosts;
+
+    for (unsigned i = 0; i < plan->num_wires; i++) {
+        struct wire_number *number = wire_number_take(plan->wires[i], wanted, err);
+
+        if (!number) {
+            while (num_hosts > before) {
+                wire_number_release(hosts[--num_hosts]);
+            }
+            return 0;
+        }
+        hosts[num_hosts++] = number;
+        wanted = wire_number_get(number);
+    }
+    return wanted;
+}
+
+/* Takes and keeps a device's host number: the one that is asked for, else the first one that is
+ * free on all wires of the process. So no host on one of its wires has, by default, the address
+ * that this process has on another wire. 0 with *err. */
+static unsigned config_number_port(const struct config_plan *plan, unsigned index, GError **err)
+{
+    if (plan->host || plan->num_wires == 1) {
+        return config_take_number(plan, plan->host ? (unsigned)plan->host + index : 0, err);
+    }
+    /* Another process may take the number first. */
+    for (unsigned i = 0; i < NUMBER_TRIES; i++) {
+        unsigned number = config_look_number(plan, 0);
+
+        g_clear_error(err);
+        number = number ? config_take_number(plan, number, err) : 0;
+        if (number) {
+            return number;
+        }
+    }
+    if (err && !*err) {
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "no host number is free on all wires");
+    }
+    return 0;
 }
 
 /* When a process ends, the kernel releases its numbers, too, but would leave the wire's file in
@@ -180,29 +240,18 @@ static bool config_read_first(struct hv_port_config *port, GError **err)
     return true;
 }
 
-static bool config_read_wire(struct hv_port_config *port, GError **err)
-{
-    struct hv_value wire;
-    bool given;
-
-    if (!config_get_value("wire", &wire, &given, err)) {
-        return false;
-    }
-    port->wire = given ? wire.wire : g_strdup("shm:verbs");
-    return true;
-}
-
 /* Reads the configuration of a port, except its host number and the addresses that follow from
  * that. */
-static bool config_read_port(struct hv_port_config *port, unsigned index, GError **err)
+static bool config_read_port(const struct config_plan *plan, struct hv_port_config *port,
+                             unsigned index, GError **err)
 {
     uint64_t responders = FW_RESPONDERS_DEFAULT, mtu = DEFAULT_MTU, memlock = 0, explain = 0;
     struct hv_value log, generation;
     bool logs, has_profile;
 
     port->memory = FW_MEMORY_DEFAULT;
-    if (!config_read_wire(port, err) || !config_get_number("mtu", &mtu, err) ||
-        !config_get_value("log", &log, &logs, err) ||
+    port->wire = g_strdup(plan->wires[MIN(index, plan->num_wires - 1)]);
+    if (!config_get_number("mtu", &mtu, err) || !config_get_value("log", &log, &logs, err) ||
         !config_get_number("memory", &port->memory, err) ||
         !config_get_number("responders", &responders, err) ||
         !config_get_number("memlock", &memlock, err) ||
@@ -243,11 +292,11 @@ static void config_make_addresses(struct hv_port_config *port, unsigned number)
 }
 
 /* The number is taken last, so that a refused configuration takes none. */
-static bool config_load_port(struct hv_port_config *port, unsigned index, uint64_t host,
-                             GError **err)
+static bool config_load_port(const struct config_plan *plan, struct hv_port_config *port,
+                             unsigned index, GError **err)
 {
     unsigned number =
-        config_read_port(port, index, err) ? config_number_port(port, index, host, err) : 0;
+        config_read_port(plan, port, index, err) ? config_number_port(plan, index, err) : 0;
 
     if (number) {
         config_make_addresses(port, number);
@@ -256,13 +305,13 @@ static bool config_load_port(struct hv_port_config *port, unsigned index, uint64
 }
 
 /* Reads a port with the number that it would get; *beyond is the number of the port before it. */
-static bool config_look_port(struct hv_port_config *port, unsigned index, uint64_t host,
-                             unsigned *beyond, GError **err)
+static bool config_look_port(const struct config_plan *plan, struct hv_port_config *port,
+                             unsigned index, unsigned *beyond, GError **err)
 {
-    if (!config_read_port(port, index, err)) {
+    if (!config_read_port(plan, port, index, err)) {
         return false;
     }
-    *beyond = host ? (unsigned)host + index : wire_number_look(port->wire, *beyond);
+    *beyond = plan->host ? (unsigned)plan->host + index : config_look_number(plan, *beyond);
     if (!*beyond) {
         return config_complain(err, "%s is %s, on which no number is free", "wire", port->wire);
     }
@@ -279,31 +328,54 @@ static void config_unload(struct hv_port_config *ports, unsigned *count)
     config_release_hosts();
 }
 
-/* Reads how many devices there will be, and the first one's number (0: any). */
-static bool config_begin(uint64_t *devices, uint64_t *host, GError **err)
+static bool config_read_wires(struct config_plan *plan, GError **err)
 {
-    *devices = 1;
-    *host = 0;
-    return config_load_file(err) && config_get_number("devices", devices, err) &&
-           config_get_number("host", host, err);
+    struct hv_value value;
+    bool given;
+
+    if (!config_get_value("wire", &value, &given, err)) {
+        return false;
+    }
+    plan->wires = given ? value.wires : g_strsplit(DEFAULT_WIRE, ",", -1);
+    plan->num_wires = g_strv_length(plan->wires);
+    return true;
 }
 
-static void config_end(void)
+static bool config_count_devices(struct config_plan *plan, GError **err)
 {
+    g_autofree char *wire = config_get("wire"), *devices = config_get("devices");
+
+    plan->devices = hv_settings_count_devices(wire, devices, err);
+    return plan->devices > 0;
+}
+
+static bool config_begin(struct config_plan *plan, GError **err)
+{
+    uint64_t devices = 1;
+
+    *plan = (struct config_plan){0};
+    return config_load_file(err) && config_get_number("devices", &devices, err) &&
+           config_get_number("host", &plan->host, err) && config_read_wires(plan, err) &&
+           config_count_devices(plan, err);
+}
+
+static void config_end(struct config_plan *plan)
+{
+    g_clear_pointer(&plan->wires, g_strfreev);
     g_clear_pointer(&key_file, g_key_file_free);
 }
 
 static bool config_load_ports(struct hv_port_config *ports, unsigned *count, GError **err)
 {
-    uint64_t devices, host;
-    bool ok = config_begin(&devices, &host, err);
+    struct config_plan plan;
+    bool ok = config_begin(&plan, err);
 
-    while (ok && *count < devices) {
+    while (ok && *count < plan.devices) {
         struct hv_port_config *port = &ports[*count];
 
-        ok = config_load_port(port, (*count)++, host, err);
+        ok = config_load_port(&plan, port, (*count)++, err);
     }
-    config_end();
+    config_end(&plan);
     if (!ok) {
         config_unload(ports, count);
     }
@@ -345,17 +417,17 @@ void hv_config_renew(void)
 
 unsigned hv_config_look(struct hv_port_config *ports, GError **err)
 {
-    uint64_t devices, host;
+    struct config_plan plan;
     unsigned count = 0, beyond = 0;
-    bool ok = config_begin(&devices, &host, err);
+    bool ok = config_begin(&plan, err);
 
     memset(ports, 0, HV_MAX_DEVICES * sizeof(*ports));
-    while (ok && count < devices) {
+    while (ok && count < plan.devices) {
         struct hv_port_config *port = &ports[count];
 
-        ok = config_look_port(port, count++, host, &beyond, err);
+        ok = config_look_port(&plan, port, count++, &beyond, err);
     }
-    config_end();
+    config_end(&plan);
     if (!ok) {
         hv_config_look_end(ports, count);
         return 0;

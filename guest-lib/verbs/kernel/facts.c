@@ -106,8 +106,11 @@ static bool facts_is_peer(uint32_t ipv4)
 {
     struct hv_port_config ports[HV_MAX_DEVICES];
     unsigned count = hv_config_look(ports, NULL), number = hv_host_of_ipv4(ipv4);
-    bool is = count && number && wire_number_look(ports[0].wire, number - 1) != number;
+    bool is = false;
 
+    for (unsigned i = 0; i < count && number && !is; i++) {
+        is = wire_number_look(ports[i].wire, number - 1) != number;
+    }
     hv_config_look_end(ports, count);
     return is;
 }

@@ -23,12 +23,13 @@ static const char *const *setting_log_levels(void)
 }
 
 static const struct hv_setting settings[] = {
-    {"wire", HV_SETTING_WIRE, 0, 0, NULL, "NAME", "verbs",
+    {"wire", HV_SETTING_WIRES, 0, 0, NULL, "NAME[,...]", "verbs",
      "The wire: a name, or a URI such as shm:/PATH. All programs on the same wire reach each "
-     "other."},
+     "other. With several names, the first device is on the first wire, and so on; further "
+     "devices are on the last wire."},
     {"host", HV_SETTING_NUMBER, 1, WIRE_NUMBER_MAX - HV_MAX_DEVICES, NULL, "N",
      "the first free number", "The host number on the wire."},
-    {"devices", HV_SETTING_NUMBER, 1, HV_MAX_DEVICES, NULL, "N", "1",
+    {"devices", HV_SETTING_NUMBER, 1, HV_MAX_DEVICES, NULL, "N", "1, or the number of wires",
      "The number of devices that a process has."},
     {"ip", HV_SETTING_IPV4, 0, 0, NULL, "A.B.C.D", "10.0.0.N of host N",
      "The IPv4 address of the first device. Further devices have the addresses that follow."},
@@ -205,10 +206,24 @@ static bool setting_parse_choice(const struct hv_setting *s, const char *text, s
     return false;
 }
 
+static bool setting_parse_wires(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    v->wires = g_strsplit(text, ",", -1);
+    for (char **name = v->wires; *name; name++) {
+        char *uri = strchr(*name, ':') ? g_strdup(*name) : g_strconcat("shm:", *name, NULL);
+
+        g_free(*name);
+        *name = uri;
+        if (!wire_is_uri(uri)) {
+            return false;
+        }
+    }
+    return *v->wires && g_strv_length(v->wires) <= HV_MAX_DEVICES;
+}
+
 static bool setting_parse_wire(const struct hv_setting *s, const char *text, struct hv_value *v)
 {
-    v->wire = strchr(text, ':') ? g_strdup(text) : g_strconcat("shm:", text, NULL);
-    return wire_is_uri(v->wire);
+    return setting_parse_wires(s, text, v) && g_strv_length(v->wires) == 1;
 }
 
 /* If the file exists, it must be writable; otherwise its folder must be. */
@@ -279,6 +294,9 @@ static char *setting_must_be(const struct hv_setting *s)
         return setting_choices_text(s->choices());
     case HV_SETTING_WIRE:
         return g_strdup("a name of letters, digits, '.', '_' and '-', or shm:/PATH");
+    case HV_SETTING_WIRES:
+        return g_strdup("a name of letters, digits, '.', '_' and '-', or shm:/PATH, or several "
+                        "with commas between them");
     case HV_SETTING_NEW_FILE:
         return g_strdup("a file that can be written");
     case HV_SETTING_FILE:
@@ -294,14 +312,14 @@ static char *setting_must_be(const struct hv_setting *s)
 }
 
 static bool (*const parsers[])(const struct hv_setting *, const char *, struct hv_value *) = {
-    [HV_SETTING_NUMBER] = setting_parse_number,     [HV_SETTING_SIZE] = setting_parse_size,
-    [HV_SETTING_SECONDS] = setting_parse_seconds,   [HV_SETTING_FLAG] = setting_parse_number,
-    [HV_SETTING_PERCENT] = setting_parse_percent,   [HV_SETTING_TIME] = setting_parse_time,
-    [HV_SETTING_IPV4] = setting_parse_ipv4,         [HV_SETTING_MAC] = setting_parse_mac,
-    [HV_SETTING_CHOICE] = setting_parse_choice,     [HV_SETTING_WIRE] = setting_parse_wire,
-    [HV_SETTING_NEW_FILE] = setting_parse_new_file, [HV_SETTING_TEXT] = setting_parse_text,
-    [HV_SETTING_FILE] = setting_parse_file,         [HV_SETTING_FOLDER] = setting_parse_folder,
-    [HV_SETTING_KEY_FILE] = setting_parse_text,
+    [HV_SETTING_NUMBER] = setting_parse_number,   [HV_SETTING_SIZE] = setting_parse_size,
+    [HV_SETTING_SECONDS] = setting_parse_seconds, [HV_SETTING_FLAG] = setting_parse_number,
+    [HV_SETTING_PERCENT] = setting_parse_percent, [HV_SETTING_TIME] = setting_parse_time,
+    [HV_SETTING_IPV4] = setting_parse_ipv4,       [HV_SETTING_MAC] = setting_parse_mac,
+    [HV_SETTING_CHOICE] = setting_parse_choice,   [HV_SETTING_WIRE] = setting_parse_wire,
+    [HV_SETTING_WIRES] = setting_parse_wires,     [HV_SETTING_NEW_FILE] = setting_parse_new_file,
+    [HV_SETTING_TEXT] = setting_parse_text,       [HV_SETTING_FILE] = setting_parse_file,
+    [HV_SETTING_FOLDER] = setting_parse_folder,   [HV_SETTING_KEY_FILE] = setting_parse_text,
 };
 
 bool hv_setting_parse(const struct hv_setting *setting, const char *text, struct hv_value *value,
@@ -313,7 +331,7 @@ bool hv_setting_parse(const struct hv_setting *setting, const char *text, struct
     if (parsers[setting->kind](setting, text, value)) {
         return true;
     }
-    g_clear_pointer(&value->wire, g_free);
+    g_clear_pointer(&value->wires, g_strfreev);
     must_be = setting_must_be(setting);
     g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI, "%s must be %s, but it is %s", setting->name,
                 must_be, *text ? text : "empty");
@@ -325,8 +343,30 @@ bool hv_setting_check(const struct hv_setting *setting, const char *text, GError
     struct hv_value value;
     bool ok = hv_setting_parse(setting, text, &value, err);
 
-    g_free(value.wire);
+    g_strfreev(value.wires);
     return ok;
+}
+
+unsigned hv_settings_count_devices(const char *wire, const char *devices, GError **err)
+{
+    struct hv_value wires = {0}, number = {.number = 1};
+    unsigned count = 1;
+
+    if (wire && *wire && hv_setting_parse(hv_setting_find("wire"), wire, &wires, NULL)) {
+        count = g_strv_length(wires.wires);
+    }
+    g_strfreev(wires.wires);
+    if (devices && *devices &&
+        hv_setting_parse(hv_setting_find("devices"), devices, &number, NULL)) {
+        if (number.number < count) {
+            g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI,
+                        "devices is %s, but wire names %u wires: there is a device for each wire",
+                        devices, count);
+            return 0;
+        }
+        count = (unsigned)number.number;
+    }
+    return count;
 }
 
 /* -- key files --------------------------------------------------------------------------------- */

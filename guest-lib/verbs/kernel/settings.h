@@ -27,6 +27,7 @@ enum hv_setting_kind {
     HV_SETTING_MAC, /* unicast */
     HV_SETTING_CHOICE,
     HV_SETTING_WIRE,     /* the name or the URI of a wire */
+    HV_SETTING_WIRES,    /* names or URIs of wires, with commas between them */
     HV_SETTING_NEW_FILE, /* a file that is written */
     HV_SETTING_FILE,     /* a file that is read */
     HV_SETTING_FOLDER,
@@ -48,7 +49,7 @@ struct hv_value {
     uint64_t number; /* also bytes, nanoseconds, parts per million, the place among the choices, the
                         IPv4 address */
     uint8_t mac[6];
-    char *wire; /* the URI; the caller frees it */
+    char **wires; /* the URIs, NULL at the end; the caller frees them with g_strfreev() */
 };
 
 /* The table's rows in order; NULL behind the last one. */
@@ -57,6 +58,10 @@ const struct hv_setting *hv_setting_find(const char *name);
 /* Whether each host of a cluster has its own value, so that no option or file can set it for all.
  */
 bool hv_setting_is_of_one_host(const char *name);
+
+/* How many devices there are with these values of wire and devices, which have been checked; NULL
+ * or empty: not set. Each wire has a device. 0 with *err: there are more wires than devices. */
+unsigned hv_settings_count_devices(const char *wire, const char *devices, GError **err);
 
 /* The value that the text is. False with *err, whose message is one line: what the setting must be,
  * and what it is. */
