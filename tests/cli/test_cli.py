@@ -585,4 +585,7 @@ class Texts(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    # A shell starts commands in the background with these signals ignored, and a cluster leaves them so.
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(each, signal.SIG_DFL)
     unittest.main()
