@@ -252,8 +252,9 @@ static bool vm_find_parts(void)
     if (access(plugin, R_OK)) {
         cli_say(places->in_tree
                     ? "%s is not built: run scripts/setup, then ninja -C build qemu-dev/hcasim.so"
-                    : "%s, the plugin for QEMU, is missing: in the source tree, run scripts/setup, "
-                      "ninja -C build and meson install -C build",
+                    : "%s, the plugin for QEMU, is missing: install the Debian package hcasim-qemu "
+                      "or, in the source tree, run scripts/setup, ninja -C build and meson install "
+                      "-C build",
                 plugin);
         return false;
     }

@@ -96,8 +96,8 @@ class Install(unittest.TestCase):
         plugin = self.prefix / "libexec/hcasim/hcasim.so"
         self.assertEqual(plugin.exists(), self.has_plugin)
         if not self.has_plugin:
-            line = (f"hcasim: {plugin}, the plugin for QEMU, is missing: in the source tree, run scripts/setup, "
-                    "ninja -C build and meson install -C build\n")
+            line = (f"hcasim: {plugin}, the plugin for QEMU, is missing: install the Debian package hcasim-qemu or, in "
+                    "the source tree, run scripts/setup, ninja -C build and meson install -C build\n")
             self.assertEqual(self.hcasim("vm", "--", "true", status=125).stderr, line)
             return
         for name in ("vm.py", "guest", "guest-root", "guest.d/init", "guest.d/up"):
