@@ -404,6 +404,43 @@ START_TEST(keys_of_other_places)
 }
 END_TEST
 
+/* A receive of an SRQ is judged by the SRQ's PD. */
+START_TEST(keys_of_an_srq)
+{
+    struct ibv_srq_init_attr attr = {.attr = {.max_wr = 2, .max_sge = 1}};
+    struct ibv_pd *other = ibv_alloc_pd(ctx[1]);
+    struct ibv_mr *theirs = ibv_reg_mr(other, bytes[1], 64, 0);
+    struct ibv_srq *srq = ibv_create_srq(other, &attr);
+    struct ibv_sge sge = {(uintptr_t)bytes[1], 64, theirs->lkey};
+    struct ibv_recv_wr *bad, wr = {.wr_id = 5, .sg_list = &sge, .num_sge = 1};
+
+    must(other && theirs && srq, "errno %d", errno);
+    must_be_0(ibv_destroy_qp(qp[1]));
+    qp[1] = new_qp(1, cq[1], srq);
+    both_to_rts();
+    must_be_0(ibv_post_srq_recv(srq, &wr, &bad));
+    catch ();
+    must_be_0(send_of(0, 9, mr[0]->lkey, 64));
+    ck_assert_int_eq(completion(cq[0]).status, IBV_WC_REM_OP_ERR);
+    ck_assert_int_eq(completion(cq[1]).status, IBV_WC_LOC_PROT_ERR);
+    said("%s: qp 0x%x: a request of the peer (psn 0x0) fails: a key of the receive that it takes "
+         "does not allow the write (syndrome 0x4, nak 0x63)\n"
+         "%s: qp 0x%x: WQE 0 (SEND 0xa) fails with REMOTE_OP_ERR (syndrome 0x14)\n"
+         "%s: QP 0x%x, WR 0 (SEND, wr_id 9): IBV_WC_REM_OP_ERR (vendor_err 0x89): QP 0x%x at "
+         "10.0.0.2 could not carry it out; look at its own completions: the receive that it took "
+         "may have a bad lkey\n"
+         "%s: QP 0x%x, WR 0 (RECV, wr_id 5): IBV_WC_LOC_PROT_ERR (vendor_err 0x32): the region of "
+         "lkey 0x%x has no IBV_ACCESS_LOCAL_WRITE, which receives, READs and atomics need\n",
+         name[1], qp[1]->qp_num, name[0], qp[0]->qp_num, name[0], qp[0]->qp_num, qp[1]->qp_num,
+         name[1], qp[1]->qp_num, theirs->lkey);
+    must_be_0(ibv_destroy_qp(qp[1]));
+    must_be_0(ibv_destroy_srq(srq));
+    qp[1] = new_qp(1, cq[1], NULL);
+    must_be_0(ibv_dereg_mr(theirs));
+    must_be_0(ibv_dealloc_pd(other));
+}
+END_TEST
+
 START_TEST(bytes_behind_the_region)
 {
     both_to_rts();
@@ -560,6 +597,7 @@ int main(void)
     tcase_add_test(c, an_rkey_without_rights);
     tcase_add_test(c, a_message_that_is_too_long);
     tcase_add_test(c, keys_of_other_places);
+    tcase_add_test(c, keys_of_an_srq);
     tcase_add_test(c, bytes_behind_the_region);
     tcase_add_test(c, a_wrong_rkey);
     tcase_add_test(c, flushed_by_the_program);

@@ -15,6 +15,8 @@ struct explained {
     const struct user_cq *cq;
     struct user_qp *qp; /* NULL: a WQ, or an SRQ that names its CQ */
     bool send;
+    const char *owner; /* whose PD the keys must be in: "QP", "SRQ", "WQ"; NULL: no PD is known */
+    uint32_t pdn;
     uint32_t index; /* of the WQE */
     uint64_t wr_id;
     uint8_t opcode; /* of a send WQE */
@@ -137,12 +139,18 @@ static void explain_read_recv(struct explained *e, const struct hv_rsc *rsc)
                                                : NULL;
 
     if (srq) {
+        e->owner = "SRQ";
+        e->pdn = hv_real_pd(srq->ibv.pd)->pdn;
         if (e->index < srq->wqe_cnt) {
             e->wr_id = srq->wrid[e->index];
             explain_read_list(e, srq->ring + ((size_t)e->index << srq->wqe_shift) + UNIT,
                               srq->max_gs);
         }
     } else if (rq && rq->wqe_cnt) {
+        if (rsc->type == HV_RSC_RWQ) {
+            e->owner = "WQ";
+            e->pdn = hv_real_pd(((struct hv_rwq *)rsc->obj)->ibv.pd)->pdn;
+        }
         e->index &= rq->wqe_cnt - 1;
         e->wr_id = rq->wrid[e->index];
         explain_read_list(e, rq->buf + ((size_t)e->index << rq->wqe_shift), rq->max_gs);
@@ -153,6 +161,7 @@ static void explain_read_recv(struct explained *e, const struct hv_rsc *rsc)
 
 struct explain_key {
     const struct ibv_sge *sge;
+    const char *owner;
     uint32_t pdn;
     bool writes; /* into the region */
     bool found;
@@ -172,8 +181,8 @@ static bool explain_look_at_region(void *obj, void *arg)
     key->found = true;
     if (mr->pd->pdn != key->pdn) {
         g_snprintf(key->why, sizeof(key->why),
-                   "lkey 0x%x is of another PD than the QP; register the memory in the QP's PD",
-                   sge->lkey);
+                   "lkey 0x%x is of another PD than the %s; register the memory in the %s's PD",
+                   sge->lkey, key->owner, key->owner);
     } else if (sge->addr < base || sge->addr - base > mr->ibv.length ||
                sge->length > mr->ibv.length - (sge->addr - base)) {
         g_snprintf(key->why, sizeof(key->why),
@@ -192,11 +201,10 @@ static bool explain_look_at_region(void *obj, void *arg)
 /* Which of the WR's keys does not allow what it is for. */
 static void explain_keys(const struct explained *e, char *why, size_t size)
 {
-    const struct ibv_pd *pd = e->qp ? hv_qp_pd(&e->qp->hv) : NULL;
-
-    for (unsigned i = 0; pd && i < e->num_sge; i++) {
+    for (unsigned i = 0; e->owner && i < e->num_sge; i++) {
         struct explain_key key = {.sge = &e->sge[i],
-                                  .pdn = hv_real_pd(e->qp->ibv.pd)->pdn,
+                                  .owner = e->owner,
+                                  .pdn = e->pdn,
                                   .writes = !e->send || ops[e->opcode].reads};
 
         hv_handle_find(e->cq->ibv.context, HV_HANDLE_MR, explain_look_at_region, &key);
@@ -339,10 +347,22 @@ void hv_explain_moved(struct user_qp *qp, enum ibv_qp_state to)
     hv_said_lock(qp->hca);
     if (to == IBV_QPS_RESET || to == IBV_QPS_RTS) { /* RTS: out of SQE, too */
         qp->first_error = (struct user_qp_error){0};
-    } else if (to == IBV_QPS_ERR) {
-        qp->first_error.by_program = true;
     }
     hv_said_unlock(qp->hca);
+}
+
+bool hv_explain_moves(struct user_qp *qp, enum ibv_qp_state to, bool will)
+{
+    bool changes;
+
+    if (to != IBV_QPS_ERR || !qp->hca || !hv_explains(qp->hca)) {
+        return false;
+    }
+    hv_said_lock(qp->hca);
+    changes = qp->first_error.by_program != will;
+    qp->first_error.by_program = will;
+    hv_said_unlock(qp->hca);
+    return changes;
 }
 
 static void explain_note(const struct explained *e, enum ibv_wc_status status)
@@ -474,6 +494,10 @@ void hv_explain(const struct user_cq *cq, const struct hv_rsc *rsc, const struct
                           .index = PRM_GET(cqe64, cqe, wqe_counter)};
     char why[400];
 
+    if (e.qp && hv_qp_pd(&e.qp->hv)) {
+        e.owner = "QP";
+        e.pdn = hv_real_pd(e.qp->ibv.pd)->pdn;
+    }
     if (e.send && e.qp && e.qp->sq.wqe_cnt) {
         explain_read_send(&e);
     } else if (!e.send) {

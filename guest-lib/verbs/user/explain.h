@@ -15,7 +15,11 @@
  * held. */
 HV_COLD void hv_explain(const struct user_cq *cq, const struct hv_rsc *rsc,
                         const struct prm_cqe64 *cqe, enum ibv_wc_status status);
-/* Notes that the program moved the QP to a state: RESET forgets errors, ERR flushes WRs. */
+/* Notes that the program moved the QP to a state: RESET and RTS forget errors. */
 void hv_explain_moved(struct user_qp *qp, enum ibv_qp_state to);
+/* Notes that the program moves the QP to ERR, which flushes WRs: before the command, because
+ * another thread may poll a flushed WR before the command returns. With will false, the command has
+ * failed. Returns whether that is new. */
+bool hv_explain_moves(struct user_qp *qp, enum ibv_qp_state to, bool will);
 
 #endif

@@ -29,14 +29,19 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
 {
     struct user_qp *qp = user_qp(ibqp);
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->state;
+    bool noted;
     int err;
 
     if (qp->ind) {
         return EOPNOTSUPP;
     }
     qp->ece.asked = qp->ece_wanted;
+    noted = mask & IBV_QP_STATE && hv_explain_moves(qp, to, true);
     err = hv_kernel(uverbs_modify_qp(&qp->hv, attr, mask));
     if (err) {
+        if (noted) {
+            hv_explain_moves(qp, to, false);
+        }
         return err;
     }
     qp_ece_modified(qp, to);
