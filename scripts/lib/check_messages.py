@@ -17,8 +17,8 @@ import tokenize
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/troubleshooting.md"
 SOURCES = ("*.c", "*.h", "*.def", "*.py", "scripts")
-# The conformance program and the simulator are under tests, and have messages of their own.
-NO_SOURCE = re.compile(r"docs/|tests/(?!conformance/|sim/fabric/)|(.*/)?test_\w+\.(py|c)$|scripts/lib/check_messages\.py$")
+# The conformance program, the simulator and their reports are under tests, and have messages of their own.
+NO_SOURCE = re.compile(r"docs/|tests/(?!conformance/|report/|sim/fabric/)|(.*/)?test_\w+\.(py|c)$|scripts/lib/check_messages\.py$")
 SHORTEST = 3  # characters of a part that says something
 CONVERSION = re.compile(r'%[-0-9.]*(?:hh|ll|[hlzj])?[a-zA-Z]|"\s*(?:G_GUINT64_FORMAT|PRI\w+)\s*"')
 QUOTED = re.compile(r"[a-zA-Z]*(\"{3}|'{3}|\"|')(.*)\1", re.S)
