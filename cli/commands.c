@@ -71,9 +71,15 @@ static void commands_add_settings(GPtrArray *options, bool of_one_host)
     const struct hv_setting *setting;
 
     for (unsigned i = 0; (setting = hv_setting_at(i)); i++) {
-        if (of_one_host || !hv_setting_is_of_one_host(setting->name)) {
-            cli_option_add_setting(options, setting);
+        struct cli_option option = {.row = *setting};
+
+        if (!of_one_host && hv_setting_is_of_one_host(setting->name)) {
+            continue;
         }
+        if (!of_one_host && !strcmp(setting->name, "wire")) {
+            option.row.usual = "a wire of its own";
+        }
+        cli_option_add(options, &option);
     }
     cli_option_add(options, &require);
     cli_option_add(options, &build);
@@ -152,7 +158,7 @@ static const struct cli_status run_statuses[] = {
 static const struct cli_status cluster_statuses[] = {
     {"0", "PROGRAM succeeded on all hosts."},
     {"of PROGRAM",
-     "That of the first host that failed. It is 128+N if the signal N ended PROGRAM."},
+     "The status of the first host that failed. It is 128+N if the signal N ended PROGRAM."},
     WRONG_USE,
     {"125", "hcasim itself failed, or --require found that no process of a host opened a device."},
     {"126", "PROGRAM cannot be executed."},

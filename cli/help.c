@@ -6,15 +6,14 @@
 #define WIDTH  80
 #define COLUMN 24 /* where explanations begin */
 
-/* Appends words, and breaks the line before WIDTH; at: the column where it goes on. */
-static void help_wrap(GString *to, const char *text, unsigned indent, unsigned at)
+void cli_text_wrap(GString *to, const char *text, unsigned width, unsigned indent, unsigned at)
 {
     g_auto(GStrv) words = g_strsplit(text, " ", -1);
 
     for (unsigned i = 0; words[i]; i++) {
         unsigned len = (unsigned)strlen(words[i]);
 
-        if (i && at + 1 + len >= WIDTH) {
+        if (i && at + 1 + len >= width) {
             g_string_append_printf(to, "\n%*s", (int)indent, "");
             at = indent;
         } else if (i) {
@@ -25,6 +24,11 @@ static void help_wrap(GString *to, const char *text, unsigned indent, unsigned a
         at += len;
     }
     g_string_append_c(to, '\n');
+}
+
+static void help_wrap(GString *to, const char *text, unsigned indent, unsigned at)
+{
+    cli_text_wrap(to, text, WIDTH, indent, at);
 }
 
 /* A term, and its explanation beside it or below. */

@@ -71,14 +71,15 @@ static int main_help(char **argv)
  */
 static int main_make(const char *what, const char *name)
 {
+    char *page = !strcmp(what, "--markdown") ? cli_markdown(name) : NULL;
     const struct cli_command *command = name ? cli_command_find(name) : NULL;
-    char *topic = name && !command ? cli_man_topic(name) : NULL;
+    char *topic = name && !command && !page ? cli_man_topic(name) : NULL;
 
-    if (topic) {
-        return main_print(topic);
+    if (page || topic) {
+        return main_print(page ? page : topic);
     }
-    if (name && !command) {
-        return main_no_command(name);
+    if ((name && !command) || !strcmp(what, "--markdown")) {
+        return main_no_command(name ? name : what);
     }
     return main_print(!strcmp(what, "--man") ? cli_man(command) : cli_completion());
 }
@@ -142,7 +143,7 @@ int main(int argc, char **argv)
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) {
         return main_help(argv + 2);
     }
-    if (!strcmp(name, "--man") || !strcmp(name, "--completion")) {
+    if (!strcmp(name, "--man") || !strcmp(name, "--completion") || !strcmp(name, "--markdown")) {
         return main_make(name, argv[2]);
     }
     if (!*name) {

@@ -23,13 +23,6 @@ void cli_option_add(GPtrArray *options, const struct cli_option *option)
     g_ptr_array_add(options, g_memdup2(option, sizeof(*option)));
 }
 
-void cli_option_add_setting(GPtrArray *options, const struct hv_setting *setting)
-{
-    struct cli_option option = {.row = *setting};
-
-    cli_option_add(options, &option);
-}
-
 char *cli_option_name(const struct cli_option *option)
 {
     return g_strdelimit(g_strdup(option->row.name), "_", '-');

@@ -34,8 +34,6 @@ struct cli_line {
 /* An option's name as a user writes it, without the dashes. The caller frees it. */
 char *cli_option_name(const struct cli_option *option);
 
-/* Appends the option for a setting of the verbs library. */
-void cli_option_add_setting(GPtrArray *options, const struct hv_setting *setting);
 void cli_option_add(GPtrArray *options, const struct cli_option *option);
 GPtrArray *cli_options_new(void);
 

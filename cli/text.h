@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes what the tables say: as help, as man pages, as shell completion. */
+/* Writes what the tables say: as help, as man pages, as shell completion, as pages of
+ * docs/reference. */
 #ifndef HCASIM_CLI_TEXT_H
 #define HCASIM_CLI_TEXT_H
 
@@ -17,6 +18,12 @@ char *cli_man_topic(const char *name);
 char *cli_topic_help(const struct cli_topic *topic);
 /* Completion for bash. */
 char *cli_completion(void);
+/* A page of docs/reference, by its name; NULL: there is no such page. */
+char *cli_markdown(const char *page);
+
+/* Appends the words of a line, and begins new lines so that none is longer than width - 1 columns.
+ * indent: the columns before each new line. at: the column where the first word stands. */
+void cli_text_wrap(GString *to, const char *text, unsigned width, unsigned indent, unsigned at);
 
 /* " (default: ...)", with the range or the choices; the caller frees it. */
 char *cli_option_note(const struct cli_option *option);

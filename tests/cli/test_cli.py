@@ -489,6 +489,23 @@ class Texts(unittest.TestCase):
     def test_the_version_is_known(self):
         self.assertRegex(hcasim("--version").stdout, r"^hcasim \d+\.\d+\.\d+\n$")
 
+    def test_a_reference_page_has_each_variable(self):
+        tree = pathlib.Path(__file__).resolve().parents[2]
+        page = hcasim("--markdown", "settings").stdout
+        files = [file for folder in ("cli", "guest-lib", "wire", "fw", "model") for file in (tree / folder).rglob("*.[ch]")]
+        used = {name for file in files for name in re.findall(r'"(HCASIM_[A-Z_]+)"', file.read_text(encoding="utf-8"))}
+        self.assertIn("HCASIM_OPENED", used)
+        self.assertFalse([name for name in used if f"`{name}`" not in page])
+
+    def test_a_reference_page_has_each_option_and_status(self):
+        page = hcasim("--markdown", "command-line").stdout
+        for command in COMMANDS:
+            part = page.partition(f"\n## hcasim {command}\n")[2].partition("\n## ")[0]
+            for option in self.options(command):
+                self.assertRegex(part, rf"`{option}[ `]")
+            self.assertRegex(page, rf"\n\| `{command}` \| 2 \|")
+        self.assertEqual(hcasim("--markdown", "nothing").returncode, WRONG_USE)
+
     def test_a_full_disk_is_a_failure(self):
         for words in (["--version"], ["help"], ["help", "run"], ["run", "-h"], ["--completion"], ["--man", "run"]):
             with open("/dev/full", "w", encoding="utf-8") as full:

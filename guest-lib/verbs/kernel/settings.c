@@ -311,6 +311,11 @@ static char *setting_must_be(const struct hv_setting *s)
     return g_strdup("a text that is not empty");
 }
 
+char *hv_setting_values(const struct hv_setting *setting)
+{
+    return setting_must_be(setting);
+}
+
 static bool (*const parsers[])(const struct hv_setting *, const char *, struct hv_value *) = {
     [HV_SETTING_NUMBER] = setting_parse_number,   [HV_SETTING_SIZE] = setting_parse_size,
     [HV_SETTING_SECONDS] = setting_parse_seconds, [HV_SETTING_FLAG] = setting_parse_number,

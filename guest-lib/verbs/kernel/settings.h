@@ -71,6 +71,9 @@ bool hv_setting_parse(const struct hv_setting *setting, const char *text, struct
 /* The same without the value. */
 bool hv_setting_check(const struct hv_setting *setting, const char *text, GError **err);
 
+/* Which values the setting can have, in words; the caller frees them. */
+char *hv_setting_values(const struct hv_setting *setting);
+
 /* Reads a key file and checks all that is in it: each group, key and value. NULL with *err, whose
  * message begins with the path. */
 GKeyFile *hv_settings_load(const char *path, GError **err);

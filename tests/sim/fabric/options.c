@@ -10,7 +10,8 @@ enum option_kind {
     OPTION_NUMBER,
     OPTION_PERCENT, /* stored per million */
     OPTION_FLAG,
-    OPTION_TEXT,
+    OPTION_LIST, /* words with commas between them */
+    OPTION_FILE,
 };
 
 struct option {
@@ -29,55 +30,68 @@ struct option {
 #define MS         1000000ull
 
 static const struct option options[] = {
-    {"seed", OPTION_NUMBER, AT(seed), 1, UINT64_MAX, 0, 0, 0, "the first seed"},
-    {"seeds", OPTION_NUMBER, AT(seeds), 1, UINT32_MAX, 0, 0, 0, "how many seeds"},
+    {"seed", OPTION_NUMBER, AT(seed), 1, UINT64_MAX, 0, 0, 0, "The first seed."},
+    {"seeds", OPTION_NUMBER, AT(seeds), 1, UINT32_MAX, 0, 0, 0, "The number of seeds."},
     {"new", OPTION_NUMBER, AT(fresh), 0, UINT32_MAX, 0, 0, 0,
-     "so many seeds more, that are drawn now, and printed"},
-    {"twice", OPTION_FLAG, AT(twice), 0, 1, 0, 0, 0, "each seed twice: both must be the same run"},
-    {"workload", OPTION_TEXT, AT(workload), 0, 0, 0, 0, 0, "kinds of jobs, as rc,ud (see below)"},
-    {"hosts", OPTION_NUMBER, AT(hosts), 2, 1000, 1, 2, 16, "hosts"},
-    {"jobs", OPTION_NUMBER, AT(jobs), 4, 2000000, 1, 1, 12, "jobs, each of a kind, on some hosts"},
-    {"ops", OPTION_NUMBER, AT(ops), 100, UINT64_MAX, 1, 20, 400, "operations of a job"},
-    {"size", OPTION_NUMBER, AT(size), 4096, 65536, 1, 16, 9000, "longest message, bytes"},
+     "Runs so many further seeds, which are drawn now, and prints them."},
+    {"twice", OPTION_FLAG, AT(twice), 0, 1, 0, 0, 0,
+     "Runs each seed twice. Both must be the same run."},
+    {"workload", OPTION_LIST, AT(workload), 0, 0, 0, 0, 0,
+     "The kinds of jobs, such as rc,ud. The list of kinds is below. Without this option, a run has all kinds except those that are marked: by name only."},
+    {"hosts", OPTION_NUMBER, AT(hosts), 2, 1000, 1, 2, 16, "The number of hosts."},
+    {"jobs", OPTION_NUMBER, AT(jobs), 4, 2000000, 1, 1, 12,
+     "The number of jobs. Each job has one kind and runs on some of the hosts."},
+    {"ops", OPTION_NUMBER, AT(ops), 100, UINT64_MAX, 1, 20, 400,
+     "The number of operations of a job."},
+    {"size", OPTION_NUMBER, AT(size), 4096, 65536, 1, 16, 9000,
+     "The length of the longest message, in bytes."},
     {"exact", OPTION_FLAG, AT(exact), 0, 1, 0, 0, 0,
-     "messages of connections are all of that size (atomics are of 8 bytes)"},
-    {"window", OPTION_NUMBER, AT(window), 16, 64, 1, 2, 64, "operations that are outstanding"},
-    {"loss", OPTION_PERCENT, AT(loss), 0, 1000000, 2, 100, 50000, "frames that are lost, %"},
+     "All messages of connections have the length that --size gives. Atomics have 8 bytes."},
+    {"window", OPTION_NUMBER, AT(window), 16, 64, 1, 2, 64,
+     "The number of operations that may be outstanding at a time."},
+    {"loss", OPTION_PERCENT, AT(loss), 0, 1000000, 2, 100, 50000,
+     "The share of frames that are lost, in percent."},
     {"duplication", OPTION_PERCENT, AT(duplication), 0, 1000000, 2, 100, 50000,
-     "that come twice, %"},
-    {"reorder", OPTION_PERCENT, AT(reorder), 0, 1000000, 2, 100, 50000, "that others overtake, %"},
+     "The share of frames that arrive twice, in percent."},
+    {"reorder", OPTION_PERCENT, AT(reorder), 0, 1000000, 2, 100, 50000,
+     "The share of frames that later frames overtake, in percent."},
     {"corruption", OPTION_PERCENT, AT(corruption), 0, 1000000, 2, 100, 20000,
-     "with a bit that is wrong, %"},
+     "The share of frames that arrive with a wrong bit, in percent."},
     {"strays", OPTION_PERCENT, AT(strays), 0, 1000000, 2, 1000, 30000,
-     "that a stranger sends another one like, which is to be dropped, %"},
+     "The share of frames before which a copy arrives that the receiver must drop, because its partition, sender or transport is wrong; in percent."},
     {"latency", OPTION_NUMBER, AT(latency), 1000, 1000 * MS, 1, 100, 20000,
-     "from host to host, ns"},
-    {"jitter", OPTION_NUMBER, AT(jitter), 0, 1000 * MS, 2, 1, 5000, "that is added at most, ns"},
-    {"rate", OPTION_NUMBER, AT(rate), 100000, 400000, 2, 1000, 400000, "of each cable, Mbit/s"},
+     "The time that a frame takes from host to host, in ns."},
+    {"jitter", OPTION_NUMBER, AT(jitter), 0, 1000 * MS, 2, 1, 5000,
+     "The most time that is added to the latency, in ns."},
+    {"rate", OPTION_NUMBER, AT(rate), 100000, 400000, 2, 1000, 400000,
+     "The rate of each cable, in Mbit/s."},
     {"queue", OPTION_NUMBER, AT(queue), 0, UINT32_MAX, 3, 30000, 300000,
-     "of a switch's port, bytes (0: endless)"},
+     "The room of the queue of a switch's port, in bytes. 0: no limit."},
     {"ecn", OPTION_NUMBER, AT(ecn), 0, UINT32_MAX, 3, 5000, 100000,
-     "bytes in a queue above which packets are marked (0: none are)"},
+     "Packets are marked (ECN) if a queue holds more than so many bytes. 0: no packet is marked."},
     {"partitions", OPTION_NUMBER, AT(partitions), 0, 1000, 4, 1, 3,
-     "times that some hosts do not hear others"},
-    {"flaps", OPTION_NUMBER, AT(flaps), 0, 1000, 4, 1, 3, "times that a cable is out"},
+     "How many times some hosts receive nothing from some others for a while."},
+    {"flaps", OPTION_NUMBER, AT(flaps), 0, 1000, 4, 1, 3,
+     "How many times a cable fails for a while."},
     {"storm", OPTION_NUMBER, AT(storm), 20, 1000000, 0, 0, 0,
-     "for how long from the start on there are such, ms"},
+     "Partitions and link failures happen in the first so many ms."},
     {"errors", OPTION_PERCENT, AT(errors), 0, 1000000, 1, 1000, 100000,
-     "operations that must fail, after which a connection is made anew, %"},
+     "The share of operations that must fail, in percent. After such an operation the connection is made again."},
     {"whims", OPTION_NUMBER, AT(whims), 2000, 1000 * MS, 4, 0, 20000,
-     "how late a turn or an interrupt may be, ns; 0: hosts take turns in order"},
+     "The most time by which a turn or an interrupt is late, in ns. 0: hosts take turns in order."},
     {"cnp-rate", OPTION_NUMBER, AT(cnp_rate), 0, 400000, 2, 50, 2000,
-     "Mbit/s that a sender falls to with its first CNP (0: half of what it was)"},
+     "The rate to which the first CNP reduces a sender, in Mbit/s. 0: half of its rate."},
     {"late-reads", OPTION_NUMBER, AT(late_reads), 0, 1, 2, 1, 1,
-     "1: READ data is taken as late as may be, behind later WRITEs; 0: at once where it is small"},
-    {"only", OPTION_TEXT, AT(only), 0, 0, 0, 0, 0, "jobs with these numbers, as 0,3"},
-    {"trace", OPTION_FLAG, AT(trace), 0, 1, 0, 0, 0, "tells what happens, on standard output"},
-    {"capture", OPTION_TEXT, AT(capture), 0, 0, 0, 0, 0, "the frames of all hosts, to that file"},
+     "1: the memory of a READ is read as late as possible, after later WRITEs. 0: small READs are read at once."},
+    {"only", OPTION_LIST, AT(only), 0, 0, 0, 0, 0,
+     "Runs only the jobs with these numbers, such as 0,3."},
+    {"trace", OPTION_FLAG, AT(trace), 0, 1, 0, 0, 0, "Prints on standard output what happens."},
+    {"capture", OPTION_FILE, AT(capture), 0, 0, 0, 0, 0,
+     "Writes the frames of all hosts to FILE (pcapng). Each host is an interface of it."},
     {"processes", OPTION_NUMBER, AT(processes), 0, 1024, 0, 0, 0,
-     "seeds at a time (0: as there are processors)"},
+     "The number of seeds that run at a time. 0: one for each processor."},
     {"patience", OPTION_NUMBER, AT(patience), 600, 1000000, 0, 0, 0,
-     "real seconds after which a seed is given up, and failed (0: never)"},
+     "After so many seconds of real time a seed ends and counts as failed. 0: no limit."},
 };
 
 static const struct option *option_find(const char *name)
@@ -110,6 +124,11 @@ static bool option_is_number(const struct option *opt)
     return opt->kind == OPTION_NUMBER || opt->kind == OPTION_PERCENT;
 }
 
+static bool option_is_text(const struct option *opt)
+{
+    return opt->kind == OPTION_LIST || opt->kind == OPTION_FILE;
+}
+
 void sim_options_init(struct sim_options *o)
 {
     memset(o, 0, sizeof(*o));
@@ -123,31 +142,46 @@ void sim_options_init(struct sim_options *o)
 void sim_options_clear(struct sim_options *o)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(options); i++) {
-        if (options[i].kind == OPTION_TEXT) {
+        if (option_is_text(&options[i])) {
             g_clear_pointer(option_text(&options[i], o), g_free);
         }
     }
 }
 
-/* "2, or 2 to 16 by the seed"; NULL: an option without a value. */
+/* A value as a user writes it. */
+static double option_shown(const struct option *opt, uint64_t value)
+{
+    return opt->kind == OPTION_PERCENT ? (double)value * 100 / CHANCE_MILLION : (double)value;
+}
+
+/* What holds without the option: its usual value, and what the seed may draw instead. NULL: an
+ * option that is no number. */
 static char *option_usual(const struct option *opt)
 {
-    if (opt->kind == OPTION_NUMBER && opt->one_in) {
-        return g_strdup_printf("%" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT " by the seed",
-                               opt->drawn_least, opt->drawn_most);
+    double usual = option_shown(opt, opt->usual), least = option_shown(opt, opt->drawn_least),
+           most = option_shown(opt, opt->drawn_most);
+
+    if (!option_is_number(opt)) {
+        return NULL;
     }
-    if (opt->kind == OPTION_NUMBER) {
-        return g_strdup_printf("%" G_GUINT64_FORMAT, opt->usual);
+    if (!opt->one_in) {
+        return g_strdup_printf("%.10g", usual);
     }
-    return opt->one_in ? g_strdup_printf("0 to %g by the seed",
-                                         (double)opt->drawn_most * 100 / CHANCE_MILLION)
-                       : NULL;
+    if (opt->one_in == 1) {
+        return g_strdup_printf("the seed draws %.10g to %.10g", least, most);
+    }
+    return opt->drawn_least == opt->drawn_most
+               ? g_strdup_printf("%.10g, and %.10g in some runs", usual, least)
+               : g_strdup_printf("%.10g, and in some runs the seed draws %.10g to %.10g", usual,
+                                 least, most);
 }
 
 bool sim_option_describe(unsigned i, struct sim_option_about *about)
 {
-    static const char *const metavars[] = {
-        [OPTION_NUMBER] = "N", [OPTION_PERCENT] = "PERCENT", [OPTION_TEXT] = "TEXT"};
+    static const char *const metavars[] = {[OPTION_NUMBER] = "N",
+                                           [OPTION_PERCENT] = "PERCENT",
+                                           [OPTION_LIST] = "LIST",
+                                           [OPTION_FILE] = "FILE"};
     g_autofree char *usual = NULL;
 
     if (i >= G_N_ELEMENTS(options)) {
@@ -195,7 +229,7 @@ bool sim_options_set(struct sim_options *o, const char *name, const char *value,
     }
     if (opt->kind == OPTION_FLAG) {
         *(bool *)((char *)o + opt->at) = !value || strcmp(value, "false") != 0;
-    } else if (opt->kind == OPTION_TEXT) {
+    } else if (option_is_text(opt)) {
         g_free(*option_text(opt, o));
         *option_text(opt, o) = g_strdup(value);
     } else if (!value || !option_parse(opt, value, option_number(opt, o))) {
@@ -240,7 +274,7 @@ struct sim_options sim_options_copy(const struct sim_options *o)
     struct sim_options copy = *o;
 
     for (size_t i = 0; i < G_N_ELEMENTS(options); i++) {
-        if (options[i].kind == OPTION_TEXT) {
+        if (option_is_text(&options[i])) {
             *option_text(&options[i], &copy) =
                 g_strdup(*option_text(&options[i], (struct sim_options *)o));
         }
@@ -295,7 +329,7 @@ char *sim_options_print(const struct sim_options *o)
             continue;
         }
         g_string_append_printf(text, " --%s", opt->name);
-        if (opt->kind == OPTION_TEXT) {
+        if (option_is_text(opt)) {
             g_string_append_printf(text, " %s", *option_text(opt, from));
         } else if (opt->kind == OPTION_NUMBER) {
             g_string_append_printf(text, " %" G_GUINT64_FORMAT, *option_number(opt, from));
