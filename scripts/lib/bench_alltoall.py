@@ -44,12 +44,13 @@ def once(build, transport, args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-n", type=int, default=3, metavar="RUNS", help="of each (default 3)")
+    parser.add_argument("-n", type=int, default=3, metavar="RUNS", help="The number of runs of each kind (default: 3).")
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
     parser.add_argument("--processes", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=50, help="messages to each other process")
-    parser.add_argument("--size", type=int, default=64, help="bytes of a message")
-    parser.add_argument("--initiators", type=int, default=4, help="DCIs of a process")
+    parser.add_argument("--rounds", type=int, default=50,
+                        help="The number of messages that a process sends to each other process.")
+    parser.add_argument("--size", type=int, default=64, help="The length of a message, in bytes.")
+    parser.add_argument("--initiators", type=int, default=4, help="The number of DCIs of a process.")
     args = parser.parse_args()
     if not (args.build / "tests/programs/alltoall").exists():
         print("tests/programs/alltoall is not built: rdma-core's headers are missing")

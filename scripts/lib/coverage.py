@@ -269,12 +269,13 @@ def write_page(suites, everything):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--no-run", action="store_true", help="tell of the last run")
-    parser.add_argument("--suite", action="append", choices=SUITES, help="run these only")
+    parser.add_argument("--no-run", action="store_true", help="Reports the last run, and runs no test.")
+    parser.add_argument("--suite", action="append", choices=SUITES,
+                        help="Runs only this suite. The option may be given several times.")
     parser.add_argument("--uncovered", nargs="?", const="", metavar="FILE",
-                        help="print lines that did not run, and, with - for an edge that was not taken, "
-                             "those that ran in part; of files with that in their name")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
+                        help="Prints the lines that did not run, and the lines that ran in part, with - for an edge "
+                             "that was not taken. Only of files with FILE in their name.")
+    parser.add_argument("--write", action="store_true", help=f"Writes {PAGE.relative_to(ROOT)}.")
     parser.add_argument("--jobs", type=int, default=2, metavar="N")
     args = parser.parse_args()
     good = True

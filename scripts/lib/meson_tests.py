@@ -110,10 +110,10 @@ def report(cases, entry, again):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-v", "--verbose", action="store_true", help="what the programs print, too")
-    parser.add_argument("--log", type=pathlib.Path, help="report what this testlog.json says; run nothing")
+    parser.add_argument("-v", "--verbose", action="store_true", help="Also prints the output of the test programs.")
+    parser.add_argument("--log", type=pathlib.Path, help="Reports the results in this testlog.json, and runs no test.")
     parser.add_argument("build", nargs="?", default="build")
-    parser.add_argument("names", nargs="*", help="tests (default: all)")
+    parser.add_argument("names", nargs="*", help="The tests to run (default: all).")
     args = parser.parse_args()
     cases = tries.Cases(f"meson-{pathlib.Path(args.build).name}")
     build = Build(args.build, args.verbose)

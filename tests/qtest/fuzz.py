@@ -411,10 +411,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-asan",
-                        help="where qemu-dev/hcasim.so is (default: build-asan)")
-    parser.add_argument("--seconds", type=int, default=30, help="begin rounds for so long (30)")
-    parser.add_argument("--rounds", type=int, help="so many rounds, however long they take")
-    parser.add_argument("--seed", type=int, help="of the first round; the next ones count up")
+                        help="The build folder with qemu-dev/hcasim.so (default: build-asan).")
+    parser.add_argument("--seconds", type=int, default=30, help="The time in which new rounds begin (default: 30).")
+    parser.add_argument("--rounds", type=int, help="The number of rounds, instead of a time.")
+    parser.add_argument("--seed", type=int, help="The seed of the first round. Each further round has the next seed.")
     args = parser.parse_args()
     try:
         print(fuzz(Plugin(args.build / "qemu-dev/hcasim.so"), args.seconds, args.seed, args.rounds))

@@ -78,7 +78,7 @@ STATEMENTS = (processes_of_a_run, another_run, runs_at_a_time)
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=hosts.ROOT / "build")
-    parser.add_argument("names", nargs="*", help="statements to check (default: all)")
+    parser.add_argument("names", nargs="*", help="The statements to check (default: all).")
     args = parser.parse_args()
     sandbox.enter(__file__, {"--build": args.build})
     cases = tries.Cases("captures")

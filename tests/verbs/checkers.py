@@ -109,7 +109,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     for option, default in (("--build", "build"), ("--asan-build", "build-asan")):
         parser.add_argument(option, type=lambda p: pathlib.Path(p).resolve(), default=ROOT / default)
-    parser.add_argument("names", nargs="*", help="statements to check (default: all)")
+    parser.add_argument("names", nargs="*", help="The statements to check (default: all).")
     args = parser.parse_args()
     sandbox.enter(__file__, {"--build": args.build, "--asan-build": args.asan_build})
     cases = tries.Cases("checkers")

@@ -873,7 +873,7 @@ def check(cases, statements, names, given, clear_up):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
-    parser.add_argument("names", nargs="*", help="statements to check (default: all)")
+    parser.add_argument("names", nargs="*", help="The statements to check (default: all).")
     args = parser.parse_args()
     remove_xrc_files()
     sandbox.enter(__file__, {"--build": args.build})

@@ -238,7 +238,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
-    parser.add_argument("names", nargs="*", help="statements to check (default: all)")
+    parser.add_argument("names", nargs="*", help="The statements to check (default: all).")
     args = parser.parse_args()
     cases = tries.Cases("mesh")
     for statement in STATEMENTS:

@@ -53,9 +53,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
-    parser.add_argument("--first", type=int, default=1, metavar="SEED", help="of the first run (1)")
-    parser.add_argument("--ucx", metavar="PREFIX", help="where another UCX is installed")
-    parser.add_argument("--transport", default="rc_v,ud_v", help="UCX's; +tm: hardware tag matching")
+    parser.add_argument("--first", type=int, default=1, metavar="SEED", help="The seed of the first run (default: 1).")
+    parser.add_argument("--ucx", metavar="PREFIX", help="The folder where another UCX is installed.")
+    parser.add_argument("--transport", default="rc_v,ud_v",
+                        help="UCX's transports, with commas between them. +tm behind one: hardware tag matching.")
     parser.add_argument("--ranks", type=int, default=4)
     args = parser.parse_args()
     cases = tries.Cases("mpi-stress")

@@ -161,7 +161,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
-    parser.add_argument("-k", metavar="TEXT", default="", help="only cases with TEXT in their name")
+    parser.add_argument("-k", metavar="TEXT", default="", help="Only cases with TEXT in their name.")
     args = parser.parse_args()
     hosts.remove_xrc_files()
     sandbox.enter(__file__, {"--build": args.build})

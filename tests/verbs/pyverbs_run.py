@@ -231,14 +231,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=ROOT / "build", type=lambda p: pathlib.Path(p).resolve())
-    parser.add_argument("--seconds", type=int, default=30, help="a test may take (default: 30)")
+    parser.add_argument("--seconds", type=int, default=30, help="The time limit of a test (default: 30).")
     parser.add_argument("-j", "--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
-                        help="tests at a time (default: one for each CPU)")
+                        help="The number of tests that run at a time (default: one for each CPU).")
     parser.add_argument("-k", metavar="TEXT", action="append", default=[],
-                        help="only tests with TEXT in their name")
-    parser.add_argument("-v", "--verbose", action="store_true", help="also tests that pass")
-    parser.add_argument("--raw", action="store_true", help="outcomes as lines of a list")
-    parser.add_argument("--all", action="store_true", help="every test there is, listed or not")
+                        help="Only tests with TEXT in their name. The option may be given several times.")
+    parser.add_argument("-v", "--verbose", action="store_true", help="Also prints the tests that pass.")
+    parser.add_argument("--raw", action="store_true", help="Prints the outcomes as the lines of a list.")
+    parser.add_argument("--all", action="store_true", help="Runs all tests, also those that are not in the list.")
     args = parser.parse_args()
     without = why_not()
     cases = tries.Cases("pyverbs", quiet=not args.verbose)

@@ -171,8 +171,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
-    parser.add_argument("--ucx", metavar="PREFIX", help="where another UCX is installed")
-    parser.add_argument("--only", metavar="WORD", help="only tests whose command has this word")
+    parser.add_argument("--ucx", metavar="PREFIX", help="The folder where another UCX is installed.")
+    parser.add_argument("--only", metavar="WORD", help="Only tests with WORD in their command.")
     parser.add_argument("transports", nargs="*", default=["rc_v", "ud_v"])
     args = parser.parse_args()
     cases = tries.Cases("ucx")
