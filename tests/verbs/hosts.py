@@ -658,8 +658,10 @@ esac"""
 
 
 def start_cluster(hosts, *words):
+    """A shell starts commands in the background with SIGINT ignored, and a cluster leaves an ignored signal alone."""
     return subprocess.Popen([HCASIM, "cluster", "--build", hosts.build, *words], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
 def cluster(hosts):
