@@ -147,7 +147,7 @@ START_TEST(connection_options_go_to_the_device_and_back)
 {
     struct ibv_cq *cq = ibv_create_cq(ctx[0], 4, NULL, NULL, 0);
     struct ibv_qp_init_attr init = {
-        .send_cq = cq, .recv_cq = cq, .cap = {1, 1, 1, 1}, .qp_type = IBV_QPT_UD};
+        .send_cq = cq, .recv_cq = cq, .cap = {1, 1, 1, 1, 0}, .qp_type = IBV_QPT_UD};
     struct ibv_qp_attr to_init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
     struct ibv_qp_attr to_rtr = {.qp_state = IBV_QPS_RTR}, to_err = {.qp_state = IBV_QPS_ERR};
     const int init_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
@@ -182,7 +182,7 @@ START_TEST(a_connectx_4_has_no_connection_options)
 {
     struct ibv_cq *cq = ibv_create_cq(ctx[0], 4, NULL, NULL, 0);
     struct ibv_qp_init_attr init = {
-        .send_cq = cq, .recv_cq = cq, .cap = {1, 1, 1, 1}, .qp_type = IBV_QPT_UD};
+        .send_cq = cq, .recv_cq = cq, .cap = {1, 1, 1, 1, 0}, .qp_type = IBV_QPT_UD};
     struct ibv_ece ece = {.vendor_id = 0x15b3, .options = 0x30000002};
     struct ibv_qp *qp;
 
