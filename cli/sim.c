@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Simulates hosts on a fabric: checks the options by the simulator's own table, and runs it. */
+#include <string.h>
 #include <unistd.h>
 #include "cli/command.h"
 #include "cli/places.h"
@@ -23,10 +24,21 @@ static bool sim_check(const struct cli_option *option, const char *text, GError 
     struct sim_options options;
     bool ok;
 
+    if (option->row.kind == HV_SETTING_NEW_FILE && !hv_setting_check(&option->row, text, err)) {
+        return false;
+    }
     sim_options_init(&options);
     ok = sim_options_set(&options, option->row.name, text, err);
     sim_options_clear(&options);
     return ok;
+}
+
+static enum hv_setting_kind sim_kind(const struct sim_option_about *about)
+{
+    if (!about->metavar) {
+        return HV_SETTING_FLAG;
+    }
+    return strcmp(about->metavar, "FILE") ? HV_SETTING_TEXT : HV_SETTING_NEW_FILE;
 }
 
 void cli_sim_add_options(GPtrArray *options)
@@ -34,14 +46,12 @@ void cli_sim_add_options(GPtrArray *options)
     struct sim_option_about about;
 
     for (unsigned i = 0; sim_option_describe(i, &about); i++) {
-        cli_option_add(
-            options,
-            &(struct cli_option){.row = {.name = about.name,
-                                         .kind = about.metavar ? HV_SETTING_TEXT : HV_SETTING_FLAG,
-                                         .metavar = about.metavar,
-                                         .usual = about.usual,
-                                         .help = about.help},
-                                 .check = sim_check});
+        cli_option_add(options, &(struct cli_option){.row = {.name = about.name,
+                                                             .kind = sim_kind(&about),
+                                                             .metavar = about.metavar,
+                                                             .usual = about.usual,
+                                                             .help = about.help},
+                                                     .check = sim_check});
     }
     cli_option_add(options, &no_shrink);
     cli_option_add(options, &report);

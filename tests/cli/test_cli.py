@@ -132,6 +132,8 @@ class Refusals(unittest.TestCase):
                             (["sim", "--hosts=1001"], "hosts must be 0 to 1000, but it is 1001"),
                             (["conformance", "--peer", "nofile"],
                              "peer must be a file that can be read, but it is nofile"),
+                            (["sim", "--capture", "/nonexistent/x"],
+                             "capture must be a file that can be written, but it is /nonexistent/x"),
                             (["sim", "--report", "x.xml"], "report must be junit:FILE, a file that can be written, but it is x.xml"),
                             (["sim", "--report=junit:/nonexistent/x"],
                              "report must be junit:FILE, a file that can be written, but it is junit:/nonexistent/x"),
