@@ -41,6 +41,9 @@ GPtrArray *cli_command_options(const struct cli_command *command, bool in_tree);
 void cli_say(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 /* The same for wrong use; returns CLI_WRONG_USE. */
 int cli_refuse(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+/* Writes what is left of standard output. Returns the status, or CLI_FAILED after a line that says
+ * why the output cannot be written. */
+int cli_flush(int status);
 /* Replaces this process, or says why that is impossible; returns the exit status for that. */
 int cli_exec(char **argv);
 

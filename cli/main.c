@@ -36,17 +36,24 @@ int cli_refuse(const char *fmt, ...)
     return CLI_WRONG_USE;
 }
 
+int cli_flush(int status)
+{
+    if (fflush(stdout) || ferror(stdout)) {
+        cli_say("standard output: %s", g_strerror(errno));
+        return CLI_FAILED;
+    }
+    return status;
+}
+
 /* Prints a text and frees it. The exit status. */
 static int main_print(char *text)
 {
-    bool ok = fputs(text, stdout) != EOF && !fflush(stdout);
-    int why = errno;
+    int status;
 
+    fputs(text, stdout);
+    status = cli_flush(EXIT_SUCCESS);
     g_free(text);
-    if (!ok) {
-        cli_say("standard output: %s", g_strerror(why));
-    }
-    return ok ? EXIT_SUCCESS : CLI_FAILED;
+    return status;
 }
 
 static int main_no_command(const char *name)

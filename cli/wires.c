@@ -359,8 +359,7 @@ int cli_wires(const struct cli_line *line)
         }
     }
     if (cleans) {
-        status = wires_clean(uris);
-        return fflush(stdout) ? CLI_FAILED : status;
+        return cli_flush(wires_clean(uris));
     }
     views = uris->len ? wire_views_new() : wire_look_all();
     for (unsigned i = 0; i < uris->len; i++) {
@@ -376,5 +375,5 @@ int cli_wires(const struct cli_line *line)
     } else if (views->len) {
         wires_print_table(views);
     }
-    return fflush(stdout) ? CLI_FAILED : status;
+    return cli_flush(status);
 }

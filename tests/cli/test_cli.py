@@ -509,7 +509,7 @@ class Texts(unittest.TestCase):
         self.assertEqual(hcasim("--markdown", "nothing").returncode, WRONG_USE)
 
     def test_a_full_disk_is_a_failure(self):
-        for words in (["--version"], ["help"], ["help", "run"], ["run", "-h"], ["--completion"], ["--man", "run"]):
+        for words in (["--version"], ["help"], ["help", "run"], ["run", "-h"], ["--completion"], ["--man", "run"], ["wires", "--json"]):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 done = subprocess.run([HCASIM, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (FAILED, "hcasim: standard output: No space left on device\n"),
