@@ -28,7 +28,7 @@ static void rx_roce(struct vport *vport, enum roce_verdict verdict, const struct
         break;
     case ROCE_BAD_ICRC:
         c->rx_bad_icrc++;
-        hca_log(vport->hca, HCA_LOG_GUEST_ERROR,
+        hca_log(vport->hca, HCA_LOG_INFO,
                 "a RoCE packet with a wrong ICRC is dropped: QP 0x%x, PSN %u", pkt->dest_qp,
                 pkt->psn);
         break;

@@ -185,6 +185,7 @@ int main(int argc, char **argv)
     need((devices = ibv_get_device_list(&n)) && n >= 2, "two devices");
     end_open(&near, devices[0], size);
     end_open(&far, devices[1], size);
+    ibv_free_device_list(devices);
     end_connect(&near, &far);
     end_connect(&far, &near);
     measured(opcode_of(argv[1]), size, (unsigned)strtoul(argv[3], NULL, 0), outstanding);

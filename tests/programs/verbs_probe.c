@@ -546,7 +546,9 @@ static const struct probe_call calls[] = {
 static const char silent[] =
     " ibv_unimport_dm mlx5dv_free_var mlx5dv_pp_free mlx5dv_dr_domain_set_reclaim_device_memory "
     "mlx5dv_dr_domain_allow_duplicate_rules __verbs_log verbs_register_driver_34 verbs_set_ops "
-    "verbs_uninit_context verbs_init_cq verbs_allow_disassociate_destroy ";
+    "verbs_uninit_context verbs_init_cq verbs_allow_disassociate_destroy ibv_free_buf "
+    "_mlx5dv_get_export_sizes mlx5dv_devx_obj_unimport mlx5dv_devx_umem_unimport "
+    "mlx5dv_var_unimport ";
 
 static bool is_in(const char *names, const char *name)
 {

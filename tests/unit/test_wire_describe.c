@@ -127,6 +127,7 @@ START_TEST(each_opcode_and_syndrome_has_a_short_description)
         g_autoptr(GString) line = g_string_new(NULL);
 
         memset(&packet, 0xff, sizeof(packet));
+        packet.solicited = packet.migreq = packet.ackreq = packet.fecn = packet.becn = true;
         packet.opcode = (uint8_t)op;
         packet.aeth.syndrome = (uint8_t)op;
         transport_describe(line, &packet);

@@ -39,7 +39,7 @@ def free_port():
 
 
 def command(options, program):
-    return [HCASIM, "run", "--wire", WIRE, "--explain", *options, "--", *program]
+    return [HCASIM, "run", "--wire", WIRE, "--explain", "--log", "info", *options, "--", *program]
 
 
 def start(options, program):

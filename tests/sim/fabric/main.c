@@ -220,9 +220,11 @@ int main(int argc, char **argv)
     sim_options_init(&options);
     if (!main_take_all(&options, &count, argv, &err)) {
         fprintf(stderr, "hcasim: %s\n", err->message);
+        sim_options_clear(&options);
         return 2;
     }
     if (!main_check_workload(&options)) {
+        sim_options_clear(&options);
         return 2;
     }
     count.prints = options.seeds <= 20;
