@@ -27,6 +27,8 @@ CHOOSER = f"""\
 char *getenv(const char *);
 int atoi(const char *);
 
+#ifndef MUTANT_CHOSEN
+#define MUTANT_CHOSEN /* a file and its headers may have mutants */
 static int mutant_chosen(void)
 {{
     static int chosen = -1;
@@ -38,6 +40,7 @@ static int mutant_chosen(void)
     }}
     return chosen;
 }}
+#endif
 
 """
 
