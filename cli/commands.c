@@ -175,7 +175,8 @@ static const struct cli_status case_statuses[] = {
 
 static const struct cli_status vm_statuses[] = {
     {"0", "The commands succeeded, or the shell has ended."},
-    {"of COMMAND", "That of the first command that failed, in the order of the command line."},
+    {"of COMMAND",
+     "The status of the first command that failed, in the order of the command line."},
     WRONG_USE,
     {"124", "--timeout ended a command."},
     {"125", "The guests did not start, or did not power off. A line says what to install."},

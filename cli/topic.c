@@ -148,8 +148,8 @@ static GPtrArray *topic_wire(void)
         "users have different wires of the same name. Containers share a wire if they share the "
         "folder of its file and the user's number.\n"
         "To let a group share a wire, create an empty file with the access rights that you want, "
-        "and use shm:/PATH. The file is removed with the last device, as others are. Whoever can "
-        "write the file can disturb the wire.");
+        "and use shm:/PATH. The file is removed with the last device, as others are. Any "
+        "user who can write the file can disturb the wire.");
     topic_add_text(
         sections, "HOST NUMBERS AND ADDRESSES",
         "Each device of a program has a host number N on its wire: the one of --host, or the "
@@ -162,9 +162,9 @@ static GPtrArray *topic_wire(void)
     topic_add_memory(sections);
     topic_add_text(
         sections, "KILLED PROGRAMS",
-        "The kernel tells the others at once that a program has ended, however it ended. What a "
-        "killed program has sent before still arrives. If nobody lives on a wire, the next hcasim "
-        "run of the user removes its files, and hcasim wires --clean does so, too. A file "
+        "The kernel tells the others at once that a program has ended, however it ended. Frames "
+        "that a killed program has sent before still arrive. If nobody lives on a wire, the next "
+        "hcasim run of the user removes its files, and hcasim wires --clean does so, too. A file "
         "shm:/PATH outside of " WIRE_SHM_DIR
         " stays until a program uses that wire again, or until hcasim wires --clean shm:/PATH.");
     topic_add_text(sections, "FILES", NULL);

@@ -240,7 +240,8 @@ static int vm_find_commands(const struct cli_line *line, GPtrArray *commands)
     return 0;
 }
 
-/* What the guests need on this machine. vm.py and its scripts ask for the rest when they need it.
+/* The programs and files that the guests need on this machine. vm.py and its scripts ask for the
+ * rest when they need it.
  */
 static bool vm_find_parts(void)
 {

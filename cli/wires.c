@@ -12,7 +12,7 @@
 
 /* -- hosts ------------------------------------------------------------------------------------- */
 
-/* What is known of a host: its number, its place on the wire, or both. */
+/* A host as it is listed: its number, its place on the wire, or both. */
 struct wires_host {
     const struct wire_tenant *number, *member;
 };

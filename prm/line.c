@@ -117,7 +117,7 @@ void prm_line_add_name(struct prm_line *line, const char *enum_name, uint64_t va
     }
 }
 
-/* What is printed: the fields of p that differ from was. was NULL: from zero. */
+/* The printed fields: those of p that differ from was. was NULL: those that are not zero. */
 struct line_source {
     const uint8_t *was, *p;
     size_t len;

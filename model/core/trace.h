@@ -33,7 +33,7 @@ struct trace_line {
 void trace_begin(struct trace_line *to);
 void trace_end(struct hca *hca, const struct trace_line *from);
 
-/* What a command did. */
+/* The result of a command. */
 struct trace_command {
     const struct prm_command *command; /* NULL: the device does not have the command */
     uint16_t opcode;
@@ -57,7 +57,7 @@ void trace_sent(struct hca *hca, const uint8_t *frame, size_t len, const char *l
 void trace_received(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags,
                     const char *lost);
 
-/* What the lines are made of; they need no HCA and take any bytes. */
+/* The parts of the lines. They need no HCA and take any bytes. */
 void trace_describe_command(struct prm_line *line, const struct trace_command *what);
 void trace_describe_cqe(struct prm_line *line, const struct prm_cqe64 *cqe);
 void trace_describe_eqe(struct prm_line *line, const struct prm_eqe *eqe);

@@ -28,7 +28,7 @@ def dotted(version):
 
 
 def faults(path):
-    """What the file needs too much, in words; and the version of glibc that it needs."""
+    """The needs of the file that a release lacks, in words; and the version of glibc that it needs."""
     libraries = set(re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("--dynamic", path)))
     said = [f"{path}: needs {name}" for name in sorted(libraries - LIBRARIES - MORE.get(path.name, set()))]
     version = (2, 0)

@@ -194,7 +194,7 @@ class Vm(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout, done.stderr), (FAILED, "", f"hcasim: {line}\n"))
 
     def options(self, *words):
-        """What the Python part gets."""
+        """The argument that the Python part gets."""
         with tempfile.TemporaryDirectory() as folder:
             python = pathlib.Path(folder, "python3")
             python.write_text('#!/bin/sh\nprintf "%s" "$3"\n', encoding="ascii")

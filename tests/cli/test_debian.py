@@ -23,7 +23,7 @@ def is_in(file, pattern):
 
 
 def installed():
-    """What would be installed, as if below /usr."""
+    """The files that would be installed, as if below /usr."""
     options = json.loads((BUILD / "meson-info/intro-buildoptions.json").read_text())
     prefix = next(option["value"] for option in options if option["name"] == "prefix")
     paths = json.loads((BUILD / "meson-info/intro-installed.json").read_text()).values()

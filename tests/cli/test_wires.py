@@ -99,7 +99,7 @@ class Lists(Wires):
                                  ["lab", str(number), str(process.pid), "ibv_rc_pingpong", "alive", str(segment("lab"))])
                 self.assertRegex(row["AGE"], r"^\d+s$")
                 self.assertRegex(row["MEMORY"], r"^0\.\dM$")
-            # Whoever lists is no host, and writes nothing.
+            # Listing does not join the wire, and writes nothing.
             after = segment("lab").stat()
             self.assertEqual((before.st_mtime_ns, before.st_blocks), (after.st_mtime_ns, after.st_blocks))
             self.assertEqual(sorted(path.name for path in SHM.iterdir()),

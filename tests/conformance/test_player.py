@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What hcasim conformance and its helper print and report: cases that fail, and wrong options.
+"""The output and reports of hcasim conformance and its helper: cases that fail, and wrong options.
 
 usage: test_player.py HCASIM CONFORMANCE SCRIPT [HELPER]
 """

@@ -745,8 +745,9 @@ START_TEST(connection_options_are_those_of_the_vendor)
 }
 END_TEST
 
-/* What programs such as NCCL do: they ask for the peer's options, change the QP's state, and query
- * which options the device has enabled. The device has no such option, so the answer is 0. */
+/* The sequence of programs such as NCCL: they ask for the peer's options, change the QP's state,
+ * and query which options the device has enabled. The device has no such option, so the answer is
+ * 0. */
 START_TEST(connection_options_are_asked_for_and_none_is_enabled)
 {
     struct ibv_ece ece = {.vendor_id = 1, .options = 2, .comp_mask = 3};

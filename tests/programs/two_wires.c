@@ -29,7 +29,7 @@ enum {
 
 static const char *const sides[SIDES] = {"left", "right"};
 
-/* What one side tells the other side of its QP. */
+/* The facts about its QP that each side sends to the other. */
 struct about {
     union ibv_gid gid;
     uint32_t qpn;

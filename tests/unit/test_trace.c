@@ -344,7 +344,7 @@ static const struct {
      4,
      " SEND av{qkey=0x11111111 ext=1 dqp_dct=0x4b udp_sport=0xc000 rmac=020000000002 "
      "hop_limit=0x40}"},
-    /* What is missing is said. */
+    /* A message names what is missing. */
     {PRM_QP_ST_RC, {0x00000008, 0x4a01}, 1, " RDMA_WRITE raddr{0 of 16 bytes}"},
     {PRM_QP_ST_UD, {0x0000000a, 0x4a02, 0, 0, 1}, 2, " SEND av{16 of 48 bytes}"},
     {PRM_QP_ST_RC, {0x0000000a, 0x4a02, 0, 0, 0x800000ff}, 2, " SEND inline{16 of 272 bytes}"},

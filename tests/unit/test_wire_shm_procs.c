@@ -433,7 +433,8 @@ START_TEST(a_fifo_without_its_segment_is_swept)
 }
 END_TEST
 
-/* What a process leaves that dies while it makes a segment: an empty file, or one without content.
+/* A process that dies while it makes a segment leaves one of these: an empty file, or one without
+ * content.
  */
 START_TEST(unfinished_segments_are_swept)
 {

@@ -200,7 +200,7 @@ class Ends(unittest.TestCase):
         for end in "exec {}; exit 3", "{} & sleep 0.3; kill -9 $!; wait":
             done = Ended(start(["--devices", "2", "--delay", "10s"], ["sh", "-c", end.format(f"'{DATAGRAMS}' 100")]))
             self.assertNotIn("Sanitizer", done.err)
-        # Whoever joins a wire next removes what a killed program left.
+        # The next program that joins a wire removes what a killed program left.
         Ended(start([], ["ibv_devinfo"]))
         self.assertEqual([file for file in os.listdir("/dev/shm") if WIRE in file], [])
 

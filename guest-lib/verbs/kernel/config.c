@@ -20,7 +20,7 @@ static unsigned num_hosts;
 /* Tries to take a number that was free on all wires a moment ago. */
 #define NUMBER_TRIES 100
 
-/* What holds for all ports. */
+/* The rules that hold for all ports. */
 struct config_plan {
     unsigned devices;
     uint64_t host; /* the first device's number; 0: any */

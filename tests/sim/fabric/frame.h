@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include "wire/chance.h"
 
-/* What the cables and the switch did to a frame; several may be true. */
+/* The faults that cables and the switch caused in a frame; several may be true. */
 enum frame_fate {
     FRAME_CORRUPTED = 1 << 0,
     FRAME_DUPLICATE = 1 << 1, /* the second of two */

@@ -154,7 +154,7 @@ static double option_shown(const struct option *opt, uint64_t value)
     return opt->kind == OPTION_PERCENT ? (double)value * 100 / CHANCE_MILLION : (double)value;
 }
 
-/* What holds without the option: its usual value, and what the seed may draw instead. NULL: an
+/* The value without the option: its usual value, and what the seed may draw instead. NULL: an
  * option that is no number. */
 static char *option_usual(const struct option *opt)
 {

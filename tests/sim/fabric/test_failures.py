@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What hcasim sim prints and reports of seeds that fail, with a kind of jobs that always fails.
+"""The output and reports of hcasim sim for seeds that fail, with a kind of jobs that always fails.
 
 usage: test_failures.py SIM, which is the simulator with the kinds of kinds_faulty.c
 """
