@@ -186,7 +186,7 @@ static const struct cli_status vm_statuses[] = {
 
 static const struct cli_status wires_statuses[] = {
     {"0", "The wires were listed, or removed."},
-    {"1", "A wire that was named does not exist, or is in use and was not removed."},
+    {"1", "A wire that was named does not exist; with --clean: is in use, and was not removed."},
     WRONG_USE,
     {"125", "hcasim itself failed."},
     {NULL, NULL}};

@@ -325,7 +325,8 @@ static void faults_look(struct faults *f)
     if (f->next_due_ns <= now && !f->building) {
         faults_send_due(f, now);
     }
-    faults_set_timer(f, f->next_due_ns);
+    /* If the client is building a frame, what is due now waits for the timer. 0 would stop it. */
+    faults_set_timer(f, MAX(f->next_due_ns, 1));
     faults_tell_room(f);
 }
 

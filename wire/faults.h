@@ -7,8 +7,7 @@
  * Frames of ARP and neighbour discovery have no faults: a host whose address cannot be resolved
  * could send nothing that may be lost.
  *
- * Each kind of fault draws from a random stream of its own, once for each frame, in the order in
- * which the client sends. So the same seed, stream and frames give the same decisions, and a change
+ * Each kind of fault draws from a random stream of its own, in the order in which the client sends. So the same seed, stream and frames give the same decisions, and a change
  * of one kind of fault changes nothing for the others. How many frames a client sends, and when,
  * depends on real time as soon as it retransmits.
  *

@@ -18,8 +18,9 @@ GQuark wire_error_quark(void);
 #define WIRE_NAME_MAX   200
 
 enum wire_error {
-    WIRE_ERROR_URI, /* the URI has no known form */
-    WIRE_ERROR_IO,  /* a system call failed */
+    WIRE_ERROR_URI,   /* the URI has no known form */
+    WIRE_ERROR_IO,    /* a system call failed */
+    WIRE_ERROR_TAKEN, /* another host has the number, or others have all numbers */
 };
 
 /*

@@ -23,7 +23,7 @@ static struct wire_number *take(const char *name, unsigned wanted)
 
     ck_assert_int_eq(number == NULL, err != NULL);
     if (err) {
-        ck_assert(g_error_matches(err, WIRE_ERROR, WIRE_ERROR_IO));
+        ck_assert(g_error_matches(err, WIRE_ERROR, WIRE_ERROR_TAKEN));
         ck_assert_ptr_nonnull(strstr(err->message, "is taken"));
         g_error_free(err);
     }

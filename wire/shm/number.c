@@ -48,9 +48,9 @@ struct wire_number *wire_shm_number_take(const char *path, bool own_only, unsign
     shm_file_joined(fd);
     if (!n) {
         if (wanted) {
-            g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: number %u is taken", path, wanted);
+            g_set_error(err, WIRE_ERROR, WIRE_ERROR_TAKEN, "%s: number %u is taken", path, wanted);
         } else {
-            g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: all numbers are taken", path);
+            g_set_error(err, WIRE_ERROR, WIRE_ERROR_TAKEN, "%s: all numbers are taken", path);
         }
         shm_file_left(fd, path);
         shm_file_close(fd);

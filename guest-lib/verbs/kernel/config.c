@@ -151,19 +151,23 @@ static unsigned config_number_port(const struct config_plan *plan, unsigned inde
     if (plan->host || plan->num_wires == 1) {
         return config_take_number(plan, plan->host ? (unsigned)plan->host + index : 0, err);
     }
-    /* Another process may take the number first. */
+    /* Another process may take the number first. Any other error would only come again. */
     for (unsigned i = 0; i < NUMBER_TRIES; i++) {
+        g_autoptr(GError) why = NULL;
         unsigned number = config_look_number(plan, 0);
 
-        g_clear_error(err);
-        number = number ? config_take_number(plan, number, err) : 0;
-        if (number) {
+        if (!number) {
+            break;
+        }
+        if (config_take_number(plan, number, &why)) {
             return number;
         }
+        if (!g_error_matches(why, WIRE_ERROR, WIRE_ERROR_TAKEN)) {
+            g_propagate_error(err, g_steal_pointer(&why));
+            return 0;
+        }
     }
-    if (err && !*err) {
-        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "no host number is free on all wires");
-    }
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_TAKEN, "no host number is free on all wires");
     return 0;
 }
 
