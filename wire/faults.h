@@ -7,9 +7,10 @@
  * Frames of ARP and neighbour discovery have no faults: a host whose address cannot be resolved
  * could send nothing that may be lost.
  *
- * Each kind of fault draws from a random stream of its own, in the order in which the client sends. So the same seed, stream and frames give the same decisions, and a change
- * of one kind of fault changes nothing for the others. How many frames a client sends, and when,
- * depends on real time as soon as it retransmits.
+ * Each kind of fault draws from a random stream of its own, in the order in which the client sends.
+ * So the same seed, stream and frames give the same decisions, and a change of one kind of fault
+ * changes nothing for the others. How many frames a client sends, and when, depends on real time as
+ * soon as it retransmits.
  *
  * Delayed frames wait in a store. The filter owns them: it sends them when they are due, on the
  * thread that polls, or on a thread that waits for wire_fd(), which a timer makes readable. If the
