@@ -72,7 +72,21 @@ def runs_at_a_time(hosts_, folder):
         raise hosts.Failure(f"{interfaces(path)}: a server and a client")
 
 
-STATEMENTS = (processes_of_a_run, another_run, runs_at_a_time)
+def a_sequence_diagram(hosts_, folder):
+    """tshark draws one interface of a capture as a sequence diagram, as docs/howto/capture.md shows it."""
+    path = folder / "diagram.pcapng"
+    hosts_.pair("ibv_rc_pingpong", *hosts.ON_DEVICE, "-n", "2", options=["--capture", str(path)])
+    flow = f'flow,any,standard,frame.interface_name == "{next(iter(interfaces(path)))}"'
+    said = subprocess.run(["tshark", "-q", "-z", flow, "-r", path], capture_output=True, text=True, check=True).stdout
+    # Two messages of four packets in each direction, and ACKs.
+    for arrow in "---->", "<----":
+        if said.count(arrow) < 8:
+            raise hosts.Failure(f"less than eight {arrow}:\n{said}")
+    if said.count("RRoCE: RC Send Last") < 4 or "RC Acknowledge" not in said:
+        raise hosts.Failure(f"a message is missing:\n{said}")
+
+
+STATEMENTS = (processes_of_a_run, another_run, runs_at_a_time, a_sequence_diagram)
 
 
 def main():
