@@ -6,14 +6,16 @@
 #include <string.h>
 #include "fw/cmd_table.h"
 #include "model/core/trace.h"
+#include "model/eth/tir.h"
 
-/* Contexts are shorter. An object with a longer one is traced by the command's input. */
-#define CONTEXT_BYTES 1024
+/* The longest answer to a query is that of an RQT with all its queues. An object with a longer one
+ * is traced by the command's input. */
+#define ANSWER_BYTES (PRM_SIZE(query_rqt_out) + RQT_MAX_SIZE * PRM_SIZE(rq_num))
 
-/* Queries the object that a command is about. Returns the layout of the answer in out, or NULL: the
- * object cannot be queried. */
+/* Queries the object that a command is about. Returns the layout of the answer in the ANSWER_BYTES
+ * at out, or NULL: the object cannot be queried. */
 static const struct prm_struct *cmd_trace_query(struct fw *fw, const struct fw_cmd *cmd,
-                                                uint8_t out[CONTEXT_BYTES])
+                                                uint8_t *out)
 {
     const struct prm_command *command = cmd->row->command;
     const struct prm_command *query = command->object ? command->object->query : NULL;
@@ -27,13 +29,13 @@ static const struct prm_struct *cmd_trace_query(struct fw *fw, const struct fw_c
         .out = out,
     };
 
-    if (!row || query->in->size > sizeof(in) || query->out_least > CONTEXT_BYTES) {
+    if (!row || query->in->size > sizeof(in) || query->out_least > ANSWER_BYTES) {
         return NULL;
     }
     ask.opcode = query->opcode;
     ask.in_len = query->in->size;
-    ask.out_len = query->out_least;
-    memset(out, 0, CONTEXT_BYTES);
+    ask.out_len = ANSWER_BYTES;
+    memset(out, 0, ANSWER_BYTES);
     prm_copy_common(query->in, in, command->in, cmd->in, cmd->in_len);
     PRM_SET(cmd_in, (void *)in, opcode, query->opcode);
     PRM_SET(cmd_in, (void *)in, op_mod, 0);
@@ -53,19 +55,20 @@ static const struct prm_struct *cmd_trace_query(struct fw *fw, const struct fw_c
 
 enum syn fw_cmd_run_traced(struct fw *fw, struct fw_cmd *cmd, char **changes)
 {
-    uint8_t was[CONTEXT_BYTES], is[CONTEXT_BYTES];
+    g_autofree uint8_t *was = NULL, *is = NULL;
     const struct prm_struct *layout = NULL;
     struct trace_line line;
     enum syn syn;
 
     if (cmd->row->command->act == PRM_MODIFIES) {
+        was = g_malloc(ANSWER_BYTES);
+        is = g_malloc(ANSWER_BYTES);
         layout = cmd_trace_query(fw, cmd, was);
     }
     syn = cmd->row->handler(fw, cmd);
     if (layout && syn == SYN_OK && cmd_trace_query(fw, cmd, is)) {
         trace_begin(&line);
-        prm_line_add_changes(&line.line, layout, was, is,
-                             cmd->row->command->object->query->out_least);
+        prm_line_add_changes(&line.line, layout, was, is, ANSWER_BYTES);
         *changes = g_strdup(line.text);
     }
     return syn;

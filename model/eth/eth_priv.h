@@ -10,8 +10,6 @@
 #include "prm/prm.h"
 #include "wire/encap/eth.h"
 
-#define RQT_MAX_SIZE 2048
-
 /* Transport interface send: the transport domain and priority that an SQ sends with. */
 struct eth_tis {
     struct obj obj; /* refs: SQs */

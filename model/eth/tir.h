@@ -15,6 +15,8 @@ enum syn tis_query(struct hca *hca, uint32_t tisn, struct prm_tisc *tisc);
 enum syn tis_destroy(struct hca *hca, uint16_t uid, uint32_t tisn);
 void tis_free(struct hca *hca, struct obj *obj); /* these are for the table of object classes */
 
+#define RQT_MAX_SIZE 2048 /* queues */
+
 /* rqtc is followed by list_len bytes of rq_num entries. */
 enum syn rqt_create(struct hca *hca, uint16_t uid, const struct prm_rqtc *rqtc, size_t list_len,
                     uint32_t *rqtn);
