@@ -120,26 +120,20 @@ static void capture_close(struct wire_port *port)
     g_free(c);
 }
 
-static struct wire_port_ops capture_ops;
-static struct wire_client capture_inside;
-
-/* Makes the pass-through tables with this filter's own operations. */
-static void capture_make_tables(void)
+static void capture_replace(struct wire_filter_tables *tables)
 {
-    capture_ops = wire_filter_ops;
-    capture_ops.tx_reserve = capture_tx_reserve;
-    capture_ops.tx_reserve_to = capture_tx_reserve_to;
-    capture_ops.tx_commit = capture_tx_commit;
-    capture_ops.close = capture_close;
-    capture_inside = wire_filter_client;
-    capture_inside.rx = capture_rx;
+    tables->ops.tx_reserve = capture_tx_reserve;
+    tables->ops.tx_reserve_to = capture_tx_reserve_to;
+    tables->ops.tx_commit = capture_tx_commit;
+    tables->ops.close = capture_close;
+    tables->inside.rx = capture_rx;
 }
 
 struct wire_port *wire_capture_new(struct wire_port *inner, const char *path,
                                    const struct wire_capture_options *options, GError **err)
 {
     static const struct wire_capture_options none;
-    static gsize tables;
+    static struct wire_filter_tables tables;
     struct capture_file *file;
     struct capture *c;
 
@@ -148,14 +142,11 @@ struct wire_port *wire_capture_new(struct wire_port *inner, const char *path,
     if (!file) {
         return NULL;
     }
-    if (g_once_init_enter(&tables)) {
-        capture_make_tables();
-        g_once_init_leave(&tables, 1);
-    }
     c = g_new0(struct capture, 1);
     c->clock_ns = options->clock_ns ? options->clock_ns : capture_realtime_ns;
     c->clock_opaque = options->clock_opaque;
     c->file = file;
-    wire_filter_init(&c->filter, inner, &capture_ops, &capture_inside);
+    wire_filter_make_tables(&tables, capture_replace);
+    wire_filter_init(&c->filter, inner, &tables.ops, &tables.inside);
     return &c->filter.port;
 }

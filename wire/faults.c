@@ -536,36 +536,26 @@ static bool faults_open_descriptors(struct faults *f, struct wire_port *inner)
            (wire_fd(inner) < 0 || faults_watch(f->epoll_fd, wire_fd(inner)));
 }
 
-static struct wire_port_ops faults_ops;
-static struct wire_client faults_inside;
-
-/* Makes the pass-through tables with this filter's own operations. */
-static void faults_make_tables(void)
+static void faults_replace(struct wire_filter_tables *tables)
 {
-    faults_ops = wire_filter_ops;
-    faults_ops.tx_reserve = faults_tx_reserve;
-    faults_ops.tx_reserve_to = faults_tx_reserve_to;
-    faults_ops.tx_commit = faults_tx_commit;
-    faults_ops.tx_credit_class = faults_tx_credit_class;
-    faults_ops.tx_credits = faults_tx_credits;
-    faults_ops.poll = faults_poll;
-    faults_ops.fd = faults_fd;
-    faults_ops.fd_event = faults_fd_event;
-    faults_ops.close = faults_close;
-    faults_inside = wire_filter_client;
-    faults_inside.tx_ready = faults_inner_tx_ready;
+    tables->ops.tx_reserve = faults_tx_reserve;
+    tables->ops.tx_reserve_to = faults_tx_reserve_to;
+    tables->ops.tx_commit = faults_tx_commit;
+    tables->ops.tx_credit_class = faults_tx_credit_class;
+    tables->ops.tx_credits = faults_tx_credits;
+    tables->ops.poll = faults_poll;
+    tables->ops.fd = faults_fd;
+    tables->ops.fd_event = faults_fd_event;
+    tables->ops.close = faults_close;
+    tables->inside.tx_ready = faults_inner_tx_ready;
 }
 
 struct wire_port *wire_faults_new(struct wire_port *inner, const struct wire_faults_config *config,
                                   struct wire_port *capture, GError **err)
 {
-    static gsize tables;
+    static struct wire_filter_tables tables;
     struct faults *f = g_new0(struct faults, 1);
 
-    if (g_once_init_enter(&tables)) {
-        faults_make_tables();
-        g_once_init_leave(&tables, 1);
-    }
     f->config = *config;
     f->capture = capture;
     f->timer_ns = f->next_due_ns = NEVER;
@@ -585,6 +575,7 @@ struct wire_port *wire_faults_new(struct wire_port *inner, const struct wire_fau
         g_free(f);
         return NULL;
     }
-    wire_filter_init(&f->filter, inner, &faults_ops, &faults_inside);
+    wire_filter_make_tables(&tables, faults_replace);
+    wire_filter_init(&f->filter, inner, &tables.ops, &tables.inside);
     return &f->filter.port;
 }

@@ -191,3 +191,14 @@ void wire_filter_init(struct wire_filter *f, struct wire_port *inner,
     f->inner = inner;
     wire_set_client(inner, inside, f);
 }
+
+void wire_filter_make_tables(struct wire_filter_tables *tables,
+                             void (*replace)(struct wire_filter_tables *tables))
+{
+    if (g_once_init_enter(&tables->is_made)) {
+        tables->ops = wire_filter_ops;
+        tables->inside = wire_filter_client;
+        replace(tables);
+        g_once_init_leave(&tables->is_made, 1);
+    }
+}
