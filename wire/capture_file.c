@@ -17,6 +17,7 @@
  *   that the record counts: the writer of these bytes died before it had counted them.
  */
 #include "wire/capture_file.h"
+#include "wire/cancel.h"
 #include "wire/forks.h"
 #include "wire/open.h"
 
@@ -56,8 +57,10 @@ enum {
     TURN = 1,
 };
 
-#define RECORD_FORMAT "hcasim; interfaces %6u; bytes %20" PRIu64 "; run %-40.40s"
-#define RECORD_LEN    100
+#define RECORD_FORMAT   "hcasim; interfaces %6u; bytes %20" PRIu64 "; run %-40.40s"
+#define RECORD_LEN      100
+
+#define READER_SLEEP_US 1000
 
 /* How long a frame waits for its turn, in steps of how long. */
 #define PATIENCE_US 20000
@@ -161,17 +164,26 @@ FORKS_INNER_LOCK static void capture_file_watch_forks(void)
     pthread_atfork(capture_file_before_fork, capture_file_in_parent, capture_file_in_child);
 }
 
-static void capture_file_list(struct capture_file *f)
+/* Opens the file and lists it, so that each child of a fork() closes its copy. The flags have
+ * O_NONBLOCK, because a fork() waits for this call. Sets f->fd; -1: errno. */
+static void capture_file_open_listed(struct capture_file *f, int flags)
 {
+    int state = cancel_disable(), code;
     struct stat st = {0};
 
-    fstat(f->fd, &st);
-    f->dev = st.st_dev;
-    f->ino = st.st_ino;
     pthread_mutex_lock(&files_lock);
-    f->next = files;
-    files = f;
+    f->fd = open(f->path, flags | O_CLOEXEC | O_NONBLOCK, 0644);
+    code = errno;
+    if (f->fd >= 0) {
+        fstat(f->fd, &st);
+        f->dev = st.st_dev;
+        f->ino = st.st_ino;
+        f->next = files;
+        files = f;
+    }
     pthread_mutex_unlock(&files_lock);
+    cancel_restore(state);
+    errno = code;
 }
 
 /* Closes the file, if it is open. */
@@ -408,6 +420,20 @@ static bool capture_file_begin_stream(struct capture_file *f, const char *name)
            write(f->fd, &interface, len) == (ssize_t)len;
 }
 
+/* Opens a pipe or a device. A pipe needs a reader, for which this waits, while a fork() does not
+ * wait for this. Then each write waits until the pipe has room. */
+static void capture_file_open_stream(struct capture_file *f, bool is_pipe)
+{
+    capture_file_open_listed(f, O_WRONLY);
+    while (f->fd < 0 && is_pipe && errno == ENXIO) {
+        g_usleep(READER_SLEEP_US);
+        capture_file_open_listed(f, O_WRONLY);
+    }
+    if (f->fd >= 0) {
+        fcntl(f->fd, F_SETFL, O_WRONLY);
+    }
+}
+
 struct capture_file *capture_file_open(const char *path, const char *name, const char *run,
                                        GError **err)
 {
@@ -415,11 +441,11 @@ struct capture_file *capture_file_open(const char *path, const char *name, const
     struct stat st;
 
     f->is_shared = stat(path, &st) < 0 || S_ISREG(st.st_mode);
-    f->fd = f->is_shared ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644)
-                         : open(path, O_WRONLY | O_CLOEXEC);
     f->path = g_strdup(path);
-    if (f->fd >= 0) {
-        capture_file_list(f);
+    if (f->is_shared) {
+        capture_file_open_listed(f, O_RDWR | O_CREAT);
+    } else {
+        capture_file_open_stream(f, S_ISFIFO(st.st_mode));
     }
     if (f->fd < 0 ||
         !(f->is_shared ? capture_file_join(f, name, run) : capture_file_begin_stream(f, name))) {

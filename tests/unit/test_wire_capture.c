@@ -4,12 +4,14 @@
  */
 #include "wire/capture_file.h"
 #include "wire/port.h"
+#include "tests/unit/fork_at_open.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -351,6 +353,60 @@ START_TEST(a_child_keeps_no_lock)
 END_TEST
 
 /* "If another port writes path, the frames are appended in any case." */
+/* The same for a child that another thread forks when the file has just been opened. */
+START_TEST(a_child_of_the_moment_of_opening_has_no_copy)
+{
+    g_autofree char *other_name = NULL;
+    struct capture_file *file;
+    int reader;
+
+    make_path();
+    fork_at_open_begin(path);
+    file = open_one("one", NULL);
+    ck_assert(!fork_at_open_end());
+    capture_file_close(file);
+    g_remove(path);
+    /* The reader of a pipe would wait for the end of the child, too. */
+    other_name = g_strconcat(path, ".reader", NULL);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(link(path, other_name), 0);
+    reader = open(other_name, O_RDONLY | O_NONBLOCK);
+    fork_at_open_begin(path);
+    file = open_one("one", NULL);
+    ck_assert(!fork_at_open_end());
+    capture_file_close(file);
+    close(reader);
+    g_remove(other_name);
+    remove_path();
+}
+END_TEST
+
+static void *open_late(void *opaque)
+{
+    g_usleep(100000);
+    return GINT_TO_POINTER(open(path, O_RDONLY));
+}
+
+/* A pipe is written when somebody reads it. */
+START_TEST(a_pipe_waits_for_its_reader)
+{
+    struct capture_file *file;
+    void *reader;
+    pthread_t thread;
+    uint8_t bytes[1000];
+
+    make_path();
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, open_late, NULL), 0);
+    file = open_one("one", NULL);
+    pthread_join(thread, &reader);
+    capture_file_close(file);
+    ck_assert_int_gt(read(GPOINTER_TO_INT(reader), bytes, sizeof(bytes)), 0);
+    close(GPOINTER_TO_INT(reader));
+    remove_path();
+}
+END_TEST
+
 START_TEST(a_file_that_is_written_is_not_emptied)
 {
     struct capture_file *one, *two;
@@ -509,6 +565,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_part_of_a_block_is_cut_off);
     tcase_add_test(tc, the_name_of_a_run_may_have_blanks);
     tcase_add_test(tc, a_child_keeps_no_lock);
+    tcase_add_test(tc, a_child_of_the_moment_of_opening_has_no_copy);
     tcase_add_test(tc, a_file_that_cannot_be_read_ends_the_capture);
     tcase_add_loop_test(tc, the_frames_of_a_run_stay, 0, 2);
     tcase_add_test(tc, a_file_that_is_written_is_not_emptied);
@@ -516,6 +573,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_emptied_file_ends_the_capture);
     tcase_add_test(tc, a_foreign_file_is_replaced);
     tcase_add_test(tc, a_pipe_has_one_writer);
+    tcase_add_test(tc, a_pipe_waits_for_its_reader);
     suite_add_tcase(s, tc);
     return s;
 }

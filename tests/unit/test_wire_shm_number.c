@@ -2,8 +2,10 @@
 /*
  * Tests numbers on a wire (wire/open.h): who owns them, and for how long.
  */
+#include "tests/unit/fork_at_open.h"
 #include "tests/unit/wire_nodes.h"
 #include "wire/open.h"
+#include "wire/shm/file.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
@@ -199,6 +201,25 @@ START_TEST(a_number_whose_descriptor_is_closed_takes_no_other)
 }
 END_TEST
 
+/* A child of fork() that keeps a descriptor holds the locks that its parent takes with it, also
+ * when the parent has ended. Another thread may fork at any moment. */
+START_TEST(a_child_of_the_moment_of_opening_has_no_copy)
+{
+    g_autofree char *seg = g_build_filename(nodes_dir, "seg", NULL);
+    struct wire_number *number;
+
+    fork_at_open_begin(seg);
+    number = take("seg", 0);
+    ck_assert(!fork_at_open_end());
+    wire_number_release(number);
+    ck_assert(g_file_set_contents(seg, "", 0, NULL));
+    fork_at_open_begin(seg);
+    shm_file_sweep_one(seg, true, NULL);
+    ck_assert(!fork_at_open_end());
+    ck_assert_uint_eq(nodes_files_left(), 0);
+}
+END_TEST
+
 START_TEST(a_bad_uri_has_no_numbers)
 {
     GError *err = NULL;
@@ -225,6 +246,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_number_is_its_process_s);
     tcase_add_test(tc, a_number_does_not_need_a_member);
     tcase_add_test(tc, a_number_whose_descriptor_is_closed_takes_no_other);
+    tcase_add_test(tc, a_child_of_the_moment_of_opening_has_no_copy);
     tcase_add_test(tc, a_bad_uri_has_no_numbers);
     suite_add_tcase(s, tc);
     return s;

@@ -4,6 +4,7 @@
  * all bytes whose locks keep the file in place.
  */
 #include "wire/shm/file.h"
+#include "wire/cancel.h"
 #include "wire/forks.h"
 #include "wire/open.h"
 #include "wire/shm/segment.h"
@@ -158,15 +159,25 @@ FORKS_INNER_LOCK static void shm_file_watch_forks(void)
     pthread_atfork(shm_file_before_fork, shm_file_in_parent, shm_file_in_child);
 }
 
-static int shm_file_keep(int fd)
+/* Opens a file whose bytes this process locks. A fork() waits until the descriptor is listed, so
+ * that the child does not keep a copy of it. The flags have O_NONBLOCK for the case that the file
+ * is not a regular one: the call must not wait, because a fork() waits for it. -1: errno. */
+static int shm_file_open_kept(const char *path, int flags)
 {
+    int state = cancel_disable(), fd, code;
     struct stat st = {0};
 
-    fstat(fd, &st);
     pthread_mutex_lock(&kept_lock);
-    kept = g_renew(struct shm_kept, kept, num_kept + 1);
-    kept[num_kept++] = (struct shm_kept){fd, st.st_dev, st.st_ino};
+    fd = open(path, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    code = errno;
+    if (fd >= 0) {
+        fstat(fd, &st);
+        kept = g_renew(struct shm_kept, kept, num_kept + 1);
+        kept[num_kept++] = (struct shm_kept){fd, st.st_dev, st.st_ino};
+    }
     pthread_mutex_unlock(&kept_lock);
+    cancel_restore(state);
+    errno = code;
     return fd;
 }
 
@@ -251,10 +262,10 @@ static bool shm_file_is_same(int fd, int other)
 /* Opens the file at path, or makes it. -1: errno; EEXIST: another process has just made it. */
 static int shm_file_open_any(const char *path, bool *made)
 {
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    int fd = shm_file_open_kept(path, 0);
 
     *made = fd < 0 && errno == ENOENT;
-    return *made ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : fd;
+    return *made ? shm_file_open_kept(path, O_CREAT | O_EXCL) : fd;
 }
 
 /* Opens the file at path and takes the join lock; the file is then still the one at path. The
@@ -279,18 +290,18 @@ static int shm_file_open_locked(const char *path, bool own_only, bool *made, GEr
         if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (own_only && st.st_uid != geteuid())) {
             g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: not a regular file%s", path,
                         own_only ? " of this user" : "");
-            close(fd);
+            shm_file_close(fd);
             return -1;
         }
         if (!shm_file_lock_join(fd, until)) {
             shm_file_fail(err, path, "cannot lock the segment");
-            close(fd);
+            shm_file_close(fd);
             return -1;
         }
         if (shm_file_is_at(fd, path)) {
             return fd;
         }
-        close(fd);
+        shm_file_close(fd);
     } while (g_get_monotonic_time() < until);
     g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: the segment is replaced again and again",
                 path);
@@ -439,10 +450,10 @@ int shm_file_open(const char *path, bool own_only, GError **err)
                                    : !shm_file_make_segment(fd, path, made, &is_waste, err)) {
         shm_file_joined(fd);
         shm_file_leave(fd, path, is_waste, NULL);
-        close(fd);
+        shm_file_close(fd);
         return -1;
     }
-    return shm_file_keep(fd);
+    return fd;
 }
 
 int shm_file_open_again(int fd, const char *path)
@@ -494,7 +505,7 @@ static void shm_file_sweep_fifo(const char *fifo, GPtrArray *removed)
 {
     const char *id = strrchr(fifo, '.');
     char *path = id && g_ascii_isdigit(id[1]) ? g_strndup(fifo, (gsize)(id - fifo)) : NULL;
-    int fd = path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+    int fd = path ? shm_file_open_kept(path, O_CREAT | O_EXCL) : -1;
 
     if (fd >= 0) {
         g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
@@ -505,14 +516,14 @@ static void shm_file_sweep_fifo(const char *fifo, GPtrArray *removed)
                 shm_file_report(removed, files->pdata[i]);
             }
         }
-        close(fd);
+        shm_file_close(fd);
     }
     g_free(path);
 }
 
 void shm_file_sweep_one(const char *path, bool with_remains, GPtrArray *removed)
 {
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = shm_file_open_kept(path, 0);
     struct stat st;
 
     if (fd < 0) {
@@ -525,7 +536,7 @@ void shm_file_sweep_one(const char *path, bool with_remains, GPtrArray *removed)
             shm_file_sweep_fifo(path, removed);
         }
     }
-    close(fd);
+    shm_file_close(fd);
 }
 
 void shm_file_sweep(const char *dir, const char *prefix, GPtrArray *removed)
