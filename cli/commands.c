@@ -186,7 +186,8 @@ static const struct cli_status vm_statuses[] = {
 
 static const struct cli_status wires_statuses[] = {
     {"0", "The wires were listed, or removed."},
-    {"1", "A wire that was named does not exist; with --clean: is in use, and was not removed."},
+    {"1", "A wire that was named does not exist; with --clean: is in use, and was not removed. The "
+          "others were listed, or removed."},
     WRONG_USE,
     {"125", "hcasim itself failed."},
     {NULL, NULL}};
@@ -313,9 +314,9 @@ static const struct cli_command commands[] = {
          "in another container.\n"
          "STATE is alive; dead: the host was killed, and the wire is in use by others; "
          "left-behind: no host lives on the wire; other-version: another version of hcasim uses "
-         "it, or it is damaged; not-a-wire; or unreadable. AGE is the time since the wire was made, and MEMORY what "
-         "its file takes. In PROGRAM and in names, ? stands for blanks and other special "
-         "characters.\n"
+         "it, or it is damaged; not-a-wire; or unreadable: a line on standard error says why. AGE "
+         "is the time since the wire was made, and MEMORY what its file takes. In PROGRAM and in "
+         "names, ? stands for blanks and other special characters.\n"
          "The next hcasim run also removes what --clean removes.",
      .statuses = wires_statuses,
      .examples = (const char *const[]){"hcasim wires", "Lists the wires.", "hcasim wires --clean",

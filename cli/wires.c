@@ -10,6 +10,9 @@
 #include "guest-lib/verbs/kernel/addresses.h"
 #include "wire/look.h"
 
+/* The exit status if a wire that was named is not there, or is in use. */
+#define WIRES_OTHERWISE 1
+
 /* -- hosts ------------------------------------------------------------------------------------- */
 
 /* A host as it is listed: its number, its place on the wire, or both. */
@@ -270,6 +273,9 @@ static char *wires_json_wire(const struct wire_view *view)
     wires_json_text(json, "wire", view->name);
     wires_json_text(json, "file", view->path);
     cli_json_text(json, "state", conditions[view->condition]);
+    if (view->condition == WIRE_UNREADABLE) {
+        cli_json_text(json, "why", g_strerror(view->why));
+    }
     cli_json_number(json, "age", (guint64)wires_age(view));
     cli_json_number(json, "bytes", view->bytes);
     for (unsigned i = 0; i < hosts->len; i++) {
@@ -309,23 +315,74 @@ static bool wires_add_uris(GPtrArray *uris, const char *names, GError **err)
     return true;
 }
 
+/* Says that there is no such wire, and which wires there are. */
+static void wires_say_missing(const GError *err)
+{
+    g_autoptr(GPtrArray) all = wire_look_all();
+    g_autoptr(GString) names = g_string_new(NULL);
+
+    for (unsigned i = 0; i < all->len; i++) {
+        const struct wire_view *view = g_ptr_array_index(all, i);
+        g_autofree char *plain = wires_plain(view->name);
+
+        g_string_append_printf(names, "%s%s", i ? ", " : "", plain);
+    }
+    cli_say("%s; wires: %s", err->message, all->len ? names->str : "none");
+}
+
+/* Appends the wires that are named. The exit status. */
+static int wires_find(const GPtrArray *uris, GPtrArray *views)
+{
+    int status = 0;
+
+    for (unsigned i = 0; i < uris->len; i++) {
+        g_autoptr(GError) err = NULL;
+
+        if (!wire_look(g_ptr_array_index(uris, i), views, &err)) {
+            wires_say_missing(err);
+            status = WIRES_OTHERWISE;
+        }
+    }
+    return status;
+}
+
+/* Says why wires cannot be read. */
+static void wires_say_unreadable(const GPtrArray *views)
+{
+    for (unsigned i = 0; i < views->len; i++) {
+        const struct wire_view *view = g_ptr_array_index(views, i);
+
+        if (view->condition == WIRE_UNREADABLE) {
+            cli_say("%s: is unreadable: %s", view->path, g_strerror(view->why));
+        }
+    }
+}
+
+/* Removes a wire. The exit status. */
+static int wires_clean_one(const char *uri, GPtrArray *removed)
+{
+    g_autoptr(GPtrArray) still = wire_views_new();
+    const struct wire_view *view;
+
+    wire_clean(uri, removed, NULL);
+    if (!wire_look(uri, still, NULL)) {
+        return 0;
+    }
+    wires_say_unreadable(still);
+    view = g_ptr_array_index(still, 0);
+    cli_say("%s: is %s, and stays", view->path, conditions[view->condition]);
+    return WIRES_OTHERWISE;
+}
+
 /* Removes the wires that are named, or all that dead hosts left. The exit status. */
 static int wires_clean(const GPtrArray *uris)
 {
     g_autoptr(GPtrArray) removed = g_ptr_array_new_with_free_func(g_free);
-    int status = 0;
+    g_autoptr(GPtrArray) named = wire_views_new();
+    int status = wires_find(uris, named);
 
     for (unsigned i = 0; i < uris->len; i++) {
-        const char *uri = g_ptr_array_index(uris, i);
-        g_autoptr(GPtrArray) still = wire_views_new();
-
-        wire_clean(uri, removed, NULL);
-        if (wire_look(uri, still, NULL)) {
-            const struct wire_view *view = g_ptr_array_index(still, 0);
-
-            cli_say("%s: is %s, and stays", view->path, conditions[view->condition]);
-            status = 1;
-        }
+        status |= wires_clean_one(g_ptr_array_index(uris, i), removed);
     }
     if (!uris->len) {
         leftovers_remove(removed);
@@ -346,7 +403,7 @@ int cli_wires(const struct cli_line *line)
     bool cleans = cli_line_get(line, "clean"), json = cli_line_get(line, "json");
     g_autoptr(GPtrArray) uris = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) views = NULL;
-    int status = 0;
+    int status;
 
     if (cleans && json) {
         return cli_refuse("--clean and --json exclude each other");
@@ -362,18 +419,12 @@ int cli_wires(const struct cli_line *line)
         return cli_flush(wires_clean(uris));
     }
     views = uris->len ? wire_views_new() : wire_look_all();
-    for (unsigned i = 0; i < uris->len; i++) {
-        g_autoptr(GError) err = NULL;
-
-        if (!wire_look(g_ptr_array_index(uris, i), views, &err)) {
-            cli_say("%s", err->message);
-            status = 1;
-        }
-    }
+    status = wires_find(uris, views);
     if (json) {
         wires_print_json(views);
     } else if (views->len) {
         wires_print_table(views);
     }
+    wires_say_unreadable(views);
     return cli_flush(status);
 }

@@ -144,8 +144,17 @@ class Lists(Wires):
                          (0, "removed /tmp/elsewhere.0\nremoved /tmp/elsewhere\n"))
 
     def test_wrong_names_are_refused(self):
-        done = hcasim("wires", "nope")
-        self.assertEqual((done.returncode, done.stderr), (1, f"hcasim: {segment('nope')}: there is no such wire\n"))
+        for words in (["wires"], ["wires", "--clean"]):
+            done = hcasim(*words, "nope")
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (1, "", f"hcasim: {segment('nope')}: there is no such wire; wires: none\n"))
+            for name in ("lab", "other"):
+                segment(name).touch()
+            done = hcasim(*words, "nope", "lab")
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, f"hcasim: {segment('nope')}: there is no such wire; wires: lab, other\n"))
+            self.assertEqual(segment("lab").exists(), words == ["wires"])
+            hcasim("wires", "--clean")
         done = hcasim("wires", "my lab")
         self.assertEqual(done.returncode, 2)
         self.assertIn("wire must be a name", done.stderr)
@@ -168,6 +177,19 @@ class Foreign(Wires):
         done = hcasim("wires", "--clean", "text")
         self.assertEqual((done.returncode, done.stderr),
                          (1, f"hcasim: {segment('text')}: is not-a-wire, and stays\n"))
+
+    def test_it_says_why_a_wire_cannot_be_read(self):
+        segment("locked").touch(mode=0)
+        line = f"hcasim: {segment('locked')}: is unreadable: Permission denied\n"
+        weak = ["setpriv", "--bounding-set=-all", HCASIM, "wires"]   # root can read all files
+        done = subprocess.run(weak, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, line))
+        self.assertRegex(done.stdout, r"\nlocked .* unreadable ")
+        done = subprocess.run([*weak, "--json"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual((done.stderr, json.loads(done.stdout)[0]["why"]), (line, "Permission denied"))
+        done = subprocess.run([*weak, "--clean", "locked"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, f"{line}hcasim: {segment('locked')}: is unreadable, and stays\n"))
 
     def test_damaged_segments_of_the_dead_are_left_behind(self):
         with host("lab"):
