@@ -73,12 +73,15 @@ int cli_run_check(const struct cli_line *line)
 
 int cli_run_count_devices(const struct cli_line *line, unsigned *devices)
 {
+    g_autofree char *ip = cli_run_setting(line, "ip"), *mac = cli_run_setting(line, "mac");
     g_autofree char *wire = cli_run_setting(line, "wire");
     g_autofree char *number = cli_run_setting(line, "devices");
     g_autoptr(GError) err = NULL;
 
     *devices = hv_settings_count_devices(wire, number, &err);
-    return *devices ? 0 : cli_refuse("%s", err->message);
+    return *devices && hv_settings_check_addresses(ip, mac, *devices, &err)
+               ? 0
+               : cli_refuse("%s", err->message);
 }
 
 void cli_run_export(const struct cli_line *line)

@@ -60,6 +60,8 @@ WRONG = (
     (["-h4"], "-h has no value, see hcasim help run"),
     (["-x"], "unknown option -x, see hcasim help run"),
     (["--mtu-x=1500"], "unknown option --mtu-x, see hcasim help run"),
+    (["--mac", "02:00:00:ff:ff:f1", "--devices", "16"],
+     "mac is 02:00:00:ff:ff:f1, but there are not enough addresses after it for 16 devices"),
     (["--capture="], "capture must be a file that can be written, but it is empty"),
     (["--config="], "config must be the name of a file, but it is empty"),
     (["--remove-when="], "remove_when must be a text that is not empty, but it is empty"),

@@ -303,6 +303,28 @@ END_TEST
 
 Suite *unit_suite(void)
 {
+/* The addresses that follow may differ in more than the last byte. */
+START_TEST(addresses_of_further_devices_have_a_carry)
+{
+    look("[hcasim]\ndevices=3\nip=10.0.0.254\nmac=02:00:00:00:ff:fe\n");
+    ck_assert_msg(count == 3, "%s", reason);
+    ck_assert_mem_eq(ports[1].mac, "\x02\0\0\0\xff\xff", 6);
+    ck_assert_mem_eq(ports[2].mac, "\x02\0\0\x01\0\0", 6);
+    ck_assert_uint_eq(ports[2].ipv4, 0x0a000100);
+    look("[hcasim]\ndevices=2\nip=255.255.255.254\nmac=02:00:00:ff:ff:fe\n");
+    ck_assert_msg(count == 2, "%s", reason);
+    ck_assert_mem_eq(ports[1].mac, "\x02\0\0\xff\xff\xff", 6);
+    g_setenv("HCASIM_DEVICES", "2", true);
+    refused("HCASIM_MAC", "02:00:00:ff:ff:ff",
+            "mac is 02:00:00:ff:ff:ff, but there are not enough addresses after it for 2 devices");
+    refused("HCASIM_IP", "255.255.255.255",
+            "ip is 255.255.255.255, but there are not enough addresses after it for 2 devices");
+    g_unsetenv("HCASIM_DEVICES");
+    look_at("HCASIM_MAC", "02:00:00:ff:ff:ff");
+    ck_assert_msg(count == 1, "%s", reason);
+}
+END_TEST
+
     TCase *tc = tcase_create("config");
     Suite *s = suite_create("config");
 
@@ -317,6 +339,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_removal_has_a_time_or_a_file);
     tcase_add_test(tc, faults_have_rates_and_times);
     tcase_add_test(tc, further_devices_follow_the_first);
+    tcase_add_test(tc, addresses_of_further_devices_have_a_carry);
     tcase_add_test(tc, each_wire_has_a_device);
     tcase_add_test(tc, a_host_number_is_free_on_all_wires);
     suite_add_tcase(s, tc);

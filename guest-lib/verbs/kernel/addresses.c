@@ -7,6 +7,8 @@ enum {
     PREFIX_0 = 0x02, /* the first bytes of a MAC address: locally administered */
     PREFIX_1 = 0x68,
     HOSTS = 254, /* in a network of 256 addresses */
+
+    NIC_MAX = 0xffffff, /* the last three bytes of a MAC address */
 };
 
 /* 10.0.0.1 to 10.0.0.254, 10.0.1.1, ... */
@@ -35,4 +37,20 @@ bool hv_ipv4_of_mac(const uint8_t mac[6], uint32_t *ipv4)
 {
     *ipv4 = (uint32_t)mac[2] << 24 | (uint32_t)mac[3] << 16 | (uint32_t)mac[4] << 8 | mac[5];
     return mac[0] == PREFIX_0 && mac[1] == PREFIX_1;
+}
+
+bool hv_ipv4_advance(uint32_t *ipv4, unsigned index)
+{
+    *ipv4 += index;
+    return *ipv4 >= index;
+}
+
+bool hv_mac_advance(uint8_t mac[6], unsigned index)
+{
+    uint32_t nic = ((uint32_t)mac[3] << 16 | (uint32_t)mac[4] << 8 | mac[5]) + index;
+
+    mac[3] = (uint8_t)(nic >> 16);
+    mac[4] = (uint8_t)(nic >> 8);
+    mac[5] = (uint8_t)nic;
+    return nic <= NIC_MAX;
 }

@@ -201,8 +201,14 @@ static bool config_read_addresses(struct hv_port_config *port, unsigned index, G
         return false;
     }
     memcpy(port->mac, mac.mac, sizeof(port->mac));
-    port->ipv4 = has_ip ? (uint32_t)ip.number + index : 0;
-    port->mac[5] = (uint8_t)(port->mac[5] + (has_mac ? index : 0));
+    port->ipv4 = (uint32_t)ip.number;
+    /* config_count_devices() has seen that there are such addresses. */
+    if (has_ip) {
+        hv_ipv4_advance(&port->ipv4, index);
+    }
+    if (has_mac) {
+        hv_mac_advance(port->mac, index);
+    }
     return true;
 }
 
@@ -348,9 +354,10 @@ static bool config_read_wires(struct config_plan *plan, GError **err)
 static bool config_count_devices(struct config_plan *plan, GError **err)
 {
     g_autofree char *wire = config_get("wire"), *devices = config_get("devices");
+    g_autofree char *ip = config_get("ip"), *mac = config_get("mac");
 
     plan->devices = hv_settings_count_devices(wire, devices, err);
-    return plan->devices > 0;
+    return plan->devices && hv_settings_check_addresses(ip, mac, plan->devices, err);
 }
 
 static bool config_begin(struct config_plan *plan, GError **err)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "fw/fw.h"
+#include "guest-lib/verbs/kernel/addresses.h"
 #include "wire/open.h"
 
 #define MAX_SECONDS 1000000000u  /* until a removal: 32 years */
@@ -34,7 +35,8 @@ static const struct hv_setting settings[] = {
     {"ip", HV_SETTING_IPV4, 0, 0, NULL, "A.B.C.D", "10.0.0.N of host N",
      "The IPv4 address of the first device. Further devices have the addresses that follow."},
     {"mac", HV_SETTING_MAC, 0, 0, NULL, "MAC", "02:68 and the four bytes of the IPv4 address",
-     "The MAC address of the first device. Further devices have the addresses that follow."},
+     "The MAC address of the first device. Further devices have the addresses that follow; only the "
+     "last three bytes count on."},
     {"mtu", HV_SETTING_NUMBER, 1500, 9978, NULL, "BYTES", "4200", "The largest IP packet."},
     {"memory", HV_SETTING_SIZE, FW_MEMORY_MIN, UINT64_MAX, NULL, "SIZE", "1G",
      "The memory that the objects of a device may take, such as 512M."},
@@ -372,6 +374,35 @@ unsigned hv_settings_count_devices(const char *wire, const char *devices, GError
         count = (unsigned)number.number;
     }
     return count;
+}
+
+/* The value of a setting that has been checked. False: it has none. */
+static bool setting_read(const char *name, const char *text, struct hv_value *value)
+{
+    return text && *text && hv_setting_parse(hv_setting_find(name), text, value, NULL);
+}
+
+static bool setting_fail_last(const char *name, const char *text, unsigned devices, GError **err)
+{
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI,
+                "%s is %s, but there are not enough addresses after it for %u devices", name, text,
+                devices);
+    return false;
+}
+
+bool hv_settings_check_addresses(const char *ip, const char *mac, unsigned devices, GError **err)
+{
+    struct hv_value value;
+    uint32_t ipv4;
+
+    if (setting_read("ip", ip, &value)) {
+        ipv4 = (uint32_t)value.number;
+        if (!hv_ipv4_advance(&ipv4, devices - 1)) {
+            return setting_fail_last("ip", ip, devices, err);
+        }
+    }
+    return !setting_read("mac", mac, &value) || hv_mac_advance(value.mac, devices - 1) ||
+           setting_fail_last("mac", mac, devices, err);
 }
 
 /* -- key files --------------------------------------------------------------------------------- */

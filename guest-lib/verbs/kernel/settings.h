@@ -63,6 +63,10 @@ bool hv_setting_is_of_one_host(const char *name);
  * or empty: not set. Each wire has a device. 0 with *err: there are more wires than devices. */
 unsigned hv_settings_count_devices(const char *wire, const char *devices, GError **err);
 
+/* Whether so many devices have addresses with these values of ip and mac, which have been checked;
+ * NULL or empty: not set. False with *err. */
+bool hv_settings_check_addresses(const char *ip, const char *mac, unsigned devices, GError **err);
+
 /* The value that the text is. False with *err, whose message is one line: what the setting must be,
  * and what it is. */
 bool hv_setting_parse(const struct hv_setting *setting, const char *text, struct hv_value *value,
