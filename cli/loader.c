@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads the ELF header and the name of the loader (PT_INTERP). */
+/* Reads the ELF header, the name of the loader (PT_INTERP), and where segments and sections end. */
 #include "cli/loader.h"
 #include <elf.h>
 #include <fcntl.h>
 #include <glib.h>
 #include <link.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LOADER_MAX 256
@@ -72,4 +73,37 @@ bool loader_is_foreign(const char *path)
     our_loader = g_path_get_basename(ours.name);
     return theirs.machine != ours.machine || theirs.word != ours.word || !*theirs.name ||
            strcmp(their_loader, our_loader) != 0;
+}
+
+static bool loader_has_segments(int fd, const ElfW(Ehdr) * header, uint64_t size)
+{
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        ElfW(Phdr) segment;
+
+        if (!loader_pread(fd, &segment, sizeof(segment), header->e_phoff + i * sizeof(segment)) ||
+            segment.p_filesz > size || segment.p_offset > size - segment.p_filesz) {
+            return false;
+        }
+    }
+    return header->e_phnum > 0;
+}
+
+bool loader_is_whole(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ElfW(Ehdr) header;
+    struct stat st;
+    bool is_whole;
+
+    if (fd < 0) {
+        return false;
+    }
+    is_whole =
+        !fstat(fd, &st) && loader_pread(fd, &header, sizeof(header), 0) &&
+        !memcmp(header.e_ident, ELFMAG, SELFMAG) && header.e_phentsize == sizeof(ElfW(Phdr)) &&
+        loader_has_segments(fd, &header, (uint64_t)st.st_size) &&
+        header.e_shoff <= (uint64_t)st.st_size &&
+        (uint64_t)header.e_shnum * header.e_shentsize <= (uint64_t)st.st_size - header.e_shoff;
+    close(fd);
+    return is_whole;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tells from a program's file whether the loader that loads hcasim loads the program, too. */
+/* Tells from the files of programs and libraries what the loader will do with them. */
 #ifndef HCASIM_CLI_LOADER_H
 #define HCASIM_CLI_LOADER_H
 
@@ -8,5 +8,9 @@
 /* True: the file is an ELF program that is linked statically, or that names another loader or
  * another processor than hcasim itself. False for scripts and for files that cannot be read. */
 bool loader_is_foreign(const char *path);
+
+/* Whether the file of a library can be loaded as far as its size tells: it is an ELF file, and its
+ * segments and its section table are all there. A linker writes the table last. */
+bool loader_is_whole(const char *path);
 
 #endif

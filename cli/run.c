@@ -151,6 +151,27 @@ static void run_preload(const char *libraries)
     /* ASan wants to be the first library unless it is told not to check; ours replace nothing that
      * ASan replaces. */
     run_prepend("ASAN_OPTIONS", "verify_asan_link_order=0");
+/* Whether a library is there and whole. If it is not, the program would run without it, or the
+ * loader would end the program with a status that looks like the program's own. */
+static bool run_find_library(const struct cli_places *places, const char *path)
+{
+    if (access(path, F_OK)) {
+        cli_say(places->in_tree ? "%s is not built: run scripts/setup verbs, then ninja -C build"
+                                : "%s is missing: install hcasim again",
+                path);
+    } else if (access(path, R_OK)) {
+        cli_say("%s: %s", path, g_strerror(errno));
+    } else if (!loader_is_whole(path)) {
+        cli_say(places->in_tree
+                    ? "%s is not complete: wait until the build has ended, or run ninja -C build"
+                    : "%s is damaged: install hcasim again",
+                path);
+    } else {
+        return true;
+    }
+    return false;
+}
+
 }
 
 /* Whether the libraries are there and the loader can be told of their folder. */
@@ -162,11 +183,7 @@ static bool run_find_libraries(const struct cli_places *places)
         const char *name = i < G_N_ELEMENTS(names) ? names[i] : preloaded[i - G_N_ELEMENTS(names)];
         g_autofree char *path = g_build_filename(places->libraries, name, NULL);
 
-        if (access(path, R_OK)) {
-            cli_say(places->in_tree
-                        ? "%s is not built: run scripts/setup verbs, then ninja -C build"
-                        : "%s is missing: install hcasim again",
-                    path);
+        if (!run_find_library(places, path)) {
             return false;
         }
     }

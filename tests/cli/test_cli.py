@@ -286,6 +286,38 @@ class Runs(unittest.TestCase):
         self.assertIn("mlx5_0", done.stdout)
 
 
+class Libraries(unittest.TestCase):
+    def test_a_library_that_is_being_linked_is_no_failure_of_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            build = pathlib.Path(folder).resolve()
+            verbs = build / "guest-lib" / "verbs"
+            (build / "cli").mkdir()
+            verbs.mkdir(parents=True)
+            shutil.copy(HCASIM, build / "cli")
+            shutil.copy(HCASIM.parent / "source-tree", build / "cli")
+            names = ("libibverbs.so.1", "libmlx5.so.1", "libhcasim.so", "libhcasim-ibverbs.so", "libhcasim-mlx5.so")
+            real = {name: HCASIM.parents[1] / "guest-lib" / "verbs" / name for name in names}
+            for name in names:
+                (verbs / name).symlink_to(real[name])
+            self.assertEqual(self.run_in(build), (0, ""))
+            for name in names:
+                whole = real[name].read_bytes()
+                for part in (b"", whole[:100], whole[:len(whole) // 2], whole[:-1], bytes(len(whole))):
+                    (verbs / name).unlink()
+                    (verbs / name).write_bytes(part)
+                    self.assertEqual(self.run_in(build), (FAILED, f"hcasim: {verbs / name} is not complete: wait until the "
+                                                          "build has ended, or run ninja -C build\n"), len(part))
+                (verbs / name).unlink()
+                self.assertEqual(self.run_in(build), (FAILED, f"hcasim: {verbs / name} is not built: run scripts/setup "
+                                                      "verbs, then ninja -C build\n"))
+                (verbs / name).symlink_to(real[name])
+
+    def run_in(self, build):
+        done = subprocess.run([build / "cli" / "hcasim", "run", "ibv_devices"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        return done.returncode, done.stderr
+
+
 class Clusters(unittest.TestCase):
     """Settings of all hosts, the ends of hosts, and what they print."""
     OWN = "each host has its own; "
