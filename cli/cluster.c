@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/places.h"
+#include "guest-lib/verbs/kernel/variables.h"
 
 #define MOST_DEVICES 254 /* so many have an address 10.0.0.H of their own */
 
@@ -24,7 +25,7 @@ static int cluster_check_own(const struct cli_line *line)
         const char *name = setting->name;
 
         if (hv_setting_is_of_one_host(name) && cli_run_said(line, name)) {
-            g_autofree char *variable = cli_run_variable(name);
+            g_autofree char *variable = hv_variable_of(name);
 
             return cli_refuse("%s: each host has its own; unset the variable", variable);
         }

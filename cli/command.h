@@ -58,15 +58,17 @@ int cli_wires(const struct cli_line *line);
 void cli_sim_add_options(GPtrArray *options);
 char *cli_sim_more(void);
 
+/* Checks the names of the variables HCASIM_* in the environment. Refuses a misspelt one; says that
+ * another one has no effect. 0, or the exit status. */
+int cli_variables_check(void);
 /* Checks the settings of the command line, the environment and the key file. 0, or the exit
  * status. */
 int cli_run_check(const struct cli_line *line);
-/* How many devices a process gets. 0, or the exit status: there are more wires than devices. */
+/* How many devices a process gets. 0, or the exit status: there are more wires than devices, or
+ * more devices than addresses. */
 int cli_run_count_devices(const struct cli_line *line, unsigned *devices);
 /* Sets the variable HCASIM_NAME for each option that is a setting. */
 void cli_run_export(const struct cli_line *line);
-/* The name of the variable of a setting; the caller frees it. */
-char *cli_run_variable(const char *setting);
 /* The value of a setting that the command line or the environment has, or NULL. */
 const char *cli_run_said(const struct cli_line *line, const char *name);
 /* A setting by priority: option, variable, key file; or NULL. The caller frees it. */

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 #include "cli/text.h"
+#include "guest-lib/verbs/kernel/variables.h"
 
 #define WIDTH 100
 
@@ -10,23 +11,6 @@
     "<!-- Made by `hcasim --markdown %s` from the tables of cli/ and of\n"                         \
     "     guest-lib/verbs/kernel/settings.c. To change this page, change the tables, then run\n"   \
     "     scripts/lib/reference_pages.py build/cli/hcasim --write. -->\n"
-
-/* Variables that are no settings. */
-static const struct {
-    const char *name, *means;
-} variables[] = {
-    {"HCASIM_HOSTS",
-     "`hcasim cluster` sets it for the program: the number of hosts. The number of the host itself "
-     "is in `HCASIM_HOST`."},
-    {"HCASIM_RUN",
-     "`hcasim run` sets it. Processes with the same value share a capture file. A run that is "
-     "started by another run keeps the value of the outer run."},
-    {"HCASIM_PLUGIN",
-     "`hcasim vm`: the plugin for QEMU, hcasim.so, to use instead of the one that was built or "
-     "installed with hcasim."},
-    {"HCASIM_OPENED",
-     "`hcasim run --require` sets it: the place where a process tells that it has opened a device."},
-};
 
 static void markdown_paragraphs(GString *to, const char *text)
 {
@@ -167,7 +151,7 @@ static char *markdown_command_line(void)
 static void markdown_setting(GString *to, const struct hv_setting *setting)
 {
     const struct cli_option option = {.row = *setting};
-    g_autofree char *name = cli_option_name(&option), *variable = cli_run_variable(setting->name);
+    g_autofree char *name = cli_option_name(&option), *variable = hv_variable_of(setting->name);
     g_autofree char *values = hv_setting_values(setting);
     g_autofree char *names = g_strdup_printf(
         "| %s%s%s | `%s` | `--%s%s%s` |", setting->kind == HV_SETTING_KEY_FILE ? "" : "`",
@@ -186,6 +170,7 @@ static char *markdown_settings(void)
 {
     GString *to = g_string_new(NULL);
     const struct hv_setting *setting;
+    const struct hv_variable *other;
 
     g_string_append_printf(to, MADE, "settings");
     g_string_append(to, "# Settings\n");
@@ -212,18 +197,29 @@ static char *markdown_settings(void)
         }
     }
     g_string_append(to, "\n## Other variables\n\n| variable | meaning |\n|---|---|\n");
-    for (unsigned i = 0; i < G_N_ELEMENTS(variables); i++) {
-        g_autofree char *name = g_strdup_printf("`%s`", variables[i].name);
+    for (unsigned i = 0; (other = hv_variable_at(i)); i++) {
+        g_autofree char *name = g_strdup_printf("`%s`", other->name);
 
-        markdown_row(to, name, variables[i].means);
+        markdown_row(to, name, other->means);
     }
+    g_string_append(to, "\n## Unknown variables\n");
+    markdown_paragraphs(
+        to,
+        "If `hcasim run` or `hcasim cluster` finds a variable `" HV_VARIABLE_PREFIX "*` that is "
+        "not on this page, a line on standard error names it. If its name differs from a "
+        "variable of this page by a slip of typing, such as `HCASIM_LOS`, nothing is run, and "
+        "the status is 2. Other names, such as `HCASIM_VERSION`, have no effect, and the "
+        "program runs.\nWithout these commands, the verbs library names misspelt variables on "
+        "standard error, and the program runs.\nThe scripts and tests of the source tree have "
+        "variables of their own, which `scripts/lib/variables.txt` lists.");
     g_string_append(to, "\n## Other key files\n");
     markdown_paragraphs(
         to,
         "The key file of `hcasim sim` has the group `[simulation]`. Its keys are the options of "
         "[`hcasim sim`](command-line.md#hcasim-sim), except `no-shrink` and `report`.\n"
         "The key file of `hcasim conformance --peer` has the group `[peer]` "
-        "([conformance.md](../howto/conformance.md#against-a-foreign-device)).");
+        "([conformance.md](../howto/conformance.md#against-a-foreign-device)).\n"
+        "One file can have all three groups: each command reads its own.");
     return g_string_free(to, FALSE);
 }
 

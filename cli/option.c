@@ -2,6 +2,7 @@
 /* Implements option.h. Each value is checked when the parser meets it. */
 #include "cli/option.h"
 #include <string.h>
+#include "guest-lib/verbs/kernel/spelling.h"
 
 static void option_free(gpointer option)
 {
@@ -46,6 +47,21 @@ static const struct cli_option *option_find(const GPtrArray *options, const char
 static bool option_is_help(const char *said)
 {
     return !strcmp(said, "--help") || !strcmp(said, "-h");
+}
+
+/* said names no option: *err tells of an option that is similar, too. */
+static void option_fail_unknown(const GPtrArray *options, const char *said, GError **err)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    const char *guess;
+
+    for (unsigned i = 0; i < options->len; i++) {
+        g_ptr_array_add(names, cli_option_name(g_ptr_array_index(options, i)));
+    }
+    g_ptr_array_add(names, NULL);
+    guess = said[1] == '-' ? spelling_guess(said + 2, (const char *const *)names->pdata) : NULL;
+    g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION, "unknown option %s%s%s%s", said,
+                guess ? " (did you mean --" : "", guess ? guess : "", guess ? "?)" : "");
 }
 
 static void option_append(struct cli_line *line, const char *name, const char *text)
@@ -93,8 +109,7 @@ static unsigned option_take(struct cli_line *line, char **words, GError **err)
     unsigned taken = takes_value && !value ? 2 : 1;
 
     if (!option && !option_is_help(said)) {
-        g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION, "unknown option %s",
-                    word[1] == '-' ? said : word);
+        option_fail_unknown(line->options, word[1] == '-' ? said : word, err);
         return 0;
     }
     if (value && !takes_value) {

@@ -10,19 +10,13 @@
 #include "cli/loader.h"
 #include "cli/places.h"
 #include "cli/require.h"
+#include "guest-lib/verbs/kernel/variables.h"
 
 /* -- settings ---------------------------------------------------------------------------------- */
 
-char *cli_run_variable(const char *setting)
-{
-    g_autofree char *upper = g_ascii_strup(setting, -1);
-
-    return g_strconcat("HCASIM_", upper, NULL);
-}
-
 static const char *run_environment(const char *setting)
 {
-    g_autofree char *variable = cli_run_variable(setting);
+    g_autofree char *variable = hv_variable_of(setting);
     const char *value = g_getenv(variable);
 
     return value && *value ? value : NULL;
@@ -53,13 +47,17 @@ int cli_run_check(const struct cli_line *line)
     g_autoptr(GKeyFile) file = NULL;
     const struct hv_setting *setting;
     unsigned devices;
+    int status = cli_variables_check();
 
+    if (status) {
+        return status;
+    }
     for (unsigned i = 0; (setting = hv_setting_at(i)); i++) {
         const char *value = run_environment(setting->name);
 
         if (value && !cli_line_get(line, setting->name) &&
             !hv_setting_check(setting, value, &err)) {
-            g_autofree char *variable = cli_run_variable(setting->name);
+            g_autofree char *variable = hv_variable_of(setting->name);
 
             return cli_refuse("%s: %s", variable, err->message);
         }
@@ -73,9 +71,9 @@ int cli_run_check(const struct cli_line *line)
 
 int cli_run_count_devices(const struct cli_line *line, unsigned *devices)
 {
-    g_autofree char *ip = cli_run_setting(line, "ip"), *mac = cli_run_setting(line, "mac");
     g_autofree char *wire = cli_run_setting(line, "wire");
     g_autofree char *number = cli_run_setting(line, "devices");
+    g_autofree char *ip = cli_run_setting(line, "ip"), *mac = cli_run_setting(line, "mac");
     g_autoptr(GError) err = NULL;
 
     *devices = hv_settings_count_devices(wire, number, &err);
@@ -92,7 +90,7 @@ void cli_run_export(const struct cli_line *line)
         const char *value = cli_line_get(line, setting->name);
 
         if (value) {
-            g_autofree char *variable = cli_run_variable(setting->name);
+            g_autofree char *variable = hv_variable_of(setting->name);
 
             g_setenv(variable, value, TRUE);
         }
@@ -151,6 +149,8 @@ static void run_preload(const char *libraries)
     /* ASan wants to be the first library unless it is told not to check; ours replace nothing that
      * ASan replaces. */
     run_prepend("ASAN_OPTIONS", "verify_asan_link_order=0");
+}
+
 /* Whether a library is there and whole. If it is not, the program would run without it, or the
  * loader would end the program with a status that looks like the program's own. */
 static bool run_find_library(const struct cli_places *places, const char *path)
@@ -170,8 +170,6 @@ static bool run_find_library(const struct cli_places *places, const char *path)
         return true;
     }
     return false;
-}
-
 }
 
 /* Whether the libraries are there and the loader can be told of their folder. */

@@ -59,7 +59,10 @@ WRONG = (
     (["--memlock=0"], "--memlock has no value, see hcasim help run"),
     (["-h4"], "-h has no value, see hcasim help run"),
     (["-x"], "unknown option -x, see hcasim help run"),
-    (["--mtu-x=1500"], "unknown option --mtu-x, see hcasim help run"),
+    (["--mtu-x=1500"], "unknown option --mtu-x (did you mean --mtu?), see hcasim help run"),
+    (["--los", "1"], "unknown option --los (did you mean --loss?), see hcasim help run"),
+    (["--duplicaiton=1"], "unknown option --duplicaiton (did you mean --duplication?), see hcasim help run"),
+    (["--remove"], "unknown option --remove (did you mean --remove-after?), see hcasim help run"),
     (["--mac", "02:00:00:ff:ff:f1", "--devices", "16"],
      "mac is 02:00:00:ff:ff:f1, but there are not enough addresses after it for 16 devices"),
     (["--capture="], "capture must be a file that can be written, but it is empty"),
@@ -70,7 +73,9 @@ WRONG = (
 # Key files, and how the line ends that refuses them.
 WRONG_FILES = (
     ("[hcasim]\nmtu=10\n", MTU),
-    ("[hcasim]\nmtuu=1500\n", "there is no setting 'mtuu'"),
+    ("[hcasim]\nmtuu=1500\n", "there is no setting 'mtuu'; did you mean 'mtu'?"),
+    ("[hcasim]\ncolour=red\n", "there is no setting 'colour'"),
+    ("[simulations]\nseeds=1\n", "there is no group [simulations]: settings are in group [hcasim]"),
     ("[hca]\nmtu=1500\n", "there is no group [hca]: settings are in group [hcasim]"),
     ("mtu=1500\n", "Key file does not start with a group"),
 )
@@ -111,6 +116,51 @@ class Refusals(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stderr), (WRONG_USE, f"hcasim: {file.name}: {why}\n"))
                 done = hcasim("run", "true", HCASIM_CONFIG=file.name)
                 self.assertEqual((done.returncode, done.stderr), (WRONG_USE, f"hcasim: {file.name}: {why}\n"))
+
+    def test_a_key_file_may_serve_several_commands(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            file.write("[simulation]\nseeds=1\nhosts=2\nworkload=rc\nops=20\n[hcasim]\nmtu=1500\n[peer]\nwire=lab\n")
+            file.flush()
+            for words in (["run", "--config", file.name, "true"], ["sim", file.name]):
+                done = hcasim(*words)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+
+    def test_a_misspelt_variable_is_refused(self):
+        for words in (["run"], ["cluster", "-n", "2"]):
+            for name, meant in (("LOS", "LOSS"), ("DVICES", "DEVICES"), ("FAULTSEED", "FAULT_SEED"), ("PLUGN", "PLUGIN")):
+                self.refused(f"HCASIM_{name} is no variable of hcasim; did you mean HCASIM_{meant}?", *words,
+                             **{f"HCASIM_{name}": "1"})
+        self.assertEqual(hcasim("run", "true", HCASIM_LOS="").stderr, "", "an empty variable is none")
+
+    def test_another_unknown_variable_is_named_once(self):
+        for words in (["run"], ["run", HCASIM, "run"], ["cluster", "-n", "2"]):
+            for name, more in (("FOO", ", see hcasim help run"), ("LOG_FOLDER", "; did you mean HCASIM_LOG?")):
+                done = hcasim(*words, "true", **{f"HCASIM_{name}": "1"})
+                self.assertEqual((done.returncode, done.stderr),
+                                 (0, f"hcasim: HCASIM_{name} is no variable of hcasim, and has no effect{more}\n"), words)
+
+    def test_the_library_names_a_misspelt_variable_once(self):
+        """A program that sets the variable itself runs, and lists its devices twice."""
+        done = hcasim("run", "--wire", WIRE, "--", "sh", "-c",
+                      "HCASIM_FOO=1 HCASIM_MTUU=1500 exec python3 -c 'import ctypes; v = ctypes.CDLL(\"libibverbs.so.1\"); "
+                      "v.ibv_get_device_list(None); v.ibv_get_device_list(None)'")
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "hcasim: HCASIM_MTUU is no variable of hcasim; did you mean HCASIM_MTU?\n"))
+
+    def test_variables_of_the_tree_are_known(self):
+        """Scripts and tests have variables HCASIM_* of their own; programs that they start get them, too."""
+        tree = HERE.parents[1]
+        text = (tree / "scripts/lib/variables.txt").read_text(encoding="utf-8")
+        listed = set(re.findall(r"^HCASIM_\w+", text, re.M))
+        known = set(re.findall(r"`(HCASIM_\w+)` \|", hcasim("--markdown", "settings").stdout))
+        done = subprocess.run(["git", "grep", "-hoE", "HCASIM_[A-Z0-9_]+", "--", "scripts", ".ci", "tests", ":!*.md", ":!*.txt",
+                               ":!tests/fuzz", ":!tests/cli/test_cli.py"], cwd=tree, capture_output=True, text=True, check=False)
+        if done.returncode:
+            self.skipTest("the tree is no repository")
+        used = {name for name in done.stdout.split() if not name.endswith("_H")}
+        self.assertEqual(used - known, listed)
+        done = hcasim("run", "true", **{name: "1" for name in listed})
+        self.assertEqual((done.returncode, done.stderr), (0, ""), "none looks like a misspelt one")
 
     def test_a_cluster_refuses_what_run_refuses(self):
         self.refused(MTU, "cluster", "-n", "2", "--mtu", "10")
@@ -236,6 +286,38 @@ class BeforeABuild(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (FAILED, "", line), name)
 
 
+class Libraries(unittest.TestCase):
+    def test_a_library_that_is_being_linked_is_no_failure_of_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            build = pathlib.Path(folder).resolve()
+            verbs = build / "guest-lib" / "verbs"
+            (build / "cli").mkdir()
+            verbs.mkdir(parents=True)
+            shutil.copy(HCASIM, build / "cli")
+            shutil.copy(HCASIM.parent / "source-tree", build / "cli")
+            names = ("libibverbs.so.1", "libmlx5.so.1", "libhcasim.so", "libhcasim-ibverbs.so", "libhcasim-mlx5.so")
+            real = {name: HCASIM.parents[1] / "guest-lib" / "verbs" / name for name in names}
+            for name in names:
+                (verbs / name).symlink_to(real[name])
+            self.assertEqual(self.run_in(build), (0, ""))
+            for name in names:
+                whole = real[name].read_bytes()
+                for part in (b"", whole[:100], whole[:len(whole) // 2], whole[:-1], bytes(len(whole))):
+                    (verbs / name).unlink()
+                    (verbs / name).write_bytes(part)
+                    self.assertEqual(self.run_in(build), (FAILED, f"hcasim: {verbs / name} is not complete: wait until the "
+                                                          "build has ended, or run ninja -C build\n"), len(part))
+                (verbs / name).unlink()
+                self.assertEqual(self.run_in(build), (FAILED, f"hcasim: {verbs / name} is not built: run scripts/setup "
+                                                      "verbs, then ninja -C build\n"))
+                (verbs / name).symlink_to(real[name])
+
+    def run_in(self, build):
+        done = subprocess.run([build / "cli" / "hcasim", "run", "ibv_devices"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        return done.returncode, done.stderr
+
+
 class Runs(unittest.TestCase):
     def test_words_after_the_program_are_the_programs(self):
         for words, want in ((["echo", "-h", "--mtu"], "-h --mtu\n"), (["--", "echo", "--", "-x"], "-- -x\n"),
@@ -284,38 +366,6 @@ class Runs(unittest.TestCase):
         done = hcasim("run", "--wire", WIRE, "--ip", "10.0.7.7", "ibv_devices")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("mlx5_0", done.stdout)
-
-
-class Libraries(unittest.TestCase):
-    def test_a_library_that_is_being_linked_is_no_failure_of_the_program(self):
-        with tempfile.TemporaryDirectory() as folder:
-            build = pathlib.Path(folder).resolve()
-            verbs = build / "guest-lib" / "verbs"
-            (build / "cli").mkdir()
-            verbs.mkdir(parents=True)
-            shutil.copy(HCASIM, build / "cli")
-            shutil.copy(HCASIM.parent / "source-tree", build / "cli")
-            names = ("libibverbs.so.1", "libmlx5.so.1", "libhcasim.so", "libhcasim-ibverbs.so", "libhcasim-mlx5.so")
-            real = {name: HCASIM.parents[1] / "guest-lib" / "verbs" / name for name in names}
-            for name in names:
-                (verbs / name).symlink_to(real[name])
-            self.assertEqual(self.run_in(build), (0, ""))
-            for name in names:
-                whole = real[name].read_bytes()
-                for part in (b"", whole[:100], whole[:len(whole) // 2], whole[:-1], bytes(len(whole))):
-                    (verbs / name).unlink()
-                    (verbs / name).write_bytes(part)
-                    self.assertEqual(self.run_in(build), (FAILED, f"hcasim: {verbs / name} is not complete: wait until the "
-                                                          "build has ended, or run ninja -C build\n"), len(part))
-                (verbs / name).unlink()
-                self.assertEqual(self.run_in(build), (FAILED, f"hcasim: {verbs / name} is not built: run scripts/setup "
-                                                      "verbs, then ninja -C build\n"))
-                (verbs / name).symlink_to(real[name])
-
-    def run_in(self, build):
-        done = subprocess.run([build / "cli" / "hcasim", "run", "ibv_devices"], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True, timeout=60, check=False)
-        return done.returncode, done.stderr
 
 
 class Clusters(unittest.TestCase):

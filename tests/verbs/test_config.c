@@ -4,6 +4,7 @@
  * values, and impossible values are refused with a reason. No program joins the wire here.
  */
 #include "guest-lib/verbs/kernel/config.h"
+#include "guest-lib/verbs/kernel/spelling.h"
 #include "tests/unit/suite.h"
 #include "wire/open.h"
 
@@ -117,7 +118,12 @@ END_TEST
 START_TEST(a_file_has_known_keys_in_one_group)
 {
     look("[hcasim]\nmtuu=9000\n");
-    ck_assert_msg(reason && g_str_has_suffix(reason, ": there is no setting 'mtuu'"), "%s", reason);
+    ck_assert_msg(reason && g_str_has_suffix(reason, ": there is no setting 'mtuu'; did you mean "
+                                                     "'mtu'?"),
+                  "%s", reason);
+    look("[hcasim]\ncolour=red\n");
+    ck_assert_msg(reason && g_str_has_suffix(reason, ": there is no setting 'colour'"), "%s",
+                  reason);
     look("[hcasim]\nconfig=other\n");
     ck_assert_msg(reason && g_str_has_suffix(reason, ": there is no setting 'config'"), "%s",
                   reason);
@@ -125,6 +131,51 @@ START_TEST(a_file_has_known_keys_in_one_group)
     ck_assert_msg(reason && strstr(reason, ": there is no group [hca]"), "%s", reason);
     look("[hcasim]\ndevices=1\nmtu=10\n");
     ck_assert_msg(reason && strstr(reason, "mtu must be"), "%s", reason);
+}
+END_TEST
+
+/* A file may have groups for other commands of hcasim. */
+START_TEST(a_file_may_serve_other_commands)
+{
+    look("[simulation]\nhosts=4\n[hcasim]\nmtu=9000\n[peer]\nwire=lab\n");
+    ck_assert_msg(count == 1, "%s", reason);
+    ck_assert_uint_eq(ports[0].mtu, 9000);
+    look("[simulation]\nhosts=4\n");
+    ck_assert_msg(count == 1, "%s", reason);
+}
+END_TEST
+
+/* The name that was meant is found if the difference is a slip. Other similar names are a guess.
+ * Short words are similar to too many names. */
+START_TEST(a_misspelt_name_is_recognized)
+{
+    static const char *const names[] = {"loss",         "log",         "host", "mtu",     "memory",
+                                        "remove_after", "remove_when", "ip",   "memlock", NULL};
+    static const struct {
+        const char *word, *slip, *guess;
+    } words[] = {
+        {"los", "loss", "loss"},
+        {"losss", "loss", "loss"},
+        {"lsos", "loss", "loss"},
+        {"kost", "host", "host"},
+        {"lo", NULL, NULL},
+        {"mtuu", "mtu", "mtu"},
+        {"memroy", "memory", "memory"},
+        {"ememory", "memory", "memory"},
+        {"removeafter", "remove_after", "remove_after"},
+        {"remove", NULL, "remove_after"},
+        {"log_level", NULL, "log"},
+        {"loglevel", NULL, NULL},
+        {"root", NULL, NULL},
+        {"ci", NULL, NULL},
+        {"", NULL, NULL},
+        {"remove_after_remove_after_remove_after", NULL, "remove_after"},
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        ck_assert_pstr_eq(spelling_find_slip(words[i].word, names), words[i].slip);
+        ck_assert_pstr_eq(spelling_guess(words[i].word, names), words[i].guess);
+    }
 }
 END_TEST
 
@@ -252,6 +303,28 @@ START_TEST(further_devices_follow_the_first)
 }
 END_TEST
 
+/* The addresses that follow may differ in more than the last byte. */
+START_TEST(addresses_of_further_devices_have_a_carry)
+{
+    look("[hcasim]\ndevices=3\nip=10.0.0.254\nmac=02:00:00:00:ff:fe\n");
+    ck_assert_msg(count == 3, "%s", reason);
+    ck_assert_mem_eq(ports[1].mac, "\x02\0\0\0\xff\xff", 6);
+    ck_assert_mem_eq(ports[2].mac, "\x02\0\0\x01\0\0", 6);
+    ck_assert_uint_eq(ports[2].ipv4, 0x0a000100);
+    look("[hcasim]\ndevices=2\nip=255.255.255.254\nmac=02:00:00:ff:ff:fe\n");
+    ck_assert_msg(count == 2, "%s", reason);
+    ck_assert_mem_eq(ports[1].mac, "\x02\0\0\xff\xff\xff", 6);
+    g_setenv("HCASIM_DEVICES", "2", true);
+    refused("HCASIM_MAC", "02:00:00:ff:ff:ff",
+            "mac is 02:00:00:ff:ff:ff, but there are not enough addresses after it for 2 devices");
+    refused("HCASIM_IP", "255.255.255.255",
+            "ip is 255.255.255.255, but there are not enough addresses after it for 2 devices");
+    g_unsetenv("HCASIM_DEVICES");
+    look_at("HCASIM_MAC", "02:00:00:ff:ff:ff");
+    ck_assert_msg(count == 1, "%s", reason);
+}
+END_TEST
+
 /* Each wire has a device. Further devices are on the last wire. */
 START_TEST(each_wire_has_a_device)
 {
@@ -303,28 +376,6 @@ END_TEST
 
 Suite *unit_suite(void)
 {
-/* The addresses that follow may differ in more than the last byte. */
-START_TEST(addresses_of_further_devices_have_a_carry)
-{
-    look("[hcasim]\ndevices=3\nip=10.0.0.254\nmac=02:00:00:00:ff:fe\n");
-    ck_assert_msg(count == 3, "%s", reason);
-    ck_assert_mem_eq(ports[1].mac, "\x02\0\0\0\xff\xff", 6);
-    ck_assert_mem_eq(ports[2].mac, "\x02\0\0\x01\0\0", 6);
-    ck_assert_uint_eq(ports[2].ipv4, 0x0a000100);
-    look("[hcasim]\ndevices=2\nip=255.255.255.254\nmac=02:00:00:ff:ff:fe\n");
-    ck_assert_msg(count == 2, "%s", reason);
-    ck_assert_mem_eq(ports[1].mac, "\x02\0\0\xff\xff\xff", 6);
-    g_setenv("HCASIM_DEVICES", "2", true);
-    refused("HCASIM_MAC", "02:00:00:ff:ff:ff",
-            "mac is 02:00:00:ff:ff:ff, but there are not enough addresses after it for 2 devices");
-    refused("HCASIM_IP", "255.255.255.255",
-            "ip is 255.255.255.255, but there are not enough addresses after it for 2 devices");
-    g_unsetenv("HCASIM_DEVICES");
-    look_at("HCASIM_MAC", "02:00:00:ff:ff:ff");
-    ck_assert_msg(count == 1, "%s", reason);
-}
-END_TEST
-
     TCase *tc = tcase_create("config");
     Suite *s = suite_create("config");
 
@@ -333,6 +384,8 @@ END_TEST
     tcase_add_test(tc, the_environment_comes_before_the_file);
     tcase_add_test(tc, a_value_that_cannot_be_read_is_refused);
     tcase_add_test(tc, a_file_has_known_keys_in_one_group);
+    tcase_add_test(tc, a_file_may_serve_other_commands);
+    tcase_add_test(tc, a_misspelt_name_is_recognized);
     tcase_add_test(tc, addresses_are_whole_and_nothing_else);
     tcase_add_test(tc, a_file_that_cannot_be_read_is_named);
     tcase_add_test(tc, numbers_have_bounds);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "fw/fw.h"
 #include "guest-lib/verbs/kernel/addresses.h"
+#include "guest-lib/verbs/kernel/spelling.h"
 #include "wire/open.h"
 
 #define MAX_SECONDS 1000000000u  /* until a removal: 32 years */
@@ -407,6 +408,23 @@ bool hv_settings_check_addresses(const char *ip, const char *mac, unsigned devic
 
 /* -- key files --------------------------------------------------------------------------------- */
 
+/* The groups of other commands, which may be in the same file: sim, conformance --peer. */
+static const char *const other_groups[] = {"simulation", "peer", NULL};
+
+/* A setting that is similar to this key, which is none; or NULL. */
+static const char *setting_guess(const char *key)
+{
+    const char *names[G_N_ELEMENTS(settings) + 1] = {NULL};
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
+        if (settings[i].kind != HV_SETTING_KEY_FILE) {
+            names[n++] = settings[i].name;
+        }
+    }
+    return spelling_guess(key, names);
+}
+
 /* Checks a key of the file. An empty value is the same as no value. */
 static bool setting_check_key(GKeyFile *file, const char *key, GError **err)
 {
@@ -415,7 +433,10 @@ static bool setting_check_key(GKeyFile *file, const char *key, GError **err)
     g_autofree char *text = NULL;
 
     if (!setting || setting->kind == HV_SETTING_KEY_FILE) {
-        g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI, "there is no setting '%s'", key);
+        const char *guess = setting_guess(key);
+
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI, "there is no setting '%s'%s%s%s", key,
+                    guess ? "; did you mean '" : "", guess ? guess : "", guess ? "'?" : "");
         return false;
     }
     /* glib can read a value only if it is UTF-8 and has no unknown escape. */
@@ -433,7 +454,8 @@ static bool setting_check_file(GKeyFile *file, GError **err)
     g_auto(GStrv) keys = g_key_file_get_keys(file, HV_SETTINGS_GROUP, NULL, NULL);
 
     for (unsigned i = 0; groups[i]; i++) {
-        if (strcmp(groups[i], HV_SETTINGS_GROUP) != 0) {
+        if (strcmp(groups[i], HV_SETTINGS_GROUP) != 0 &&
+            !g_strv_contains(other_groups, groups[i])) {
             g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI,
                         "there is no group [%s]: settings are in group [" HV_SETTINGS_GROUP "]",
                         groups[i]);

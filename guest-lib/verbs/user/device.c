@@ -12,6 +12,7 @@
 #include "guest-lib/verbs/kernel/config.h"
 #include "guest-lib/verbs/kernel/facts.h"
 #include "guest-lib/verbs/kernel/opened.h"
+#include "guest-lib/verbs/kernel/variables.h"
 #include "guest-lib/verbs/user/device.h"
 #include "guest-lib/verbs/user/user.h"
 
@@ -119,6 +120,7 @@ static bool load_devices(void)
     if (devices && devices_of == getpid()) {
         return true;
     }
+    hv_variables_warn();
     num = hv_config_load(&ports, &err);
     if (!num) {
         fprintf(stderr, "hcasim: %s\n", err->message);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "guest-lib/verbs/kernel/spelling.h"
 #include "wire/chance.h"
 #include "tests/sim/fabric/options.h"
 
@@ -218,13 +219,27 @@ bool sim_options_takes_value(const char *name)
     return opt && opt->kind != OPTION_FLAG;
 }
 
+/* An option that is similar to this name, which is none; or NULL. */
+static const char *option_guess(const char *name)
+{
+    const char *names[G_N_ELEMENTS(options) + 1] = {NULL};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(options); i++) {
+        names[i] = options[i].name;
+    }
+    return spelling_guess(name, names);
+}
+
 bool sim_options_set(struct sim_options *o, const char *name, const char *value, GError **err)
 {
     const struct option *opt = option_find(name);
 
     if (!opt) {
-        g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION, "there is no option %s",
-                    name);
+        const char *guess = option_guess(name);
+
+        g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION,
+                    "there is no option %s%s%s%s", name, guess ? "; did you mean " : "",
+                    guess ? guess : "", guess ? "?" : "");
         return false;
     }
     if (opt->kind == OPTION_FLAG) {
