@@ -426,6 +426,28 @@ START_TEST(frames_without_credit_keep_their_order)
 }
 END_TEST
 
+/* Credit may come while the client builds a frame, and the client may give that frame up. Then only
+ * the timer wakes the owner, who sleeps, for the frames that waited for the credit. */
+START_TEST(credit_that_comes_within_a_reservation_is_used)
+{
+    static const uint8_t dmac[6] = {2, 0, 0, 0, 0, 2};
+
+    wire.port.ops = &wire_of_hosts;
+    wire.stopped = 1;
+    sender = wire_faults_new(&wire.port, &(struct wire_faults_config){.delay_ns = 1}, NULL, NULL);
+    ck_assert(send_number(0, 1));
+    ck_assert(sleep_and_work()); /* the frame is due, and has no credit */
+    ck_assert_ptr_nonnull(wire_tx_reserve_to(sender, dmac, LEN));
+    wire.stopped = 0;
+    wire.port.client->tx_ready(wire.port.opaque);
+    ck_assert_uint_eq(wire.sent_to[1], 0);
+    wire_tx_commit(sender, 0);
+    ck_assert(sleep_and_work());
+    ck_assert_uint_eq(wire.sent_to[1], 1);
+    wire_close(sender);
+}
+END_TEST
+
 /* Backpressure, not loss: the client is told when there is room again. */
 START_TEST(a_full_store_stops_its_client)
 {
@@ -538,6 +560,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, delayed_frames_wait_for_credit);
     tcase_add_test(tc, a_receiver_without_credit_holds_up_no_other);
     tcase_add_test(tc, frames_without_credit_keep_their_order);
+    tcase_add_test(tc, credit_that_comes_within_a_reservation_is_used);
     tcase_add_test(tc, a_full_store_stops_its_client);
     tcase_add_test(tc, delayed_frames_leave_when_the_sender_ends);
     tcase_add_test(tc, a_capture_tells_the_fate_of_frames);

@@ -374,6 +374,78 @@ START_TEST(a_host_number_is_free_on_all_wires)
 }
 END_TEST
 
+/* -- a rival ----------------------------------------------------------------------------------- */
+
+/* Stands between the configuration and the wire (linked with --wrap=wire_number_take). */
+static struct {
+    unsigned calls;               /* of this process */
+    unsigned rivals;              /* hosts that are to take a number just before this process */
+    struct wire_number *taken[4]; /* by them */
+    unsigned num_taken;
+    bool fails; /* no number can be taken at all */
+} taking;
+
+struct wire_number *__wrap_wire_number_take(const char *uri, unsigned wanted, GError **err);
+struct wire_number *__real_wire_number_take(const char *uri, unsigned wanted, GError **err);
+
+struct wire_number *__wrap_wire_number_take(const char *uri, unsigned wanted, GError **err)
+{
+    taking.calls++;
+    if (taking.fails) {
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: the lock is not released", uri);
+        return NULL;
+    }
+    if (taking.rivals) {
+        taking.rivals--;
+        taking.taken[taking.num_taken] = __real_wire_number_take(uri, wanted, NULL);
+        ck_assert_ptr_nonnull(taking.taken[taking.num_taken++]);
+    }
+    return __real_wire_number_take(uri, wanted, err);
+}
+
+/* Makes this process a host of two wires. Returns the number of its devices; 0 with *err. */
+static unsigned load_two_wires(struct hv_port_config **mine, GError **err)
+{
+    g_autofree char *both =
+        g_strdup_printf("config-%d-one,config-%d-two", (int)getpid(), (int)getpid());
+    unsigned devices;
+
+    g_unsetenv("HCASIM_CONFIG");
+    g_setenv("HCASIM_WIRE", both, true);
+    devices = hv_config_load(mine, err);
+    g_unsetenv("HCASIM_WIRE");
+    return devices;
+}
+
+/* A number that another host takes first is no failure: the next one is tried. */
+START_TEST(a_number_that_was_just_taken_is_left_to_its_host)
+{
+    struct hv_port_config *mine;
+
+    taking.rivals = 2;
+    ck_assert_uint_eq(load_two_wires(&mine, NULL), 2);
+    ck_assert_uint_eq(taking.num_taken, 2);
+    ck_assert_uint_eq(mine[0].ipv4, 0x0a000003);
+    ck_assert_uint_eq(mine[1].ipv4, 0x0a000004);
+    while (taking.num_taken) {
+        wire_number_release(taking.taken[--taking.num_taken]);
+    }
+}
+END_TEST
+
+/* Any other failure would only come again; some of them take seconds. */
+START_TEST(a_number_that_cannot_be_taken_is_not_tried_again)
+{
+    struct hv_port_config *mine;
+    g_autoptr(GError) err = NULL;
+
+    taking.fails = true;
+    ck_assert_uint_eq(load_two_wires(&mine, &err), 0);
+    ck_assert_uint_eq(taking.calls, 1);
+    ck_assert(g_str_has_suffix(err->message, ": the lock is not released"));
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     TCase *tc = tcase_create("config");
@@ -395,6 +467,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, addresses_of_further_devices_have_a_carry);
     tcase_add_test(tc, each_wire_has_a_device);
     tcase_add_test(tc, a_host_number_is_free_on_all_wires);
+    tcase_add_test(tc, a_number_that_was_just_taken_is_left_to_its_host);
+    tcase_add_test(tc, a_number_that_cannot_be_taken_is_not_tried_again);
     suite_add_tcase(s, tc);
     return s;
 }
