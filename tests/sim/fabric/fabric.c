@@ -109,7 +109,7 @@ static void fabric_arrived(void *opaque, struct frame *frame)
     struct fabric_port *p = opaque;
 
     if (!p->open || p->out) {
-        fabric_trace(p, true, frame, frame->fate | FRAME_NO_LINK);
+        fabric_trace(p, true, frame, frame->fate | (p->out ? FRAME_NO_LINK : FRAME_NO_HOST));
         frame_put(frame);
         return;
     }

@@ -51,6 +51,7 @@ char *frame_describe_fate(unsigned fate)
         {FRAME_DROPPED, "lost: the switch's queue was full"},
         {FRAME_NO_LINK, "lost: the link was down"},
         {FRAME_PARTITIONED, "lost: the hosts were partitioned"},
+        {FRAME_NO_HOST, "lost: the host has no open device"},
         {FRAME_CORRUPTED, "corrupted"},
         {FRAME_DUPLICATE, "duplicate"},
         {FRAME_LATE, "late"},

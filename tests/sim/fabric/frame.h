@@ -16,9 +16,10 @@ enum frame_fate {
     /* It never arrives: */
     FRAME_LOST = 1 << 3,
     FRAME_DROPPED = 1 << 4,     /* the queue was full */
-    FRAME_NO_LINK = 1 << 5,     /* the cable was out, or the host was down */
+    FRAME_NO_LINK = 1 << 5,     /* the cable was out */
     FRAME_PARTITIONED = 1 << 6, /* between two partitions */
-    FRAME_GONE = FRAME_LOST | FRAME_DROPPED | FRAME_NO_LINK | FRAME_PARTITIONED,
+    FRAME_NO_HOST = 1 << 7,     /* the host has no open device */
+    FRAME_GONE = FRAME_LOST | FRAME_DROPPED | FRAME_NO_LINK | FRAME_PARTITIONED | FRAME_NO_HOST,
 };
 
 /* Returns the fate in words, such as "duplicate, late"; NULL: nothing happened. The caller frees

@@ -307,7 +307,7 @@ END_TEST
 
 /* How many frames had each fate, at the ports where they arrived or would have arrived. */
 struct fates {
-    unsigned lost, dropped, no_link, partitioned, corrupted, duplicates, late;
+    unsigned lost, dropped, no_link, no_host, partitioned, corrupted, duplicates, late;
 };
 
 static void count_fates(void *opaque, unsigned number, bool arrives, const uint8_t *frame,
@@ -318,6 +318,7 @@ static void count_fates(void *opaque, unsigned number, bool arrives, const uint8
     fates->lost += (fate & FRAME_LOST) != 0;
     fates->dropped += (fate & FRAME_DROPPED) != 0;
     fates->no_link += (fate & FRAME_NO_LINK) != 0;
+    fates->no_host += (fate & FRAME_NO_HOST) != 0;
     fates->partitioned += (fate & FRAME_PARTITIONED) != 0;
     if (arrives && !(fate & FRAME_GONE)) {
         fates->corrupted += (fate & FRAME_CORRUPTED) != 0;
@@ -379,10 +380,16 @@ START_TEST(the_trace_has_every_other_fate)
     inproc_advance(world, GIGABIT);
     ck_assert_uint_eq(fates.no_link, 2);
     fabric_set_cable(fabric, 1, true);
+    wire_close(port[1]);
+    send(0, 1, 5, 64, 0);
+    inproc_advance(world, GIGABIT);
+    ck_assert_uint_eq(fates.no_host, 1);
+    ck_assert_uint_eq(fates.no_link, 2);
+    fabric_plug_again(fabric, 1);
     fabric_config(fabric)->downlink.rate = GIGABIT;
     fabric_config(fabric)->downlink.queue = 100;
     for (unsigned i = 0; i < 3; i++) {
-        send(0, 1, 5 + i, 64, 0);
+        send(0, 1, 6 + i, 64, 0);
     }
     inproc_advance(world, GIGABIT);
     ck_assert_uint_gt(fates.dropped, 0);
