@@ -166,11 +166,21 @@ static const struct cli_status cluster_statuses[] = {
     {"128+N", "The signal N interrupted hcasim, which ended all hosts."},
     {NULL, NULL}};
 
-static const struct cli_status case_statuses[] = {
-    {"0", "Nothing failed."},
-    {"1", "Something failed, or there was nothing to do."},
-    WRONG_USE,
-    {"125", "hcasim itself failed, or its output or its report cannot be written."},
+#define REPORT_FAILED                                                                              \
+    {                                                                                              \
+        "125", "hcasim itself failed, or its output or its report cannot be written."              \
+    }
+
+static const struct cli_status sim_statuses[] = {
+    {"0", "No seed failed."}, {"1", "A seed failed."}, WRONG_USE, REPORT_FAILED, {NULL, NULL}};
+
+static const struct cli_status conformance_statuses[] = {
+    {"0", "All cases that were played hold."},
+    {"1", "A case does not hold, or no case was played."},
+    {"2", "An option or a key file is wrong, the device of --peer cannot be reached, or a script "
+          "cannot be read or has an unknown step: no case was played. Or a script has another "
+          "mistake, which was seen when its case was played."},
+    REPORT_FAILED,
     {NULL, NULL}};
 
 static const struct cli_status vm_statuses[] = {
@@ -250,7 +260,7 @@ static const struct cli_command commands[] = {
               "skipped\".\n"
               "KEYFILE sets the same options in its group [simulation]. An option has priority "
               "over the file. " LAST_HOLDS,
-     .statuses = case_statuses,
+     .statuses = sim_statuses,
      .examples = (const char *const[]){"hcasim sim --seeds 20", "Runs the seeds 1 to 20.", NULL},
      .add_options = commands_add_sim,
      .more = cli_sim_more,
@@ -263,7 +273,7 @@ static const struct cli_command commands[] = {
               "It prints a line for each case when the case ends. If a rule does not hold, it "
               "prints the step and all packets so far on standard error. The last line is \"N "
               "passed, N failed, N skipped\". " LAST_HOLDS,
-     .statuses = case_statuses,
+     .statuses = conformance_statuses,
      .examples = (const char *const[]){"hcasim conformance --only READ",
                                        "Plays the cases with READ in their title or in a rule.",
                                        "hcasim conformance --peer FILE",

@@ -11,8 +11,8 @@
 #include "tests/conformance/play.h"
 #include "tests/conformance/sim.h"
 
-#define DEVICE     "device "
-#define SCALE_BITS 4 /* a player in real time cannot answer within 4 ms */
+#define DEVICE     "device" /* a step that may be the first one */
+#define SCALE_BITS 4        /* a player in real time cannot answer within 4 ms */
 
 struct case_run {
     struct play play;
@@ -22,16 +22,27 @@ struct case_run {
 
 static void case_ends(struct play *p, enum play_end how, const char *why)
 {
+    static const int statuses[] = {
+        [PLAY_FAILS] = CASE_FAILS, [PLAY_CANNOT] = CASE_SKIPPED, [PLAY_MISTAKE] = CASE_MISTAKE};
     const struct case_run *run = (const struct case_run *)p;
 
     if (how == PLAY_CANNOT) {
         fprintf(stderr, "%s: %s\n", run->line->text, why);
+    } else if (how == PLAY_MISTAKE) {
+        fprintf(stderr, "%s:%u: %s: %s\n", run->script->file, run->line->number, run->line->text,
+                why);
     } else {
         fprintf(stderr, "%s:%u: %s: %s\n  with rq_psn 0x%x, sq_psn 0x%x:\n%s", run->script->file,
                 run->line->number, run->line->text, why, p->rq_psn, p->sq_psn, p->trace->str);
     }
     fflush(stderr);
-    _exit(how == PLAY_CANNOT ? CASE_SKIPPED : CASE_FAILS);
+    _exit(statuses[how]);
+}
+
+static bool case_is_device(const struct script_line *line)
+{
+    return !strncmp(line->text, DEVICE, strlen(DEVICE)) &&
+           strchr(" \t", line->text[strlen(DEVICE)]);
 }
 
 /* device [profile=P] [responders=N]: takes this step if it is the first one. The player can
@@ -41,7 +52,7 @@ static unsigned case_take_device(struct case_run *run, struct sim_wishes *wishes
     struct words *w = &run->play.words;
     const char *profile;
 
-    if (strncmp(run->line->text, DEVICE, strlen(DEVICE))) {
+    if (!case_is_device(run->line)) {
         return 0;
     }
     if (!wishes) {
@@ -50,12 +61,14 @@ static unsigned case_take_device(struct case_run *run, struct sim_wishes *wishes
     words_split(w, run->line->text + strlen(DEVICE));
     profile = words_value(w, "profile");
     if (profile && !fw_profile_find(profile)) {
-        words_fail(w, "there is no profile '%s'", profile);
+        g_autofree char *names = g_strjoinv(" ", (char **)fw_profile_names());
+
+        words_mistake(w, "there is no profile '%s'; profiles: %s", profile, names);
     }
     wishes->profile = g_strdup(profile);
     wishes->responders = (unsigned)words_number(w, "responders", 0);
     if (wishes->responders > FW_RESPONDERS_MAX) {
-        words_fail(w, "these are too many responders");
+        words_mistake(w, "these are too many responders: %u are the most", FW_RESPONDERS_MAX);
     }
     words_end(w);
     words_clear(w);
@@ -74,9 +87,51 @@ static void case_steps(struct case_run *run, unsigned first, struct foreign *for
         if (foreign) {
             foreign_step(foreign, p, run->line->text);
         } else if (!play_step(p, play_host_steps, run->line->text)) {
-            words_fail(&p->words, "there is no such step");
+            words_mistake(&p->words, "there is no such step");
         }
     }
+}
+
+static void case_add_steps(GPtrArray *names, const struct play_step *table)
+{
+    for (; table->name; table++) {
+        g_ptr_array_add(names, (gpointer)table->name);
+    }
+}
+
+static void case_refuse_step(const struct script_case *script, const struct script_line *line,
+                             GError **err)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    g_autofree char *word = g_strndup(line->text, strcspn(line->text, " \t")), *known = NULL;
+
+    if (case_is_device(line)) {
+        g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "%s:%u: the step 'device' must be the first one of its case", script->file,
+                    line->number);
+        return;
+    }
+    case_add_steps(names, play_wire_steps);
+    case_add_steps(names, play_host_steps);
+    g_ptr_array_add(names, (gpointer)DEVICE);
+    g_ptr_array_add(names, NULL);
+    known = words_suggest(word, (const char *const *)names->pdata, "steps");
+    g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s:%u: there is no step '%s'; %s",
+                script->file, line->number, word, known);
+}
+
+bool case_check(const struct script_case *script, GError **err)
+{
+    for (unsigned i = 0; i < script->steps->len; i++) {
+        const struct script_line *line = g_ptr_array_index(script->steps, i);
+
+        if (!play_find_step(play_wire_steps, line->text) &&
+            !play_find_step(play_host_steps, line->text) && (i || !case_is_device(line))) {
+            case_refuse_step(script, line, err);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Returns whether a case is about the ack timeout: then it sets the timeout. */
@@ -135,6 +190,32 @@ static void case_play_foreign(struct case_run *run, const struct foreign_config 
     foreign_end(&foreign, p);
     words_clear(&p->words);
     foreign_clear(&foreign);
+}
+
+/* Ends a trial, which is part of no case. */
+static void case_trial_ends(struct play *p, enum play_end how, const char *why)
+{
+    fputs(why, stderr);
+    fflush(stderr);
+    _exit(CASE_FAILS);
+}
+
+void case_try_foreign(const struct foreign_config *config)
+{
+    g_autofree char *why = NULL;
+    struct foreign foreign;
+    struct play play;
+
+    play_init(&play, &foreign.real.clock);
+    play.ends = case_trial_ends;
+    play.stand = &foreign.stand;
+    why = foreign_init(&foreign, config);
+    if (why) {
+        case_trial_ends(&play, PLAY_FAILS, why);
+    }
+    foreign_begin(&foreign, &play);
+    foreign_clear(&foreign);
+    play_clear(&play);
 }
 
 void case_play(const struct script_case *script, const struct foreign_config *foreign,

@@ -9,7 +9,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "guest-lib/verbs/kernel/settings.h"
+#include "guest-lib/verbs/kernel/spelling.h"
 #include "tests/conformance/packet_port.h"
+#include "wire/look.h"
 #include "wire/open.h"
 
 #define GROUP       "peer"
@@ -18,33 +21,145 @@
 #define MS_NS       1000000ull
 #define TURN_MS     1
 #define ANSWER_MAX  4096
+#define LONGEST_MS  600000        /* of settle_ms and patience_ms */
+#define ASK_NS      (500 * MS_NS) /* between two questions for the address of the device */
 
 /* -- its key file ------------------------------------------------------------------------------ */
 
+static const struct hv_setting keys[] = {
+    {.name = "wire", .kind = HV_SETTING_TEXT},
+    {.name = "helper", .kind = HV_SETTING_TEXT},
+    {.name = "address", .kind = HV_SETTING_IPV4},
+    {.name = "mac", .kind = HV_SETTING_MAC},
+    {.name = "settle_ms", .kind = HV_SETTING_NUMBER, .least = 1, .most = LONGEST_MS},
+    {.name = "patience_ms", .kind = HV_SETTING_NUMBER, .least = 1, .most = LONGEST_MS},
+};
+
+static bool foreign_refuse(GError **err, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+static bool foreign_refuse(GError **err, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    g_propagate_error(
+        err, g_error_new_valist(G_KEY_FILE_ERROR, G_KEY_FILE_ERROR_INVALID_VALUE, fmt, args));
+    va_end(args);
+    return false;
+}
+
+static const struct hv_setting *foreign_key(const char *name)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        if (!strcmp(keys[i].name, name)) {
+            return &keys[i];
+        }
+    }
+    return NULL;
+}
+
+static bool foreign_refuse_key(const char *key, GError **err)
+{
+    const char *names[G_N_ELEMENTS(keys) + 1] = {NULL}, *guess;
+    g_autofree char *all = NULL;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        names[i] = keys[i].name;
+    }
+    all = g_strjoinv(" ", (char **)names);
+    guess = spelling_guess(key, names);
+    return guess ? foreign_refuse(err, "there is no key '%s'; did you mean %s? The keys are: %s",
+                                  key, guess, all)
+                 : foreign_refuse(err, "there is no key '%s'; the keys are: %s", key, all);
+}
+
+/* Checks a key, and its value by itself. */
+static bool foreign_check_key(GKeyFile *file, const char *key, GError **err)
+{
+    const struct hv_setting *setting = foreign_key(key);
+    g_autofree char *value = NULL;
+
+    if (!setting) {
+        return foreign_refuse_key(key, err);
+    }
+    value = g_key_file_get_string(file, GROUP, key, err);
+    return value && hv_setting_check(setting, value, err);
+}
+
+/* The groups of other commands, which may be in the same file: run, sim. */
+static const char *const other_groups[] = {HV_SETTINGS_GROUP, "simulation", NULL};
+
+static bool foreign_check_file(GKeyFile *file, GError **err)
+{
+    g_auto(GStrv) groups = g_key_file_get_groups(file, NULL), found = NULL;
+
+    for (char **group = groups; *group; group++) {
+        if (strcmp(*group, GROUP) != 0 && !g_strv_contains(other_groups, *group)) {
+            return foreign_refuse(
+                err, "there is no group [%s]: the keys are in the group [" GROUP "]", *group);
+        }
+    }
+    found = g_key_file_get_keys(file, GROUP, NULL, err);
+    for (char **key = found; key && *key; key++) {
+        if (!foreign_check_key(file, *key, err)) {
+            return false;
+        }
+    }
+    return found;
+}
+
+/* Returns the value of a key that must be there, or NULL with *err. The caller frees it. */
+static char *foreign_need(GKeyFile *file, const char *key, GError **err)
+{
+    char *value = g_key_file_get_string(file, GROUP, key, NULL);
+
+    if (!value) {
+        foreign_refuse(err, "the key '%s' is missing", key);
+    }
+    return value;
+}
+
+static bool foreign_read_wire(GKeyFile *file, struct foreign_config *config, GError **err)
+{
+    config->wire = foreign_need(file, "wire", err);
+    if (config->wire && !packet_port_is(config->wire) && !wire_is_uri(config->wire)) {
+        return foreign_refuse(err,
+                              "wire must be if:NAME, tap:NAME, unix:OURS:THEIRS, shm:NAME or "
+                              "shm:/PATH, but it is %s",
+                              config->wire);
+    }
+    return config->wire;
+}
+
+static bool foreign_read_helper(GKeyFile *file, struct foreign_config *config, GError **err)
+{
+    const char *colon;
+
+    config->helper = foreign_need(file, "helper", err);
+    colon = config->helper ? strchr(config->helper, ':') : NULL;
+    if (config->helper && (!colon || colon == config->helper || !colon[1])) {
+        return foreign_refuse(err, "helper must be HOST:PORT, but it is %s", config->helper);
+    }
+    return config->helper;
+}
+
 static bool foreign_read_player(GKeyFile *file, struct stand_party *player, GError **err)
 {
-    g_autofree char *address = g_key_file_get_string(file, GROUP, "address", err);
+    g_autofree char *address = foreign_need(file, "address", err);
     g_autofree char *mac = g_key_file_get_string(file, GROUP, "mac", NULL);
-    uint8_t *m = player->mac;
+    uint8_t *ipv4 = &player->gid[12];
 
     if (!address) {
         return false;
     }
     player->gid[10] = player->gid[11] = 0xff; /* IPv4-mapped (RFC 4291, 2.5.5.2) */
-    if (inet_pton(AF_INET, address, &player->gid[12]) != 1) {
-        g_set_error(err, G_KEY_FILE_ERROR, G_KEY_FILE_ERROR_INVALID_VALUE,
-                    "address must be an IPv4 address, but it is %s", address);
-        return false;
-    }
-    memcpy(m,
-           (const uint8_t[]){0x02, 0, player->gid[12], player->gid[13], player->gid[14],
-                             player->gid[15]},
+    inet_pton(AF_INET, address, ipv4);        /* the value was checked */
+    memcpy(player->mac, (const uint8_t[]){0x02, 0, ipv4[0], ipv4[1], ipv4[2], ipv4[3]},
            sizeof(player->mac));
-    if (mac && sscanf(mac, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &m[0], &m[1], &m[2], &m[3], &m[4],
-                      &m[5]) != 6) {
-        g_set_error(err, G_KEY_FILE_ERROR, G_KEY_FILE_ERROR_INVALID_VALUE,
-                    "mac must be a MAC address, but it is %s", mac);
-        return false;
+    if (mac) {
+        struct hv_value value;
+
+        hv_setting_parse(foreign_key("mac"), mac, &value, NULL);
+        memcpy(player->mac, value.mac, sizeof(player->mac));
     }
     return true;
 }
@@ -61,9 +176,10 @@ struct foreign_config *foreign_config_read(const char *path, GError **err)
     g_autoptr(GKeyFile) file = g_key_file_new();
     struct foreign_config *config = g_new0(struct foreign_config, 1);
 
+    config->path = g_strdup(path);
     if (!g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, err) ||
-        !(config->wire = g_key_file_get_string(file, GROUP, "wire", err)) ||
-        !(config->helper = g_key_file_get_string(file, GROUP, "helper", err)) ||
+        !foreign_check_file(file, err) || !foreign_read_wire(file, config, err) ||
+        !foreign_read_helper(file, config, err) ||
         !foreign_read_player(file, &config->player, err)) {
         g_prefix_error(err, "%s: ", path);
         foreign_config_free(config);
@@ -76,6 +192,7 @@ struct foreign_config *foreign_config_read(const char *path, GError **err)
 
 void foreign_config_free(struct foreign_config *config)
 {
+    g_free(config->path);
     g_free(config->wire);
     g_free(config->helper);
     g_free(config);
@@ -127,24 +244,13 @@ static char *foreign_no_helper(const struct foreign_config *config)
     return g_strdup_printf("no helper at %s: %s", config->helper, g_strerror(errno));
 }
 
-char *foreign_try(const struct foreign_config *config)
-{
-    int fd = foreign_call(config->helper);
-
-    if (fd < 0) {
-        return foreign_no_helper(config);
-    }
-    close(fd);
-    return NULL;
-}
-
 char *foreign_init(struct foreign *foreign, const struct foreign_config *config)
 {
     g_autoptr(GError) err = NULL;
     struct wire_port *port = foreign_wire_open(config->wire, &err);
 
     if (!port) {
-        return g_strdup(err->message);
+        return g_strdup_printf("wire=%s: %s", config->wire, err->message);
     }
     *foreign = (struct foreign){.config = config, .answer = g_string_new(NULL)};
     real_clock_init(&foreign->real, config->settle_ns, config->patience_ns, foreign_wait, foreign);
@@ -178,7 +284,7 @@ static char *foreign_hear(struct foreign *foreign, struct play *p)
         } else if (!len || (errno != EAGAIN && errno != EINTR)) {
             words_fail(&p->words, "the helper is gone");
         } else if (!p->clock->step(p->clock, limit)) {
-            words_fail(&p->words, "the helper does not answer");
+            words_fail(&p->words, "the helper does not answer (it serves one caller at a time)");
         }
     }
     line = g_strndup(answer->str, (gsize)(end - answer->str));
@@ -242,6 +348,10 @@ static void foreign_note_qp(struct play *p, char **word)
 /* Sends a line and returns the words behind the answer's "ok". */
 static char **foreign_ask(struct foreign *foreign, struct play *p, const char *line)
 {
+    static const struct {
+        const char *word;
+        enum play_end how;
+    } ends[] = {{"fail ", PLAY_FAILS}, {"cannot ", PLAY_CANNOT}, {"mistake ", PLAY_MISTAKE}};
     g_autofree char *sent = g_strconcat(line, "\n", NULL), *heard = NULL;
     const char *what;
 
@@ -251,8 +361,10 @@ static char **foreign_ask(struct foreign *foreign, struct play *p, const char *l
     heard = foreign_hear(foreign, p);
     what = strchr(heard, ' ');
     what = what ? what + 1 : "";
-    if (g_str_has_prefix(heard, "fail ") || g_str_has_prefix(heard, "cannot ")) {
-        p->ends(p, heard[0] == 'f' ? PLAY_FAILS : PLAY_CANNOT, what);
+    for (unsigned i = 0; i < G_N_ELEMENTS(ends); i++) {
+        if (g_str_has_prefix(heard, ends[i].word)) {
+            p->ends(p, ends[i].how, what);
+        }
     }
     if (strncmp(heard, "ok", 2) != 0) {
         words_fail(&p->words, "the helper says: %s", heard);
@@ -260,12 +372,56 @@ static char **foreign_ask(struct foreign *foreign, struct play *p, const char *l
     return g_strsplit(what, " ", -1);
 }
 
+/* Whether the wire can tell who is on it, and nobody is but this player. */
+static bool foreign_is_alone(const char *wire)
+{
+    g_autoptr(GPtrArray) views = wire_views_new();
+    unsigned members = 0;
+
+    if (!wire_is_uri(wire) || !wire_look(wire, views, NULL)) {
+        return false;
+    }
+    for (unsigned i = 0; i < views->len; i++) {
+        const struct wire_view *view = g_ptr_array_index(views, i);
+
+        for (unsigned k = 0; k < view->num_tenants; k++) {
+            members += !view->tenants[k].number && view->tenants[k].alive;
+        }
+    }
+    return members < 2;
+}
+
+/* Finds the device on the wire. Its first answers may be lost, or late. */
+static void foreign_meet(struct foreign *foreign, struct play *p, const char *address)
+{
+    uint64_t limit = play_now(p) + p->clock->patience_ns, next = 0;
+    const char *wire = foreign->config->wire;
+
+    if (foreign_is_alone(wire)) {
+        words_fail(&p->words,
+                   "wire=%s: nobody else is on this wire, so it is not the wire of the helper's "
+                   "device, which has the address %s",
+                   wire, address);
+    }
+    while (!foreign->stand.met) {
+        if (play_now(p) >= next) {
+            stand_ask(&foreign->stand);
+            next = play_now(p) + ASK_NS;
+        }
+        if (!p->clock->step(p->clock, limit)) {
+            words_fail(&p->words,
+                       "wire=%s: nobody on this wire has the address %s, which is that of the "
+                       "helper's device",
+                       wire, address);
+        }
+    }
+}
+
 void foreign_begin(struct foreign *foreign, struct play *p)
 {
     g_autofree char *line = NULL;
     g_auto(GStrv) words = NULL;
     char address[INET_ADDRSTRLEN];
-    uint64_t limit;
     struct stand_packet *old;
 
     inet_ntop(AF_INET, &foreign->config->player.gid[12], address, sizeof(address));
@@ -278,13 +434,7 @@ void foreign_begin(struct foreign *foreign, struct play *p)
     if (!words[0] || inet_pton(AF_INET, words[0], &foreign->stand.device.gid[12]) != 1) {
         words_fail(&p->words, "the helper says no address of its device");
     }
-    limit = play_now(p) + p->clock->patience_ns;
-    stand_ask(&foreign->stand);
-    while (!foreign->stand.met) {
-        if (!p->clock->step(p->clock, limit)) {
-            words_fail(&p->words, "nobody on the wire has the address %s", words[0]);
-        }
-    }
+    foreign_meet(foreign, p, words[0]);
     /* packets of another case that were still on the way */
     while ((old = stand_take(&foreign->stand, 0))) {
         g_free(old);

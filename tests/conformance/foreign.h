@@ -5,8 +5,8 @@
  * describes its key file.
  *
  * The player sends the helper a line by TCP for each step: the step's own text. The helper answers
- * with a line: "ok" and the names and numbers of the objects that packets may name, or "fail" or
- * "cannot" and the reason.
+ * with a line: "ok" and the names and numbers of the objects that packets may name, or "fail",
+ * "cannot" or "mistake" and the reason.
  */
 #ifndef HCASIM_TESTS_CONFORMANCE_FOREIGN_H
 #define HCASIM_TESTS_CONFORMANCE_FOREIGN_H
@@ -15,6 +15,7 @@
 #include "tests/conformance/stand.h"
 
 struct foreign_config {
+    char *path;                /* of the key file */
     char *wire;                /* foreign_wire_open() */
     char *helper;              /* HOST:PORT */
     struct stand_party player; /* addresses of the player on the wire */
@@ -29,12 +30,9 @@ struct foreign {
     const struct foreign_config *config;
 };
 
-/* Returns NULL with *err if the file lacks something. */
+/* Returns NULL with *err if the file lacks something, or has something wrong or unknown. */
 struct foreign_config *foreign_config_read(const char *path, GError **err);
 void foreign_config_free(struct foreign_config *config);
-
-/* Returns NULL if the helper accepts connections, otherwise the reason, which the caller frees. */
-char *foreign_try(const struct foreign_config *config);
 
 /* Joins the wire and calls the helper. Returns NULL, or the reason of a failure, which the caller
  * frees. */

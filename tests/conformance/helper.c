@@ -55,9 +55,11 @@ static void helper_wait(void *opaque, uint64_t until_ns)
 
 static void helper_ends(struct play *p, enum play_end how, const char *why)
 {
+    static const char *const answers[] = {
+        [PLAY_FAILS] = "fail", [PLAY_CANNOT] = "cannot", [PLAY_MISTAKE] = "mistake"};
     struct helper *helper = (struct helper *)p;
 
-    fprintf(helper->out, "%s %s\n", how == PLAY_CANNOT ? "cannot" : "fail", why);
+    fprintf(helper->out, "%s %s\n", answers[how], why);
     fflush(helper->out);
     _exit(EXIT_FAILURE);
 }
@@ -242,11 +244,11 @@ static int helper_listen(void)
 
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)) || listen(fd, SOMAXCONN)) {
-        fprintf(stderr, "port %d: %s\n", port, strerror(errno));
+        fprintf(stderr, "conformance-helper: port %d: %s\n", port, strerror(errno));
         exit(EXIT_FAILURE);
     }
     if (!getsockname(fd, (struct sockaddr *)&own, &len)) {
-        printf("called at port %u\n", ntohs(own.sin_port));
+        printf("waits for calls at port %u\n", ntohs(own.sin_port));
         fflush(stdout);
     }
     return fd;

@@ -13,11 +13,13 @@
 #include <unistd.h>
 #include "tests/conformance/case.h"
 #include "tests/conformance/foreign.h"
+#include "tests/report/file.h"
 #include "tests/report/junit.h"
+#include "tests/report/kind.h"
 #include "tests/report/output.h"
 
 #define SECONDS   120 /* the most seconds of a case */
-#define WRONG_USE 2   /* exit status: nothing was played */
+#define WRONG_USE 2   /* exit status: nothing was played, or a script has a mistake */
 
 static const struct {
     uint32_t rq_psn, sq_psn;
@@ -44,12 +46,13 @@ static struct {
     const struct foreign_config *foreign;
     unsigned passed, failed, skipped;
     bool matched;                /* some case */
+    bool mistaken;               /* a script has a mistake, which was seen when it was played */
     GString *deviations, *skips; /* rows of the report */
     struct junit *junit;         /* NULL: no such report */
 } run;
 
-/* Runs a case in its own process, so that a crash affects only that case. Returns the exit status,
- * and the output. */
+/* Plays a case, or without a case tries whether the foreign device can be reached. Does so in its
+ * own process, so that a crash affects only that case. Returns the exit status, and the output. */
 static int run_case(const struct script_case *c, unsigned start, GString *said)
 {
     char bytes[4096];
@@ -66,7 +69,11 @@ static int run_case(const struct script_case *c, unsigned start, GString *said)
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         close(ends[1]);
-        case_play(c, run.foreign, starts[start].rq_psn, starts[start].sq_psn);
+        if (c) {
+            case_play(c, run.foreign, starts[start].rq_psn, starts[start].sq_psn);
+        } else {
+            case_try_foreign(run.foreign);
+        }
         exit(CASE_HOLDS);
     }
     close(ends[1]);
@@ -79,8 +86,8 @@ static int run_case(const struct script_case *c, unsigned start, GString *said)
         g_error("no end of a case: %s", g_strerror(errno));
     }
     if (WIFSIGNALED(status)) {
-        g_string_append_printf(said, "%s:%u: ended by signal %d\n", c->file, c->line,
-                               WTERMSIG(status));
+        g_string_append_printf(said, "%s:%u: ended by signal %d\n", c ? c->file : run.foreign->path,
+                               c ? c->line : 0, WTERMSIG(status));
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : CASE_FAILS;
 }
@@ -157,7 +164,9 @@ static void run_and_tell(const struct script_case *c)
     g_autoptr(GString) said = g_string_new(NULL);
     gint64 began = g_get_monotonic_time();
 
-    switch (run_starts(c, said)) {
+    int status = run_starts(c, said);
+
+    switch (status) {
     case CASE_HOLDS:
         printf("ok   %s\n", c->title);
         report_junit(c, JUNIT_PASSED, began, NULL);
@@ -175,24 +184,13 @@ static void run_and_tell(const struct script_case *c)
         report_row(run.deviations, c, said->str);
         report_junit(c, JUNIT_FAILED, began, said->str);
         run.failed++;
+        run.mistaken = run.mistaken || status == CASE_MISTAKE;
     }
     fflush(stdout);
 }
 
-static void run_file(const char *path)
+static void run_cases(const GPtrArray *cases)
 {
-    g_autoptr(GError) err = NULL;
-    g_autoptr(GPtrArray) cases = script_read(path, &err);
-
-    if (!cases) {
-        printf("FAIL %s\n", err->message);
-        junit_add(run.junit, &(struct junit_case){.suite = path,
-                                                  .name = "the script can be read",
-                                                  .outcome = JUNIT_FAILED,
-                                                  .text = err->message});
-        run.failed++;
-        return;
-    }
     for (unsigned i = 0; i < cases->len; i++) {
         const struct script_case *c = g_ptr_array_index(cases, i);
 
@@ -203,40 +201,63 @@ static void run_file(const char *path)
     }
 }
 
-/* Opens the report for writing, so that a file that cannot be written is known before a case is
- * played. */
-static bool open_report(FILE **markdown, GError **err)
+/* Reads and checks all scripts. Returns their cases, an array for each script; NULL with *err. */
+static GPtrArray *read_scripts(char **paths, int num, GError **err)
 {
-    const char *junit = report_file ? junit_file(report_file) : NULL;
+    g_autoptr(GPtrArray) scripts =
+        g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
+
+    for (int k = 0; k < num; k++) {
+        GPtrArray *cases = script_read(paths[k], err);
+
+        if (!cases) {
+            return NULL;
+        }
+        g_ptr_array_add(scripts, cases);
+        for (unsigned i = 0; i < cases->len; i++) {
+            if (!case_check(g_ptr_array_index(cases, i), err)) {
+                return NULL;
+            }
+        }
+    }
+    return g_steal_pointer(&scripts);
+}
+
+/* Begins the report, if its file can be written: that is known before a case is played. */
+static bool open_report(GError **err)
+{
+    const char *junit = report_file ? report_junit_file(report_file) : NULL;
 
     if (junit) {
         run.junit = junit_open(junit, err);
         return run.junit;
     }
-    *markdown = report_file ? fopen(report_file, "we") : NULL;
-    if (report_file && !*markdown) {
-        g_set_error(err, G_FILE_ERROR, g_file_error_from_errno(errno), "report %s: %s", report_file,
-                    g_strerror(errno));
-        return false;
-    }
-    return true;
+    return !report_file ||
+           (report_kind_check(report_file, err) && report_file_check(report_file, err));
 }
 
-static bool write_markdown(FILE *to, GError **err)
+/* Appends a table of the report, if it has rows. */
+static void report_table(GString *text, const char *title, const char *last_column,
+                         const GString *rows)
 {
-    bool ok =
-        fprintf(to,
-                "%u cases hold, %u do not, %u were not tried.\n\n## What does not hold\n\n"
-                "| rule | case | step, and what came |\n|---|---|---|\n%s\n## What was not "
-                "tried\n\n| rule | case | step, and why |\n|---|---|---|\n%s",
-                run.passed, run.failed, run.skipped, run.deviations->str, run.skips->str) >= 0;
-
-    if (fclose(to) || !ok) {
-        g_set_error(err, G_FILE_ERROR, g_file_error_from_errno(errno), "report %s: %s", report_file,
-                    g_strerror(errno));
-        return false;
+    if (rows->len) {
+        g_string_append_printf(text, "\n## %s\n\n| rule | case | %s |\n|---|---|---|\n%s", title,
+                               last_column, rows->str);
     }
-    return true;
+}
+
+static bool write_report(GError **err)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    if (run.junit || !report_file) {
+        return junit_close(run.junit, err);
+    }
+    g_string_append_printf(text, "%u cases hold, %u do not, %u were not tried.\n", run.passed,
+                           run.failed, run.skipped);
+    report_table(text, "What does not hold", "step, and what came", run.deviations);
+    report_table(text, "What was not tried", "step, and why", run.skips);
+    return report_file_write(report_file, text->str, err);
 }
 
 /* Prints a message on standard error; returns the status. */
@@ -246,32 +267,37 @@ static int complain(const char *why, int status)
     return status;
 }
 
+/* Whether the foreign device can be reached: otherwise each case would fail, after a long wait. */
+static bool try_foreign(GError **err)
+{
+    g_autoptr(GString) said = g_string_new(NULL);
+
+    if (run_case(NULL, 0, said) == CASE_HOLDS) {
+        return true;
+    }
+    g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s: %s", run.foreign->path,
+                g_strchomp(said->str));
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     g_autoptr(GOptionContext) context = g_option_context_new("SCRIPT...");
+    g_autoptr(GPtrArray) scripts = NULL;
     g_autoptr(GError) err = NULL;
-    struct foreign_config *foreign = NULL;
-    FILE *markdown = NULL;
 
     g_option_context_set_summary(context, "Plays conformance scripts (docs/howto/conformance.md).");
     g_option_context_add_main_entries(context, options, NULL);
     if (!g_option_context_parse(context, &argc, &argv, &err) ||
-        (peer_file && !(foreign = foreign_config_read(peer_file, &err))) ||
-        (!list && !open_report(&markdown, &err))) {
+        (peer_file && !(run.foreign = foreign_config_read(peer_file, &err))) ||
+        !(scripts = read_scripts(argv + 1, argc - 1, &err)) || (!list && !open_report(&err)) ||
+        (run.foreign && !list && !try_foreign(&err))) {
         return complain(err->message, WRONG_USE);
     }
-    if (foreign && !list) {
-        g_autofree char *why = foreign_try(foreign);
-
-        if (why) {
-            return complain(why, WRONG_USE);
-        }
-    }
-    run.foreign = foreign;
     run.deviations = g_string_new(NULL);
     run.skips = g_string_new(NULL);
-    for (int i = 1; i < argc; i++) {
-        run_file(argv[i]);
+    for (unsigned i = 0; i < scripts->len; i++) {
+        run_cases(g_ptr_array_index(scripts, i));
     }
     if (!run.matched && only) {
         fprintf(stderr, "hcasim: no case has '%s' in its title or in a rule\n", only);
@@ -279,11 +305,11 @@ int main(int argc, char **argv)
     if (!list) {
         printf("%u passed, %u failed, %u skipped\n", run.passed, run.failed, run.skipped);
     }
-    if ((markdown && !write_markdown(markdown, &err)) || !junit_close(run.junit, &err)) {
+    if (!list && !write_report(&err)) {
         return complain(err->message, OUTPUT_FAILED);
     }
     if (!output_has_arrived()) {
         return OUTPUT_FAILED;
     }
-    return run.failed || !(run.passed || list);
+    return run.mistaken ? WRONG_USE : run.failed || !(run.passed || list);
 }

@@ -79,6 +79,26 @@ bool packet_opcode(enum bth_transport transport, const char *name, uint8_t *opco
     return false;
 }
 
+const char **packet_opcode_names(enum bth_transport transport)
+{
+    GPtrArray *names = g_ptr_array_new();
+
+    for (unsigned i = 0; i < 256; i++) {
+        const struct bth_opcode_info *info = &bth_opcodes[i];
+        const char *short_name = info->name ? strchr(info->name, '_') : NULL;
+
+        if (info->name && info->transport == transport) {
+            g_ptr_array_add(names, (gpointer)(short_name ? short_name + 1 : info->name));
+        }
+    }
+    if (transport == BTH_DC) {
+        g_ptr_array_add(names, (gpointer)DISCONNECT);
+    }
+    g_ptr_array_add(names, (gpointer)bth_opcodes[BTH_CNP_OPCODE].name);
+    g_ptr_array_add(names, NULL);
+    return (const char **)g_ptr_array_free(names, false);
+}
+
 static const struct words_name naks[] = {
     {"seq", AETH_NAK_SEQ}, {"invalid", AETH_NAK_INVALID}, {"access", AETH_NAK_ACCESS},
     {"op", AETH_NAK_OP},   {"cnak", AETH_CNAK},           {NULL, 0},

@@ -37,6 +37,9 @@ const char *packet_name(const struct roce_packet *pkt);
 /* Finds an opcode by name. A name with a transport in front means that transport, whatever the
  * argument is. Returns false if there is no such operation. */
 bool packet_opcode(enum bth_transport transport, const char *name, uint8_t *opcode);
+/* The names that packet_opcode() finds for a transport, without those that have the transport in
+ * front; NULL at the end. The names are static; the caller frees the array with g_free(). */
+const char **packet_opcode_names(enum bth_transport transport);
 
 /* Returns the AETH syndrome: nak=seq|invalid|access|op|cnak, rnr=N (timer code), credits=N. usual:
  * the result if none of these words is there. */

@@ -103,39 +103,103 @@ static const struct wire_port_ops packet_ops = {
     .fd = packet_fd,
 };
 
-/* -- the three kinds: a descriptor, or -1 with errno ------------------------------------------- */
+/* -- the three kinds: a descriptor, or -1 with *err -------------------------------------------- */
 
-static int packet_open_unix(struct packet_port *p, const char *name)
+/* Closes the descriptor, if it is one. Returns -1. */
+static int packet_refuse(int fd, int why, GError **err, const char *fmt, ...) G_GNUC_PRINTF(4, 5);
+static int packet_refuse(int fd, int why, GError **err, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    g_propagate_error(err,
+                      g_error_new_valist(G_FILE_ERROR, g_file_error_from_errno(why), fmt, args));
+    va_end(args);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return -1;
+}
+
+static int packet_open_unix(struct packet_port *p, const char *name, GError **err)
 {
     g_auto(GStrv) parts = g_strsplit(name, ":", 2);
     struct sockaddr_un own = {.sun_family = AF_UNIX};
     int fd;
 
     p->to.sun_family = AF_UNIX;
-    if (!parts[1] ||
+    if (!parts[0] || !*parts[0] || !parts[1] || !*parts[1] ||
         g_strlcpy(own.sun_path, parts[0], sizeof(own.sun_path)) >= sizeof(own.sun_path) ||
         g_strlcpy(p->to.sun_path, parts[1], sizeof(p->to.sun_path)) >= sizeof(p->to.sun_path)) {
-        errno = EINVAL;
-        return -1;
+        return packet_refuse(-1, EINVAL, err,
+                             "say unix:OURS:THEIRS with two paths of at most %zu bytes",
+                             sizeof(own.sun_path) - 1);
     }
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     unlink(own.sun_path);
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&own, sizeof(own))) {
-        close(fd);
-        return -1;
+    if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own))) {
+        return packet_refuse(fd, errno, err, "%s: %s", own.sun_path, g_strerror(errno));
     }
     return fd;
 }
 
-static int packet_open_tap(struct packet_port *p, const char *name)
+/* The names of the machine's interfaces, as "a, b"; the caller frees them. */
+static char *packet_interfaces(void)
 {
-    struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI};
-    int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    struct if_nameindex *all = if_nameindex();
+    GString *names = g_string_new(NULL);
+
+    for (unsigned i = 0; all && all[i].if_index; i++) {
+        g_string_append_printf(names, "%s%s", i ? ", " : "", all[i].if_name);
+    }
+    if (all) {
+        if_freenameindex(all);
+    }
+    return g_string_free(names, false);
+}
+
+/* Whether an interface is up, as far as this process can see. */
+static bool packet_is_up(const char *name)
+{
+    struct ifreq request = {0};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool is_up;
 
     g_strlcpy(request.ifr_name, name, sizeof(request.ifr_name));
-    if (fd >= 0 && ioctl(fd, TUNSETIFF, &request)) {
+    is_up = fd < 0 || ioctl(fd, SIOCGIFFLAGS, &request) || request.ifr_flags & IFF_UP;
+    if (fd >= 0) {
         close(fd);
-        return -1;
+    }
+    return is_up;
+}
+
+/* An interface that does not exist would be made, as an interface that nobody else has. */
+static int packet_open_tap(struct packet_port *p, const char *name, GError **err)
+{
+    struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI};
+    int fd;
+
+    if (!if_nametoindex(name)) {
+        return packet_refuse(-1, ENODEV, err,
+                             "there is no interface '%s': ip tuntap add %s mode tap && ip link set "
+                             "%s up",
+                             name, name, name);
+    }
+    if (!packet_is_up(name)) {
+        return packet_refuse(-1, ENETDOWN, err, "the interface '%s' is down: ip link set %s up",
+                             name, name);
+    }
+    fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        return packet_refuse(-1, errno, err, "/dev/net/tun: %s", g_strerror(errno));
+    }
+    g_strlcpy(request.ifr_name, name, sizeof(request.ifr_name));
+    if (ioctl(fd, TUNSETIFF, &request)) {
+        return packet_refuse(fd, errno, err, "%s: %s", name,
+                             errno == EPERM    ? "only root and its owner can open a tap interface"
+                             : errno == EINVAL ? "this is no tap interface"
+                             : errno == EBUSY  ? "another program has this tap interface open"
+                                               : g_strerror(errno));
     }
     return fd;
 }
@@ -148,24 +212,37 @@ static bool packet_take_all(int fd, int ifindex)
     return !setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all));
 }
 
-static int packet_open_interface(struct packet_port *p, const char *name)
+static int packet_open_interface(struct packet_port *p, const char *name, GError **err)
 {
-    struct sockaddr_ll own = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
-    /* no frames before bind() */
-    int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct sockaddr_ll own = {.sll_family = AF_PACKET,
+                              .sll_protocol = htons(ETH_P_ALL),
+                              .sll_ifindex = (int)if_nametoindex(name)};
+    int fd;
 
-    own.sll_ifindex = (int)if_nametoindex(name);
-    if (fd >= 0 && (!own.sll_ifindex || bind(fd, (struct sockaddr *)&own, sizeof(own)) ||
-                    !packet_take_all(fd, own.sll_ifindex))) {
-        close(fd);
-        return -1;
+    if (!own.sll_ifindex) {
+        g_autofree char *names = packet_interfaces();
+
+        return packet_refuse(-1, ENODEV, err, "there is no interface '%s'; interfaces: %s", name,
+                             names);
+    }
+    if (!packet_is_up(name)) {
+        return packet_refuse(-1, ENETDOWN, err, "the interface '%s' is down: ip link set %s up",
+                             name, name);
+    }
+    /* no frames before bind() */
+    fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)) ||
+        !packet_take_all(fd, own.sll_ifindex)) {
+        return packet_refuse(fd, errno, err, "%s: %s", name,
+                             errno == EPERM ? "only root can open an interface (CAP_NET_RAW)"
+                                            : g_strerror(errno));
     }
     return fd;
 }
 
 static const struct {
     const char *scheme;
-    int (*open)(struct packet_port *p, const char *name);
+    int (*open)(struct packet_port *p, const char *name, GError **err);
 } kinds[] = {
     {"unix:", packet_open_unix},
     {"tap:", packet_open_tap},
@@ -193,10 +270,8 @@ struct wire_port *packet_port_open(const char *uri, GError **err)
     unsigned kind = packet_kind(uri);
 
     p->port.ops = &packet_ops;
-    p->fd = kinds[kind].open(p, uri + strlen(kinds[kind].scheme));
+    p->fd = kinds[kind].open(p, uri + strlen(kinds[kind].scheme), err);
     if (p->fd < 0) {
-        g_set_error(err, G_FILE_ERROR, g_file_error_from_errno(errno), "%s: %s", uri,
-                    g_strerror(errno));
         g_free(p);
         return NULL;
     }

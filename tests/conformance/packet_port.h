@@ -15,7 +15,8 @@
  *   if:NAME           a network interface (packet(7))
  */
 bool packet_port_is(const char *uri);
-/* Returns NULL on failure; *err has the reason. */
+/* Returns NULL on failure; *err has the reason, without the URI. An interface must exist and be up.
+ */
 struct wire_port *packet_port_open(const char *uri, GError **err);
 
 #endif

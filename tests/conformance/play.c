@@ -9,12 +9,12 @@
 #define REAL_SLACK_NS 500000000ull
 #define REAL_MOST_NS  2000000000ull /* the longest time in which nothing may happen */
 
-static void play_fail(void *opaque, const char *why) G_GNUC_NORETURN;
-static void play_fail(void *opaque, const char *why)
+static void play_fail(void *opaque, bool is_mistake, const char *why) G_GNUC_NORETURN;
+static void play_fail(void *opaque, bool is_mistake, const char *why)
 {
     struct play *p = opaque;
 
-    p->ends(p, PLAY_FAILS, why);
+    p->ends(p, is_mistake ? PLAY_MISTAKE : PLAY_FAILS, why);
     abort(); /* ends() returned */
 }
 
@@ -46,19 +46,26 @@ void play_clear(struct play *p)
     g_string_free(p->trace, true);
 }
 
-bool play_step(struct play *p, const struct play_step *table, const char *line)
+const struct play_step *play_find_step(const struct play_step *table, const char *line)
 {
     size_t len = strcspn(line, " \t");
 
     while (table->name && (strncmp(table->name, line, len) || table->name[len])) {
         table++;
     }
-    if (!table->name) {
+    return table->name ? table : NULL;
+}
+
+bool play_step(struct play *p, const struct play_step *table, const char *line)
+{
+    const struct play_step *step = play_find_step(table, line);
+
+    if (!step) {
         return false;
     }
     words_split(&p->words, line);
     words_next(&p->words);
-    table->run(p);
+    step->run(p);
     words_end(&p->words);
     words_clear(&p->words);
     return true;
@@ -94,7 +101,7 @@ static void *play_named(struct play *p, const GPtrArray *objects, const char *na
     void *object = play_find(objects, name, strlen(name));
 
     if (!object) {
-        words_fail(&p->words, "there is no '%s'", name);
+        words_mistake(&p->words, "there is no '%s'", name);
     }
     return object;
 }
@@ -109,7 +116,7 @@ struct play_srq *play_srq(struct play *p, const char *name)
     struct play_srq *srq = play_named(p, p->srqs, name);
 
     if (!srq->srq) {
-        words_fail(&p->words, "'%s' is destroyed", name);
+        words_mistake(&p->words, "'%s' is destroyed", name);
     }
     return srq;
 }
@@ -129,7 +136,7 @@ struct play_qp *play_live_qp(struct play *p, const char *name)
     struct play_qp *qp = play_qp(p, name);
 
     if (!qp->qp) {
-        words_fail(&p->words, "'%s' is destroyed", name);
+        words_mistake(&p->words, "'%s' is destroyed", name);
     }
     return qp;
 }
@@ -139,7 +146,7 @@ struct play_qp *play_qp_meant(struct play *p)
     const char *name = words_value(&p->words, "qp");
 
     if (!name && !p->qps->len) {
-        words_fail(&p->words, "there is no queue pair yet");
+        words_mistake(&p->words, "there is no queue pair yet");
     }
     return name ? play_qp(p, name) : g_ptr_array_index(p->qps, 0);
 }
@@ -180,10 +187,10 @@ struct play_range play_range(struct play *p, const char *word)
     struct play_mr *mr = play_in_mr(p, parts[0], &offset);
 
     if (!mr) {
-        words_fail(&p->words, "there is no region for '%s'", word);
+        words_mistake(&p->words, "there is no region for '%s'", word);
     }
     if (!parts[1] && offset > mr->len) {
-        words_fail(&p->words, "'%s' is outside its region", word);
+        words_mistake(&p->words, "'%s' is outside its region", word);
     }
     return (struct play_range){mr, offset,
                                parts[1] ? words_to_number(&p->words, parts[1]) : mr->len - offset};
@@ -202,7 +209,7 @@ size_t play_data(struct play *p, const char *word, uint8_t *bytes, size_t max)
     uint64_t offset = 0;
 
     if (len > max) {
-        words_fail(&p->words, "%zu bytes are too many", len);
+        words_mistake(&p->words, "%zu bytes are too many: %zu are the most", len, max);
     }
     if (parts[1]) {
         mr = play_in_mr(p, parts[1], &offset);

@@ -69,7 +69,8 @@ struct play_qp {
 enum play_end {
     PLAY_HOLDS,
     PLAY_FAILS,
-    PLAY_CANNOT /* this device cannot do what the step asks for */
+    PLAY_CANNOT, /* this device cannot do what the step asks for */
+    PLAY_MISTAKE /* the step is wrong */
 };
 
 struct play {
@@ -96,6 +97,8 @@ extern const struct play_step play_host_steps[], play_wire_steps[];
 /* Begins with no objects. */
 void play_init(struct play *p, struct play_clock *clock);
 void play_clear(struct play *p);
+/* Returns the step that the first word of a line names, or NULL. */
+const struct play_step *play_find_step(const struct play_step *table, const char *line);
 /* Runs a line if its first word is in the table. Otherwise it consumes nothing of the line. */
 bool play_step(struct play *p, const struct play_step *table, const char *line);
 /* Fails if the device has sent a packet that the case did not expect. */

@@ -7,8 +7,21 @@
 #include <string.h>
 
 #define PAGE     4096
-#define MR_MAX   (64u << 20)
+#define MR_MAX   (16u << 20) /* bytes of all regions of a case, which each step may look at */
 #define XRC_CQES 64
+
+/* The bytes of all regions so far. */
+static size_t play_all_bytes(const struct play *p)
+{
+    size_t sum = 0;
+
+    for (unsigned i = 0; i < p->mrs->len; i++) {
+        const struct play_mr *mr = g_ptr_array_index(p->mrs, i);
+
+        sum += mr->bytes ? mr->len : 0;
+    }
+    return sum;
+}
 
 /* mr NAME LEN [rights=lw,rw,...] [other_pd]: its bytes are its own pattern */
 void play_new_mr(struct play *p)
@@ -20,8 +33,10 @@ void play_new_mr(struct play *p)
                                       IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 
     mr->len = words_to_number(&p->words, words_need(&p->words, "its length"));
-    if (!mr->len || mr->len > MR_MAX) {
-        words_fail(&p->words, "a region has 1 to %u bytes", MR_MAX);
+    if (!mr->len || mr->len > MR_MAX - play_all_bytes(p)) {
+        words_mistake(&p->words,
+                      "a region has 1 byte or more, and all regions of a case have up to %u bytes",
+                      MR_MAX);
     }
     mr->bytes = aligned_alloc(PAGE, (mr->len + PAGE - 1) / PAGE * PAGE);
     g_assert_nonnull(mr->bytes);
@@ -162,7 +177,7 @@ static void play_wanted(struct play *p, const struct play_range *range, uint8_t 
         }
     } else if (!words_flag(&p->words, "is") ||
                play_data(p, words_need(&p->words, "data"), bytes, range->len) != range->len) {
-        words_fail(&p->words, "say: is DATA (of that length), unchanged, or number=N (8 bytes)");
+        words_mistake(&p->words, "say: is DATA (of that length), unchanged, or number=N (8 bytes)");
     }
 }
 
@@ -186,7 +201,7 @@ void play_memory(struct play *p)
     uint8_t *bytes = range.mr->bytes + range.offset;
 
     if (range.offset + range.len > range.mr->len) {
-        words_fail(&p->words, "that is outside the region");
+        words_mistake(&p->words, "that is outside the region");
     }
     wanted = g_malloc(range.len);
     play_wanted(p, &range, wanted);

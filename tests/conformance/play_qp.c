@@ -172,7 +172,7 @@ static struct ibv_qp *qp_make(struct play *p, const struct play_qp *qp,
         play_cannot(p, "such a queue pair needs direct verbs", 0);
     }
     if (umr && qp->type != IBV_QPT_RC) {
-        words_fail(w, "UMRs are for a reliable connection");
+        words_mistake(w, "UMRs are for a reliable connection");
     }
     if (umr) {
         return direct->make_configurer(p->host, init);

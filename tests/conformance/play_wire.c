@@ -35,11 +35,15 @@ static enum bth_transport play_transport(const struct play_qp *qp)
 /* A CNP belongs to no transport. */
 static uint8_t play_opcode(struct play *p, const struct play_qp *qp, const char *name)
 {
+    enum bth_transport transport = play_transport(qp);
     uint8_t opcode;
 
-    if (!packet_opcode(play_transport(qp), name, &opcode) &&
-        !packet_opcode(BTH_CNP, name, &opcode)) {
-        words_fail(&p->words, "this transport has no %s", name);
+    if (!packet_opcode(transport, name, &opcode) && !packet_opcode(BTH_CNP, name, &opcode)) {
+        g_autofree const char **names = packet_opcode_names(transport);
+        g_autofree char *known = words_suggest(name, names, "opcodes");
+
+        words_mistake(&p->words, "the transport of '%s' has no opcode '%s'; %s", qp->name, name,
+                      known);
     }
     return opcode;
 }
@@ -242,17 +246,19 @@ static void play_leaves(struct play *p)
     struct play_qp *qp = play_qp_meant(p);
     const char *name = words_need(w, "what it sends");
     struct stand_packet *packet;
+    uint8_t opcode;
 
     if (!strcmp(name, "nothing")) {
         play_no_packet(p);
         return;
     }
+    opcode = play_opcode(p, qp, name);
     packet = stand_take(p->stand, play_now(p) + p->clock->patience_ns);
     if (!packet) {
         words_fail(w, "it sends nothing");
     }
     play_note(p, ">", packet->ns, &packet->pkt);
-    if (packet->pkt.opcode != play_opcode(p, qp, name) ||
+    if (packet->pkt.opcode != opcode ||
         packet_is_disconnect(&packet->pkt) != !strcmp(name, DISCONNECT)) {
         words_fail(w, "it sends a %s", packet_name(&packet->pkt));
     }

@@ -33,7 +33,7 @@ static int play_sges(struct play *p, struct ibv_sge sge[SGES])
         struct play_range range = play_range(p, word);
 
         if (num == SGES) {
-            words_fail(&p->words, "these are too many pieces");
+            words_mistake(&p->words, "these are too many pieces: %d are the most", SGES);
         }
         sge[num] = (struct ibv_sge){
             .addr = range.mr->addr + range.offset,
@@ -73,15 +73,14 @@ void play_recv(struct play *p)
  * keeps its key */
 static void play_bind(struct play *p, struct ibv_send_wr *wr)
 {
-    const char *name = words_value(&p->words, "mw");
-    struct play_mr *window = play_mr(p, name ? name : "");
+    struct play_mr *window = play_mr(p, words_need_value(&p->words, "mw", "the window"));
     unsigned rights = play_rights(p, "rights", IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
     bool again = words_flag(&p->words, "again");
     const char *word = words_next(&p->words);
     struct play_range range;
 
     if (!window->mw) {
-        words_fail(&p->words, "'%s' is no window", window->name);
+        words_mistake(&p->words, "'%s' is no window", window->name);
     }
     wr->bind_mw.mw = window->mw;
     window->rkey = again ? window->rkey : ibv_inc_rkey(window->rkey);
@@ -105,14 +104,13 @@ static void play_umr(struct play *p, struct play_qp *qp, const char *error)
         .sg_list = sge,
         .send_flags = words_flag(w, "unsignaled") ? 0 : IBV_SEND_SIGNALED,
     };
-    const char *name = words_value(w, "key");
+    struct play_mr *mr = play_mr(p, words_need_value(w, "key", "the key that gets these pieces"));
     unsigned rights = play_rights(p, "rights",
                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                       IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
-    struct play_mr *mr = play_mr(p, name ? name : "");
 
     if (!mr->key || !p->host->direct) {
-        words_fail(w, "'%s' is no key of several pieces", mr->name);
+        words_mistake(w, "'%s' is no key of several pieces", mr->name);
     }
     wr.wr_id = play_next_id(p, qp);
     wr.num_sge = play_sges(p, sge);
@@ -197,7 +195,9 @@ void play_send(struct play *p)
 
 /* -- completions ------------------------------------------------------------------------------- */
 
-static const struct words_name wc_opcodes[] = {
+#define WC_ERROR 0x10000 /* a status, not an opcode */
+
+static const struct words_name wc_names[] = {
     {"SEND", IBV_WC_SEND},
     {"WRITE", IBV_WC_RDMA_WRITE},
     {"READ", IBV_WC_RDMA_READ},
@@ -208,33 +208,30 @@ static const struct words_name wc_opcodes[] = {
     {"UMR", IBV_WC_DRIVER1},
     {"RECV", IBV_WC_RECV},
     {"RECV_IMM", IBV_WC_RECV_RDMA_WITH_IMM},
+    {"LOC_LEN_ERR", WC_ERROR | IBV_WC_LOC_LEN_ERR},
+    {"LOC_QP_OP_ERR", WC_ERROR | IBV_WC_LOC_QP_OP_ERR},
+    {"LOC_PROT_ERR", WC_ERROR | IBV_WC_LOC_PROT_ERR},
+    {"WR_FLUSH_ERR", WC_ERROR | IBV_WC_WR_FLUSH_ERR},
+    {"MW_BIND_ERR", WC_ERROR | IBV_WC_MW_BIND_ERR},
+    {"BAD_RESP_ERR", WC_ERROR | IBV_WC_BAD_RESP_ERR},
+    {"LOC_ACCESS_ERR", WC_ERROR | IBV_WC_LOC_ACCESS_ERR},
+    {"REM_INV_REQ_ERR", WC_ERROR | IBV_WC_REM_INV_REQ_ERR},
+    {"REM_ACCESS_ERR", WC_ERROR | IBV_WC_REM_ACCESS_ERR},
+    {"REM_OP_ERR", WC_ERROR | IBV_WC_REM_OP_ERR},
+    {"RETRY_EXC_ERR", WC_ERROR | IBV_WC_RETRY_EXC_ERR},
+    {"RNR_RETRY_EXC_ERR", WC_ERROR | IBV_WC_RNR_RETRY_EXC_ERR},
+    {"REM_ABORT_ERR", WC_ERROR | IBV_WC_REM_ABORT_ERR},
     {NULL, 0},
 };
 
-static const struct words_name wc_errors[] = {
-    {"LOC_LEN_ERR", IBV_WC_LOC_LEN_ERR},       {"LOC_QP_OP_ERR", IBV_WC_LOC_QP_OP_ERR},
-    {"LOC_PROT_ERR", IBV_WC_LOC_PROT_ERR},     {"WR_FLUSH_ERR", IBV_WC_WR_FLUSH_ERR},
-    {"MW_BIND_ERR", IBV_WC_MW_BIND_ERR},       {"BAD_RESP_ERR", IBV_WC_BAD_RESP_ERR},
-    {"LOC_ACCESS_ERR", IBV_WC_LOC_ACCESS_ERR}, {"REM_INV_REQ_ERR", IBV_WC_REM_INV_REQ_ERR},
-    {"REM_ACCESS_ERR", IBV_WC_REM_ACCESS_ERR}, {"REM_OP_ERR", IBV_WC_REM_OP_ERR},
-    {"RETRY_EXC_ERR", IBV_WC_RETRY_EXC_ERR},   {"RNR_RETRY_EXC_ERR", IBV_WC_RNR_RETRY_EXC_ERR},
-    {"REM_ABORT_ERR", IBV_WC_REM_ABORT_ERR},   {NULL, 0},
-};
+static unsigned long wc_value(const struct ibv_wc *wc)
+{
+    return wc->status ? WC_ERROR | (unsigned long)wc->status : (unsigned long)wc->opcode;
+}
 
 static const char *wc_text(const struct ibv_wc *wc)
 {
-    return wc->status ? words_name_of(wc_errors, wc->status)
-                      : words_name_of(wc_opcodes, wc->opcode);
-}
-
-static bool play_is_error(const char *word)
-{
-    for (const struct words_name *row = wc_errors; row->name; row++) {
-        if (!strcmp(row->name, word)) {
-            return true;
-        }
-    }
-    return false;
+    return words_name_of(wc_names, wc_value(wc));
 }
 
 static void wc_check_number(struct play *p, const char *key, uint64_t is)
@@ -295,6 +292,7 @@ void play_wc(struct play *p)
     struct play_qp *qp = srq ? NULL : play_qp(p, name);
     struct ibv_cq *cq = srq ? srq->cq : qp->cq;
     const char *word = words_need(w, "what completes");
+    unsigned long wanted;
     struct ibv_wc wc;
 
     if (!strcmp(word, "none")) {
@@ -304,11 +302,11 @@ void play_wc(struct play *p)
         }
         return;
     }
+    wanted = words_to_choice(w, word, wc_names);
     if (!play_poll(p, cq, &wc)) {
         words_fail(w, "nothing completes");
     }
-    if (play_is_error(word) ? wc.status != words_to_choice(w, word, wc_errors)
-                            : wc.status || wc.opcode != words_to_choice(w, word, wc_opcodes)) {
+    if (wc_value(&wc) != wanted) {
         words_fail(w, "it is %s of id %u", wc_text(&wc), (unsigned)wc.wr_id);
     }
     wc_check(p, qp, &wc);
@@ -373,6 +371,7 @@ void play_event(struct play *p)
     /* some devices have no such event: then this whole wait is in vain */
     uint64_t limit = play_now(p) + p->clock->patience_ns / 5;
     struct ibv_async_event event;
+    unsigned long wanted;
 
     play_settle(p);
     if (!strcmp(word, "none")) {
@@ -381,6 +380,7 @@ void play_event(struct play *p)
         }
         return;
     }
+    wanted = words_to_choice(&p->words, word, events);
     while (ibv_get_async_event(p->host->ctx, &event)) {
         /* virtual time has settled; real time may need longer */
         if (!p->clock->is_real || !p->clock->step(p->clock, limit)) {
@@ -388,7 +388,7 @@ void play_event(struct play *p)
         }
     }
     ibv_ack_async_event(&event);
-    if (event.event_type != words_to_choice(&p->words, word, events)) {
+    if (event.event_type != wanted) {
         words_fail(&p->words, "it is %s", words_name_of(events, event.event_type));
     }
 }

@@ -51,7 +51,7 @@ static bool relay_open(struct relay_end *end, const char *uri)
 
     end->port = packet_port_is(uri) ? packet_port_open(uri, &err) : wire_open(uri, &err);
     if (!end->port) {
-        fprintf(stderr, "%s\n", err->message);
+        fprintf(stderr, "%s: %s\n", uri, err->message);
         return false;
     }
     wire_set_client(end->port, &relay_client, end);

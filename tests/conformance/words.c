@@ -2,6 +2,9 @@
 /* Implements words.h: a step's words. */
 #include "tests/conformance/words.h"
 #include <string.h>
+#include "guest-lib/verbs/kernel/spelling.h"
+
+#define LONGEST_NS 1e11 /* of a time: a device may have a timer that expires each millisecond */
 
 void words_split(struct words *w, const char *text)
 {
@@ -15,6 +18,8 @@ void words_split(struct words *w, const char *text)
     }
     g_ptr_array_add(kept, NULL);
     w->word = (char **)g_ptr_array_free(g_steal_pointer(&kept), false);
+    g_clear_pointer(&w->known, g_ptr_array_unref);
+    w->known = g_ptr_array_new();
 }
 
 void words_clear(struct words *w)
@@ -24,6 +29,7 @@ void words_clear(struct words *w)
     }
     g_free(w->word);
     w->word = NULL;
+    g_clear_pointer(&w->known, g_ptr_array_unref);
 }
 
 void words_fail(const struct words *w, const char *why, ...)
@@ -31,7 +37,15 @@ void words_fail(const struct words *w, const char *why, ...)
     va_list args;
 
     va_start(args, why);
-    w->fail(w->opaque, g_strdup_vprintf(why, args));
+    w->fail(w->opaque, false, g_strdup_vprintf(why, args));
+}
+
+void words_mistake(const struct words *w, const char *why, ...)
+{
+    va_list args;
+
+    va_start(args, why);
+    w->fail(w->opaque, true, g_strdup_vprintf(why, args));
 }
 
 /* A taken word begins with this byte; scripts are text. */
@@ -51,6 +65,14 @@ static const char *words_take(char **word, size_t from)
     return text;
 }
 
+/* Notes what the step looks for, for the message about a word that it does not know. */
+static void words_note(struct words *w, const char *name)
+{
+    if (!g_ptr_array_find(w->known, name, NULL)) {
+        g_ptr_array_add(w->known, (gpointer)name);
+    }
+}
+
 const char *words_next(struct words *w)
 {
     for (char **word = w->word; *word; word++) {
@@ -66,13 +88,14 @@ const char *words_need(struct words *w, const char *what)
     const char *word = words_next(w);
 
     if (!word) {
-        words_fail(w, "%s is missing", what);
+        words_mistake(w, "%s is missing", what);
     }
     return word;
 }
 
 bool words_flag(struct words *w, const char *flag)
 {
+    words_note(w, g_intern_string(flag));
     for (char **word = w->word; *word; word++) {
         if (!strcmp(*word, flag)) {
             words_take(word, 0);
@@ -84,14 +107,26 @@ bool words_flag(struct words *w, const char *flag)
 
 const char *words_value(struct words *w, const char *key)
 {
+    g_autofree char *with_sign = g_strconcat(key, "=", NULL);
     size_t len = strlen(key);
 
+    words_note(w, g_intern_string(with_sign));
     for (char **word = w->word; *word; word++) {
         if (!strncmp(*word, key, len) && (*word)[len] == '=') {
             return words_take(word, len + 1);
         }
     }
     return NULL;
+}
+
+const char *words_need_value(struct words *w, const char *key, const char *what)
+{
+    const char *value = words_value(w, key);
+
+    if (!value) {
+        words_mistake(w, "%s= is missing: %s", key, what);
+    }
+    return value;
 }
 
 uint64_t words_number(struct words *w, const char *key, uint64_t usual)
@@ -122,12 +157,27 @@ char *words_without(const struct words *w, const char *key)
     return g_string_free(g_steal_pointer(&text), false);
 }
 
+char *words_suggest(const char *word, const char *const *all, const char *many)
+{
+    g_autofree char *names = g_strjoinv(" ", (char **)all);
+    const char *guess = spelling_guess(word, all);
+
+    return guess ? g_strdup_printf("did you mean %s?", guess)
+                 : g_strdup_printf("%s: %s", many, *names ? names : "none");
+}
+
 void words_end(const struct words *w)
 {
     for (char **word = w->word; *word; word++) {
-        if (!words_is_taken(*word)) {
-            words_fail(w, "nobody knows what '%s' means here", *word);
+        g_autofree char *key = NULL, *known = NULL;
+
+        if (words_is_taken(*word)) {
+            continue;
         }
+        key = g_strndup(*word, strcspn(*word, "=") + (strchr(*word, '=') != NULL));
+        g_ptr_array_add(w->known, NULL);
+        known = words_suggest(key, (const char *const *)w->known->pdata, "this step knows");
+        words_mistake(w, "'%s' is not known here; %s", *word, known);
     }
 }
 
@@ -137,7 +187,7 @@ uint64_t words_to_number(const struct words *w, const char *word)
     uint64_t value = g_ascii_strtoull(word, &end, 0);
 
     if (end == word || *end || *word == '-') {
-        words_fail(w, "'%s' is no number", word);
+        words_mistake(w, "'%s' is no number", word);
     }
     return value;
 }
@@ -153,7 +203,7 @@ unsigned long words_to_choice(const struct words *w, const char *word,
         }
         g_string_append_printf(names, " %s", row->name);
     }
-    words_fail(w, "'%s' is none of:%s", word, names->str);
+    words_mistake(w, "'%s' is none of:%s", word, names->str);
 }
 
 uint64_t words_to_ns(const struct words *w, const char *word)
@@ -166,11 +216,11 @@ uint64_t words_to_ns(const struct words *w, const char *word)
     double value = g_ascii_strtod(word, &end);
 
     for (unsigned i = 0; end != word && i < G_N_ELEMENTS(units); i++) {
-        if (!strcmp(end, units[i].name)) {
+        if (!strcmp(end, units[i].name) && value >= 0 && value * units[i].ns <= LONGEST_NS) {
             return (uint64_t)(value * units[i].ns + 0.5);
         }
     }
-    words_fail(w, "'%s' is no time, such as 4.2us, 67ms, 2s", word);
+    words_mistake(w, "'%s' is no time, such as 4.2us, 67ms, 2s; 100s is the longest", word);
 }
 
 const char *words_name_of(const struct words_name *table, unsigned long value)

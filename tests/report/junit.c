@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Implements junit.h. The cases wait in memory, because the counts of a suite come before them. */
 #include "tests/report/junit.h"
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-
-#define PREFIX "junit:"
+#include "tests/report/file.h"
 
 struct junit_suite {
     char *name;
@@ -15,7 +12,6 @@ struct junit_suite {
 };
 
 struct junit {
-    FILE *file;
     char *path;
     GPtrArray *suites; /* of struct junit_suite */
 };
@@ -29,37 +25,26 @@ static void junit_suite_free(gpointer data)
     g_free(suite);
 }
 
-static bool junit_fail(const struct junit *junit, int why, GError **err)
+void junit_free(struct junit *junit)
 {
-    g_set_error(err, G_FILE_ERROR, g_file_error_from_errno(why), "report %s: %s", junit->path,
-                g_strerror(why));
-    return false;
-}
-
-static void junit_free(struct junit *junit)
-{
+    if (!junit) {
+        return;
+    }
     g_free(junit->path);
     g_ptr_array_unref(junit->suites);
     g_free(junit);
 }
 
-const char *junit_file(const char *report)
-{
-    return g_str_has_prefix(report, PREFIX) ? report + strlen(PREFIX) : NULL;
-}
-
 struct junit *junit_open(const char *path, GError **err)
 {
-    struct junit *junit = g_new0(struct junit, 1);
+    struct junit *junit;
 
-    junit->path = g_strdup(path);
-    junit->suites = g_ptr_array_new_with_free_func(junit_suite_free);
-    junit->file = fopen(path, "we");
-    if (!junit->file) {
-        junit_fail(junit, errno, err);
-        junit_free(junit);
+    if (!report_file_check(path, err)) {
         return NULL;
     }
+    junit = g_new0(struct junit, 1);
+    junit->path = g_strdup(path);
+    junit->suites = g_ptr_array_new_with_free_func(junit_suite_free);
     return junit;
 }
 
@@ -152,10 +137,9 @@ static void junit_append_counts(GString *to, const struct junit_suite *suite)
 
 bool junit_close(struct junit *junit, GError **err)
 {
-    g_autoptr(GString) suites = g_string_new(NULL), head = g_string_new(NULL);
+    g_autoptr(GString) suites = g_string_new(NULL), text = g_string_new(NULL);
     struct junit_suite sum = {0};
     bool ok;
-    int why;
 
     if (!junit) {
         return true;
@@ -174,18 +158,11 @@ bool junit_close(struct junit *junit, GError **err)
         sum.skipped += suite->skipped;
         sum.seconds += suite->seconds;
     }
-    g_string_append(head, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites");
-    junit_append_counts(head, &sum);
-    ok = fputs(head->str, junit->file) != EOF && fputs(suites->str, junit->file) != EOF &&
-         fputs("</testsuites>\n", junit->file) != EOF && !fflush(junit->file);
-    why = errno;
-    if (fclose(junit->file) && ok) {
-        ok = false;
-        why = errno;
-    }
-    if (!ok) {
-        junit_fail(junit, why, err);
-    }
+    g_string_append(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites");
+    junit_append_counts(text, &sum);
+    g_string_append_len(text, suites->str, (gssize)suites->len);
+    g_string_append(text, "</testsuites>\n");
+    ok = report_file_write(junit->path, text->str, err);
     junit_free(junit);
     return ok;
 }

@@ -25,11 +25,8 @@ struct junit_case {
 
 struct junit;
 
-/* The file of --report=junit:FILE; NULL: the text does not begin with "junit:". */
-const char *junit_file(const char *report);
-
-/* Opens the report, so that a file that cannot be written is known before anything runs. NULL with
- * *err. */
+/* Begins a report, if its file can be written (file.h): that is known before anything runs. NULL
+ * with *err. */
 struct junit *junit_open(const char *path, GError **err);
 
 /* Adds a case. The suites keep the order in which they come first. junit NULL: does nothing. */
@@ -37,5 +34,8 @@ void junit_add(struct junit *junit, const struct junit_case *c);
 
 /* Writes the report and frees it. junit NULL: does nothing. False with *err. */
 bool junit_close(struct junit *junit, GError **err);
+
+/* Frees a report that is not written, or NULL. */
+void junit_free(struct junit *junit);
 
 #endif

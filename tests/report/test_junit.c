@@ -3,7 +3,9 @@
 #include <check.h>
 #include <glib/gstdio.h>
 #include <unistd.h>
+#include "tests/report/file.h"
 #include "tests/report/junit.h"
+#include "tests/report/kind.h"
 #include "tests/unit/suite.h"
 
 static char *path;
@@ -92,8 +94,55 @@ START_TEST(no_report_is_no_error)
 {
     junit_add(NULL, &(struct junit_case){.suite = "s", .name = "n"});
     ck_assert(junit_close(NULL, NULL));
-    ck_assert_ptr_null(junit_file("report.md"));
-    ck_assert_str_eq(junit_file("junit:a:b"), "a:b");
+    junit_free(NULL);
+}
+END_TEST
+
+/* A program that refuses its arguments leaves no file, and does not lose an older report. */
+START_TEST(a_report_that_is_not_closed_changes_no_file)
+{
+    g_autofree char *text = NULL;
+
+    junit_free(junit_open(path, NULL));
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert(g_file_set_contents(path, "older", -1, NULL));
+    junit_free(junit_open(path, NULL));
+    ck_assert(g_file_get_contents(path, &text, NULL, NULL));
+    ck_assert_str_eq(text, "older");
+}
+END_TEST
+
+START_TEST(what_cannot_be_a_file_is_refused)
+{
+    static const char *const rows[][2] = {
+        {"", "report : No such file or directory"},
+        {"/", "report /: Is a directory"},
+        {"/dev/null/x", "report /dev/null/x: Not a directory"},
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(GError) err = NULL;
+
+        ck_assert(!report_file_check(rows[i][0], &err));
+        ck_assert_str_eq(err->message, rows[i][1]);
+    }
+}
+END_TEST
+
+START_TEST(a_word_before_a_colon_is_a_kind)
+{
+    static const char *const files[] = {"report.md", "junit:a:b", "./xml:a", "a b:c", ":", ""};
+    g_autoptr(GError) err = NULL;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(files); i++) {
+        ck_assert_msg(report_kind_check(files[i], NULL), "%s", files[i]);
+    }
+    ck_assert_ptr_null(report_junit_file("report.md"));
+    ck_assert_str_eq(report_junit_file("junit:a:b"), "a:b");
+    ck_assert(!report_kind_check("xml:r.xml", &err));
+    ck_assert_str_eq(err->message,
+                     "there is no kind of report 'xml': say FILE for Markdown or junit:FILE for "
+                     "JUnit XML (a file of that name is ./xml:r.xml)");
 }
 END_TEST
 
@@ -107,6 +156,9 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, any_bytes_become_text);
     tcase_add_test(tcase, a_file_that_cannot_be_written_is_named);
     tcase_add_test(tcase, no_report_is_no_error);
+    tcase_add_test(tcase, a_report_that_is_not_closed_changes_no_file);
+    tcase_add_test(tcase, what_cannot_be_a_file_is_refused);
+    tcase_add_test(tcase, a_word_before_a_colon_is_a_kind);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "fw/fw.h"
 #include "guest-lib/verbs/kernel/addresses.h"
@@ -229,25 +230,36 @@ static bool setting_parse_wire(const struct hv_setting *s, const char *text, str
     return setting_parse_wires(s, text, v) && g_strv_length(v->wires) == 1;
 }
 
+/* Whether the path is a folder, or a file that is none, and can be accessed so. If not, errno says
+ * why. */
+static bool setting_can_access(const char *path, int how, bool is_folder)
+{
+    struct stat st;
+
+    if (stat(path, &st) || access(path, how)) {
+        return false;
+    }
+    errno = is_folder ? ENOTDIR : EISDIR;
+    return S_ISDIR(st.st_mode) == is_folder;
+}
+
 /* If the file exists, it must be writable; otherwise its folder must be. */
 static bool setting_parse_new_file(const struct hv_setting *s, const char *text, struct hv_value *v)
 {
     g_autofree char *folder = g_path_get_dirname(text);
 
-    if (access(text, F_OK)) {
-        return *text && !access(folder, W_OK | X_OK);
-    }
-    return !access(text, W_OK) && !g_file_test(text, G_FILE_TEST_IS_DIR);
+    return setting_can_access(text, W_OK, false) ||
+           (errno == ENOENT && *text && setting_can_access(folder, W_OK | X_OK, true));
 }
 
 static bool setting_parse_file(const struct hv_setting *s, const char *text, struct hv_value *v)
 {
-    return !access(text, R_OK) && !g_file_test(text, G_FILE_TEST_IS_DIR);
+    return setting_can_access(text, R_OK, false);
 }
 
 static bool setting_parse_folder(const struct hv_setting *s, const char *text, struct hv_value *v)
 {
-    return g_file_test(text, G_FILE_TEST_IS_DIR);
+    return setting_can_access(text, F_OK, true);
 }
 
 static bool setting_parse_text(const struct hv_setting *s, const char *text, struct hv_value *v)
@@ -330,19 +342,29 @@ static bool (*const parsers[])(const struct hv_setting *, const char *, struct h
     [HV_SETTING_FOLDER] = setting_parse_folder,   [HV_SETTING_KEY_FILE] = setting_parse_text,
 };
 
+/* Whether errno says why a value of this kind is refused. */
+static bool setting_has_errno(enum hv_setting_kind kind)
+{
+    return kind == HV_SETTING_NEW_FILE || kind == HV_SETTING_FILE || kind == HV_SETTING_FOLDER;
+}
+
 bool hv_setting_parse(const struct hv_setting *setting, const char *text, struct hv_value *value,
                       GError **err)
 {
     g_autofree char *must_be = NULL;
+    const char *why = NULL;
 
     *value = (struct hv_value){0};
     if (parsers[setting->kind](setting, text, value)) {
         return true;
     }
+    if (*text && setting_has_errno(setting->kind)) {
+        why = g_strerror(errno);
+    }
     g_clear_pointer(&value->wires, g_strfreev);
     must_be = setting_must_be(setting);
-    g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI, "%s must be %s, but it is %s", setting->name,
-                must_be, *text ? text : "empty");
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI, "%s must be %s, but it is %s%s%s", setting->name,
+                must_be, *text ? text : "empty", why ? ": " : "", why ? why : "");
     return false;
 }
 

@@ -26,13 +26,14 @@ static void main_print_kinds(void)
     }
 }
 
-static bool main_check_workload(const struct sim_options *o)
+static bool main_check_workload(const struct sim_options *o, GError **err)
 {
     g_auto(GStrv) names = g_strsplit(o->workload ? o->workload : "", ",", -1);
 
     for (unsigned i = 0; names[i]; i++) {
         if (!kind_find(names[i])) {
-            fprintf(stderr, "hcasim: there is no kind of jobs %s, see hcasim help sim\n", names[i]);
+            g_set_error(err, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "there is no kind of jobs %s, see hcasim help sim", names[i]);
             return false;
         }
     }
@@ -172,9 +173,9 @@ static bool main_take_all(struct sim_options *o, struct main_count *count, char 
         const char *report = g_str_has_prefix(argv[i], REPORT) ? argv[i] + strlen(REPORT) : NULL;
 
         if (report) {
-            /* The last one holds. */
-            if (!junit_close(g_steal_pointer(&count->junit), err) ||
-                !(count->junit = junit_open(report, err))) {
+            junit_free(count->junit); /* the last one holds */
+            count->junit = junit_open(report, err);
+            if (!count->junit) {
                 return false;
             }
         } else if (!strcmp(argv[i], "--no-shrink")) {
@@ -218,12 +219,9 @@ int main(int argc, char **argv)
         main_command = argv[0];
     }
     sim_options_init(&options);
-    if (!main_take_all(&options, &count, argv, &err)) {
+    if (!main_take_all(&options, &count, argv, &err) || !main_check_workload(&options, &err)) {
         fprintf(stderr, "hcasim: %s\n", err->message);
-        sim_options_clear(&options);
-        return 2;
-    }
-    if (!main_check_workload(&options)) {
+        junit_free(count.junit);
         sim_options_clear(&options);
         return 2;
     }

@@ -65,6 +65,14 @@ class Failures(unittest.TestCase):
         done = sim("--workload", "rc", "--ops", "20", "--report=junit:/dev/full")
         self.assertEqual((done.returncode, done.stderr), (FAILED, "hcasim: report /dev/full: No space left on device\n"))
 
+    def test_a_simulation_that_does_not_run_leaves_no_report(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "report.xml")
+            report = f"--report=junit:{file}"
+            for words in ([report, "--workload", "nope"], [report, "--hosts=x"], ["--nope", report]):
+                self.assertEqual(sim(*words).returncode, WRONG_USE)
+                self.assertFalse(file.exists(), words)
+
     def test_output_that_is_lost_is_a_failure(self):
         for trace in ([], ["--trace"]):
             with open("/dev/full", "w", encoding="utf-8") as full:
