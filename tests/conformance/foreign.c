@@ -219,35 +219,35 @@ static void foreign_wait(void *opaque, uint64_t until_ns)
 
 /* -- the helper -------------------------------------------------------------------------------- */
 
-static int foreign_call(const char *helper)
+/* Calls the helper at HOST:PORT. Returns the socket; -1: *why says why, in static text. */
+static int foreign_call(const char *helper, const char **why)
 {
     g_auto(GStrv) parts = g_strsplit(helper, ":", 2);
     const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
-    int fd = -1;
+    int fd, failed = getaddrinfo(parts[0], parts[1], &hints, &found);
 
-    if (!parts[1] || getaddrinfo(parts[0], parts[1], &hints, &found)) {
-        errno = EHOSTUNREACH;
+    if (failed) {
+        *why = failed == EAI_SYSTEM ? g_strerror(errno) : gai_strerror(failed);
         return -1;
     }
     fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen)) {
-        close(fd);
+    if (fd < 0 || connect(fd, found->ai_addr, found->ai_addrlen)) {
+        *why = g_strerror(errno);
+        if (fd >= 0) {
+            close(fd);
+        }
         fd = -1;
     }
     freeaddrinfo(found);
     return fd;
 }
 
-static char *foreign_no_helper(const struct foreign_config *config)
-{
-    return g_strdup_printf("no helper at %s: %s", config->helper, g_strerror(errno));
-}
-
 char *foreign_init(struct foreign *foreign, const struct foreign_config *config)
 {
     g_autoptr(GError) err = NULL;
     struct wire_port *port = foreign_wire_open(config->wire, &err);
+    const char *why = NULL;
 
     if (!port) {
         return g_strdup_printf("wire=%s: %s", config->wire, err->message);
@@ -256,8 +256,8 @@ char *foreign_init(struct foreign *foreign, const struct foreign_config *config)
     real_clock_init(&foreign->real, config->settle_ns, config->patience_ns, foreign_wait, foreign);
     foreign->stand.peer = config->player;
     stand_init(&foreign->stand, &foreign->real.clock, port);
-    foreign->fd = foreign_call(config->helper);
-    return foreign->fd < 0 ? foreign_no_helper(config) : NULL;
+    foreign->fd = foreign_call(config->helper, &why);
+    return why ? g_strdup_printf("no helper at %s: %s", config->helper, why) : NULL;
 }
 
 void foreign_clear(struct foreign *foreign)

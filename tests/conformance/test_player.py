@@ -212,10 +212,10 @@ class Player(unittest.TestCase):
             self.refused(self.peer(wire=wire, helper="127.0.0.1:1"), f"wire={wire}: {why}")
 
     def test_a_helper_that_cannot_be_called_is_refused(self):
-        self.refused(self.peer(wire=f"unix:{self.folder}/a:{self.folder}/b", helper="127.0.0.1:1"),
-                     "no helper at 127.0.0.1:1: Connection refused")
+        for helper, why in (("127.0.0.1:1", "Connection refused"), ("127.0.0.1:no-such-port", r"Servname not supported.*")):
+            self.refused(self.peer(wire=f"unix:{self.folder}/a:{self.folder}/b", helper=helper), f"no helper at {helper}: {why}")
 
-    def test_a_wire_without_the_device_is_refused(self):
+    def test_a_helper_and_the_wire_of_its_device(self):
         if not HELPER:
             self.skipTest("there is no helper: glib has no static library here")
         name = f"test-player-{os.getpid()}"
@@ -231,6 +231,12 @@ class Player(unittest.TestCase):
                 wire = f"unix:{self.folder}/a:{self.folder}/b"
                 self.refused(self.peer(wire=wire, helper=at, patience_ms=700),
                              f"wire={wire}: nobody on this wire has the address 10.0.0.7, which is that of the helper's device")
+                # With the right wire, cases are played. The helper finds the mistakes in its steps.
+                self.script.write_text("case  A\nrule  1  B\nmr m x\ncase  C\nrule  1  B\nmr m 64\n", encoding="utf-8")
+                done = run(CONFORMANCE, "--peer", self.peer(wire=f"shm:{name}", helper=at, patience_ms=10000), self.script)
+                self.assertEqual((done.returncode, done.stdout.splitlines()[1:], done.stderr),
+                                 (WRONG_USE, ["ok   C", "1 passed, 1 failed, 0 skipped"],
+                                  f"{self.script}:3: mr m x: 'x' is no number\n"))
             finally:
                 helper.kill()
 
