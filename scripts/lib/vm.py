@@ -111,3 +111,6 @@ if __name__ == "__main__":
     except vmlib.VmError as error:
         print(f"hcasim: {error}", file=sys.stderr)
         sys.exit(vm_run.NO_GUESTS)
+    except OSError as error:    # a folder that cannot be written, a disk that is full
+        print(f"hcasim: {error.filename or ''}{': ' if error.filename else ''}{error.strerror}", file=sys.stderr)
+        sys.exit(vm_run.NO_GUESTS)

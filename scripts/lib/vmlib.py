@@ -15,6 +15,8 @@ outlives this process.
 import base64
 import ctypes
 import dataclasses
+import functools
+import grp
 import itertools
 import json
 import os
@@ -30,7 +32,10 @@ import time
 
 LIB = pathlib.Path(__file__).resolve().parent
 ROOT = LIB.parents[1]
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "hcasim"
+# As in common.sh. A user of a container may have neither HOME nor an entry in /etc/passwd.
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or
+                     pathlib.Path(os.environ.get("HOME") or "/root", ".cache")) / "hcasim"
+KVM = "/dev/kvm"
 QEMU = os.environ.get("QEMU", "qemu-system-x86_64")
 PLUGIN = pathlib.Path(os.environ.get("HCASIM_PLUGIN") or ROOT / "build/qemu-dev/hcasim.so")
 PROGRAMS = ROOT / "build/tests/programs"  # what runs in guests, built on the host
@@ -395,7 +400,9 @@ def accelerator(guest):
     chosen = os.environ.get("HCASIM_ACCEL")
     if chosen in ("kvm", "tcg"):
         return chosen
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+    if not os.access(KVM, os.R_OK | os.W_OK):
+        if os.path.exists(KVM):
+            _say_no_right()
         return "tcg"
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     answer = CACHE / f"kvm-{boot}-{pathlib.Path(guest.kernel).parent.name}"
@@ -408,6 +415,20 @@ def accelerator(guest):
               file=sys.stderr)
         answer.write_text(_try_kvm(guest), encoding="ascii")
     return answer.read_text(encoding="ascii").strip()
+
+
+@functools.cache
+def _say_no_right():
+    print(f"hcasim: this user may not open {KVM}: guests run without it, several times slower. Members of the group "
+          f"{_group_of(KVM)} may open it", file=sys.stderr, flush=True)
+
+
+def _group_of(path):
+    gid = os.stat(path).st_gid
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return gid
 
 
 def _try_kvm(guest):

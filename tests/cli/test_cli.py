@@ -276,6 +276,45 @@ class Vm(unittest.TestCase):
         self.assertEqual(self.options("--join", "lab", "--", "true")["index"], "2")
 
 
+class VmOfAnOrdinaryUser(unittest.TestCase):
+    """The Python part, in which QEMU does not start."""
+    LIB = HERE.parents[1] / "scripts" / "lib"
+
+    def python(self, script, *words, **variables):
+        environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME", "HCASIM_ACCEL")}
+        done = subprocess.run([sys.executable, "-B", "-c", f"import sys; sys.path.insert(0, {str(self.LIB)!r})\n{script}", *words],
+                              capture_output=True, text=True, timeout=60, check=False, env={**environment, **variables})
+        return done.returncode, done.stdout, done.stderr
+
+    def test_a_user_without_a_home(self):
+        """A user of a container may have neither HOME nor a line in /etc/passwd. bash and Python find the same place."""
+        script = ("import pwd\ndef nobody(_): raise KeyError\npwd.getpwuid = nobody\n"
+                  "import vmlib; print(vmlib.CACHE)")
+        shell = subprocess.run(["bash", "-euc", f"unset HOME XDG_CACHE_HOME; . {self.LIB}/common.sh; echo $HCASIM_CACHE"],
+                               capture_output=True, text=True, check=True).stdout
+        self.assertEqual(self.python(script), (0, shell, ""))
+        self.assertEqual(self.python(script, HOME="/home/me"), (0, "/home/me/.cache/hcasim\n", ""))
+        self.assertEqual(self.python(script, HOME="/home/me", XDG_CACHE_HOME="/there"), (0, "/there/hcasim\n", ""))
+
+    def test_a_user_who_may_not_use_kvm_is_told_once(self):
+        with tempfile.NamedTemporaryFile() as kvm:
+            script = (f"import grp, os, vmlib; vmlib.KVM = {kvm.name!r}; os.access = lambda *_: False\n"
+                      "print(vmlib.accelerator(None), vmlib.accelerator(None), grp.getgrgid(os.stat(vmlib.KVM).st_gid).gr_name)")
+            status, out, err = self.python(script)
+        tcg, again, group = out.split()
+        self.assertEqual((status, tcg, again), (0, "tcg", "tcg"))
+        self.assertEqual(err, f"hcasim: this user may not open {kvm.name}: guests run without it, several times slower. "
+                         f"Members of the group {group} may open it\n")
+
+    def test_a_folder_that_cannot_be_written_is_told(self):
+        script = ("import runpy, tempfile, vmlib; vmlib.Guest.prepare = lambda *_: None\n"
+                  "tempfile._candidate_tempdir_list = lambda: ['/nonexistent']\n"
+                  f"runpy.run_path({str(self.LIB / 'vm.py')!r}, run_name='__main__')")
+        options = json.dumps(Vm().options("--", "true"))
+        self.assertEqual(self.python(script, options),
+                         (FAILED, "", "hcasim: No usable temporary directory found in ['/nonexistent']\n"))
+
+
 class BeforeABuild(unittest.TestCase):
     def test_one_line_says_what_to_run(self):
         with tempfile.TemporaryDirectory() as folder:
