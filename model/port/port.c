@@ -130,7 +130,7 @@ static inline struct vport *port_find_inside(struct vport *from, const uint8_t d
     return G_UNLIKELY(from->sw->num_functions > 1) ? eswitch_find(from, dmac) : NULL;
 }
 
-uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
+static inline uint8_t *port_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
 {
     struct vport *vport = hca->vport;
 
@@ -155,9 +155,14 @@ uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
     return vport->frame;
 }
 
+uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
+{
+    return port_reserve(hca, dmac, len);
+}
+
 uint8_t *port_tx_reserve_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len)
 {
-    uint8_t *frame = port_tx_reserve(hca, pkt->addr.dmac, roce_frame_len(pkt, payload_len));
+    uint8_t *frame = port_reserve(hca, pkt->addr.dmac, roce_frame_len(pkt, payload_len));
 
     return frame ? roce_build(frame, pkt, payload_len) : NULL;
 }
@@ -187,34 +192,48 @@ static void port_sniff_tx(struct vport *vport, size_t len)
     vport->copies_end = received + (hca->pieces - begun);
 }
 
-static void port_commit(struct hca *hca, size_t len, unsigned flags, uint32_t from_td, bool is_roce)
+/* Gives the reserved frame to the wire or vport. len 0 gives it back unsent. */
+static inline void port_hand_over(struct vport *vport, size_t len, unsigned flags)
+{
+    if (vport->to) {
+        wire_tx_commit_as(vport->reserved, len, flags);
+    } else if (vport->reserved) {
+        wire_tx_commit_as(vport->reserved, len, flags | (vport->hca->running ? WIRE_MORE : 0));
+    }
+    vport->reserved = NULL;
+    vport->hca->tx_far = false;
+}
+
+/* Ends a reserved frame without sending it. */
+static void port_cancel(struct hca *hca)
+{
+    hca_spend(hca, 1);
+    port_hand_over(hca->vport, 0, 0);
+}
+
+static inline void port_commit(struct hca *hca, size_t len, unsigned flags, uint32_t from_td,
+                               bool is_roce)
 {
     struct vport *vport = hca->vport, *to = vport->to;
 
     hca_spend(hca, 1);
-    if (G_UNLIKELY(hca->tracing) && len) {
+    if (G_UNLIKELY(hca->tracing)) {
         trace_sent(hca, vport->frame, len, vport->reserved ? NULL : "the link is down");
     }
-    hca->tx_frames += len != 0;
-    if (len && vport->reserved) {
+    hca->tx_frames++;
+    if (G_LIKELY(vport->reserved)) {
         port_count_tx(vport, len, is_roce);
         if (G_UNLIKELY(hca->sniffs_tx)) {
             port_sniff_tx(vport, len);
         }
     }
-    if (len && G_UNLIKELY(vport->sw->num_functions > 1) && mac_is_group(vport->frame)) {
+    if (G_UNLIKELY(vport->sw->num_functions > 1) && mac_is_group(vport->frame)) {
         eswitch_copy_group(vport, vport->frame, len, flags);
     }
     if (to) {
-        if (len) {
-            to->queue_td[to->queued++ % VPORT_QUEUE] = to == vport ? from_td : PORT_NO_TD;
-        }
-        wire_tx_commit_as(vport->reserved, len, flags);
-    } else if (vport->reserved) {
-        wire_tx_commit_as(vport->reserved, len, flags | (hca->running ? WIRE_MORE : 0));
+        to->queue_td[to->queued++ % VPORT_QUEUE] = to == vport ? from_td : PORT_NO_TD;
     }
-    vport->reserved = NULL;
-    hca->tx_far = false;
+    port_hand_over(vport, len, flags);
 }
 
 bool port_is_paused(struct hca *hca, const uint8_t dmac[6], struct wire_pause *pause)
@@ -255,9 +274,13 @@ static bool port_frame_is_roce(const uint8_t *frame, size_t len)
 
 void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td)
 {
-    bool is_roce = len && hca->vport->reserved && port_frame_is_roce(hca->vport->frame, len);
+    struct vport *vport = hca->vport;
 
-    port_commit(hca, len, 0, from_td, is_roce);
+    if (len) {
+        port_commit(hca, len, 0, from_td, vport->reserved && port_frame_is_roce(vport->frame, len));
+    } else {
+        port_cancel(hca);
+    }
 }
 
 void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len)
@@ -273,7 +296,7 @@ void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t 
         if (hca->tracing) {
             trace_sent(hca, vport->frame, len, "it is longer than the port's MTU");
         }
-        port_commit(hca, 0, 0, PORT_NO_TD, true);
+        port_cancel(hca);
         vport->counters.tx_oversize++;
         return;
     }

@@ -2,24 +2,7 @@
 /* Keeps a physical port's state and counters. */
 #include <glib.h>
 #include "model/port/uplink.h"
-#include "wire/encap/ip.h"
 #include "wire/port.h"
-
-/* The RFC 2819 size class of a frame with its FCS: up to 64, 127, 255, 511, 1023, 1518, 2047, 4095,
- * 8191 bytes, and longer. All bounds except two are powers of two. */
-static unsigned uplink_size_class(size_t len)
-{
-    unsigned bytes = (unsigned)len + FCS_LEN;
-    unsigned log2 = 31u - (unsigned)__builtin_clz(bytes);
-
-    if (bytes <= 64) {
-        return 0;
-    }
-    if (log2 <= 10) {
-        return log2 - 5 + (bytes > 1518);
-    }
-    return MIN(log2 - 4, 9);
-}
 
 void uplink_mark_path(const struct uplink *uplink, struct roce_addr *addr)
 {
@@ -49,7 +32,7 @@ static unsigned uplink_frame_priority(const struct uplink *uplink, const uint8_t
     if (type == ETH_TYPE_VLAN && len >= 18) {
         pcp = frame[14] >> 5;
     }
-    if (G_LIKELY(!uplink->phy.trusts_dscp)) {
+    if (!uplink->phy.trusts_dscp) {
         return pcp;
     }
     for (unsigned tags = 0; tags < TAGS_MOST && uplink_is_tag(type) && packet + 4 <= end; tags++) {
@@ -65,31 +48,15 @@ static unsigned uplink_frame_priority(const struct uplink *uplink, const uint8_t
     return uplink_priority(uplink, pcp, 0);
 }
 
-static void uplink_count(const struct uplink *uplink, struct traffic *all, uint64_t *sizes,
-                         struct priority_traffic *by_priority, const uint8_t *frame, size_t len)
+void uplink_count_priority(const struct uplink *uplink, struct priority_traffic *by_priority,
+                           const uint8_t *frame, size_t len)
 {
     unsigned priority = uplink_frame_priority(uplink, frame, len);
 
-    traffic_count(all, frame_class(frame), len);
-    sizes[uplink_size_class(len)]++;
-    if (G_UNLIKELY(priority)) {
+    if (priority) {
         by_priority[priority].frames++;
         by_priority[priority].bytes += len;
     }
-}
-
-void uplink_count_rx(struct uplink *uplink, const uint8_t *frame, size_t len)
-{
-    struct uplink_counters *c = &uplink->counters;
-
-    uplink_count(uplink, &c->rx, c->rx_sizes, c->rx_priority, frame, len);
-}
-
-void uplink_count_tx(struct uplink *uplink, const uint8_t *frame, size_t len)
-{
-    struct uplink_counters *c = &uplink->counters;
-
-    uplink_count(uplink, &c->tx, c->tx_sizes, c->tx_priority, frame, len);
 }
 
 bool uplink_is_up(const struct uplink *uplink)

@@ -9,6 +9,7 @@
 
 #include "model/port/cong.h"
 #include "model/port/traffic.h"
+#include "wire/encap/ip.h"
 #include "wire/encap/roce.h"
 
 struct wire_port;
@@ -102,8 +103,50 @@ static inline unsigned uplink_roce_priority(const struct uplink *uplink,
  */
 void uplink_mark_path(const struct uplink *uplink, struct roce_addr *addr);
 
-/* Counts a frame of len bytes. len is at least 14, and the headers are at frame. */
-void uplink_count_rx(struct uplink *uplink, const uint8_t *frame, size_t len);
-void uplink_count_tx(struct uplink *uplink, const uint8_t *frame, size_t len);
+/* The RFC 2819 size class of a frame with its FCS: up to 64, 127, 255, 511, 1023, 1518, 2047, 4095,
+ * 8191 bytes, and longer. All bounds except two are powers of two. */
+static inline unsigned uplink_size_class(size_t len)
+{
+    unsigned bytes = (unsigned)len + FCS_LEN;
+    unsigned log2 = 31u - (unsigned)__builtin_clz(bytes);
+
+    if (bytes <= 64) {
+        return 0;
+    }
+    if (log2 <= 10) {
+        return log2 - 5 + (bytes > 1518);
+    }
+    return MIN(log2 - 4, 9);
+}
+
+/* Counts a frame that has a priority, other than by class and size. */
+void uplink_count_priority(const struct uplink *uplink, struct priority_traffic *by_priority,
+                           const uint8_t *frame, size_t len);
+
+static inline void uplink_count(const struct uplink *uplink, struct traffic *all, uint64_t *sizes,
+                                struct priority_traffic *by_priority, const uint8_t *frame,
+                                size_t len)
+{
+    traffic_count(all, frame_class(frame), len);
+    sizes[uplink_size_class(len)]++;
+    if (G_UNLIKELY(uplink->phy.trusts_dscp) || G_UNLIKELY(frame[12] == ETH_TYPE_VLAN >> 8)) {
+        uplink_count_priority(uplink, by_priority, frame, len);
+    }
+}
+
+/* Each counts a frame of len bytes. len is at least 14, and the headers are at frame. */
+static inline void uplink_count_rx(struct uplink *uplink, const uint8_t *frame, size_t len)
+{
+    struct uplink_counters *c = &uplink->counters;
+
+    uplink_count(uplink, &c->rx, c->rx_sizes, c->rx_priority, frame, len);
+}
+
+static inline void uplink_count_tx(struct uplink *uplink, const uint8_t *frame, size_t len)
+{
+    struct uplink_counters *c = &uplink->counters;
+
+    uplink_count(uplink, &c->tx, c->tx_sizes, c->tx_priority, frame, len);
+}
 
 #endif
