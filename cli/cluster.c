@@ -11,7 +11,7 @@
 #include "cli/places.h"
 #include "guest-lib/verbs/kernel/variables.h"
 
-#define MOST_DEVICES 254 /* so many have an address 10.0.0.H of their own */
+#define MOST_DEVICES 254 /* hosts that have an address 10.0.0.H of their own */
 
 /* Refuses a variable or a key of the key file that would set for all hosts what each has of its
  * own. 0, or the exit status. */

@@ -18,7 +18,7 @@ import sys
 import time
 
 LINE = 1 << 16     # a longer line is printed in pieces
-LINGER = 0.5       # seconds for what a program that has ended leaves in its pipes
+LINGER = 0.5       # seconds for reading the pipes of a program that has ended
 PATIENCE = 5       # seconds from SIGTERM to SIGKILL
 STDOUT, STDERR = 1, 2
 FAILED = 125       # exit status: hcasim itself failed
@@ -109,7 +109,7 @@ class Cluster:
         self.is_printing = True
         try:
             while self.unprinted[descriptor] and self._may_print(descriptor):
-                # A pipe that has any room takes so much without waiting.
+                # A pipe that has room takes PIPE_BUF bytes without waiting.
                 with contextlib.suppress(BlockingIOError):
                     del self.unprinted[descriptor][:os.write(descriptor, self.unprinted[descriptor][:select.PIPE_BUF])]
         except OSError:
@@ -131,14 +131,15 @@ class Cluster:
             any(host.status() is None for host in self.hosts)
 
     def _unread(self):
-        """Something that a program started may hold its pipes for ever: it is not waited for."""
+        """Whether pipes are still to be read. A process that the program started may hold them open for ever, so
+        this ends LINGER after the program."""
         return any(time.monotonic() < key.data.ended_at + LINGER for key in self.pipes.get_map().values())
 
     def _see_end(self, host):
         if host.ended_at is not None or host.status() is None:
             return
         host.ended_at = time.monotonic()
-        # What it printed stands before the news of its end. A pipe holds no more than one read takes.
+        # Its output is printed before the line about its end. One read takes all that a pipe holds.
         for pipe in set(host.rest) & {key.fileobj for key in self.pipes.get_map().values()}:
             with contextlib.suppress(BlockingIOError):
                 self._read(pipe, host)
@@ -190,7 +191,7 @@ class Cluster:
             for host in self.hosts:
                 host.signal(signal.SIGKILL)
                 host.process.wait()
-        # Hosts that a signal ended have not removed their wire. It stays if somebody else is on it.
+        # Hosts that a signal ended have not removed their wire. If another host is on the wire, it stays.
         with contextlib.suppress(subprocess.TimeoutExpired):
             subprocess.run([self.options["hcasim"], "wires", "--clean", self.options["wire"]], check=False,
                            timeout=PATIENCE, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -202,12 +203,12 @@ def main():
     for number in INTERRUPTS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, cluster.interrupt)
-    # A caller that ignores SIGCHLD passes that on: then nobody learns the exit status of a host.
+    # If the caller ignores SIGCHLD, so does this process, and the kernel keeps no exit status of a host.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         cluster.start()
         return cluster.run()
-    except BrokenPipeError:  # whoever reads what we print has gone
+    except BrokenPipeError:  # the reader of our output has gone
         return 128 + signal.SIGPIPE
     except OSError as error:  # no more descriptors or processes, a disk that is full
         with contextlib.suppress(OSError):

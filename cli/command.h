@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Describes the commands of hcasim: what each one is for, what it takes, and what runs it. */
+/* Describes the commands of hcasim: the purpose of each, its options, and the function that runs
+ * it. */
 #ifndef HCASIM_CLI_COMMAND_H
 #define HCASIM_CLI_COMMAND_H
 

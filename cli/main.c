@@ -74,8 +74,8 @@ static int main_help(char **argv)
                                : main_print(cli_help(command, cli_places()->in_tree));
 }
 
-/* For the build: what is made from the tables. Users have no need of it, and help does not show it.
- */
+/* For the build: prints a text that is made from the tables. Users do not need it, so help does not
+ * show it. */
 static int main_make(const char *what, const char *name)
 {
     char *page = !strcmp(what, "--markdown") ? cli_markdown(name) : NULL;
@@ -91,7 +91,8 @@ static int main_make(const char *what, const char *name)
     return main_print(!strcmp(what, "--man") ? cli_man(command) : cli_completion());
 }
 
-/* --build DIR: the hcasim of another build. It is not this one, so this cannot go on for ever. */
+/* --build DIR: executes the hcasim of that build. If that is this program, it returns, so there is
+ * no endless loop. */
 static void main_use_build(const struct cli_line *line, char **argv)
 {
     const char *build = cli_line_get(line, "build");

@@ -41,7 +41,7 @@ GPtrArray *cli_options_new(void);
  * Parses argv, which begins with the name of the command, for line->options. stops: the first word
  * that is no option ends the options; all that follows belongs to a program. If an option that does
  * not repeat is given twice, the last one holds, as in most programs that use getopt. But --wire
- * may be given once only: who gives it twice may mean two wires. False with *err.
+ * may be given once only: a user who gives it twice may mean two wires. False with *err.
  */
 bool cli_line_parse(struct cli_line *line, char **argv, bool stops, GError **err);
 void cli_line_clear(struct cli_line *line);

@@ -22,7 +22,7 @@ struct cli_places {
     char *source;      /* the source tree; NULL where it is installed */
 };
 
-/* Freed never. */
+/* The places are found at the first call and never freed. */
 const struct cli_places *cli_places(void);
 
 #endif

@@ -11,8 +11,8 @@
 char *cli_help(const struct cli_command *command, bool in_tree);
 /* Likewise, the source of the man page. */
 char *cli_man(const struct cli_command *command);
-/* A page of section 7 about what is no command, such as "device"; NULL: there is none of that name.
- */
+/* The man page of section 7 about a subject that is no command, such as "device". NULL: there is no
+ * such page. */
 char *cli_man_topic(const char *name);
 /* The help about a topic. */
 char *cli_topic_help(const struct cli_topic *topic);

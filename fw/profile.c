@@ -58,8 +58,8 @@
  * context of a -4 Lx can change that; this is not modelled. Tag matching came with ConnectX-5
  * (NVIDIA, "Understanding MPI Tag Matching and Rendezvous Offloads (ConnectX-5)"), and so did
  * out-of-order data placement (NVIDIA, "Out-of-Order (OOO) Data Placement": ConnectX-5 and above).
- * No source says that they have no mappings of addresses: docs/adr/0009. Nor does one say with
- * which generation enhanced connection establishment came; a ConnectX-5 has it. */
+ * No source says that they have no mappings of addresses: docs/adr/0009. No source says which
+ * generation was the first with enhanced connection establishment; a ConnectX-5 has it. */
 static const struct fw_cap_limit before_cx5[] = {
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_inline_mode,
             PRM_CAP_INLINE_MODE_L2),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A filter that writes the frames that pass to a file for Wireshark.
+ * A filter that writes the frames that pass it to a file for Wireshark.
  */
 #ifndef HCASIM_WIRE_CAPTURE_H
 #define HCASIM_WIRE_CAPTURE_H
@@ -35,9 +35,9 @@ struct wire_port *wire_capture_new(struct wire_port *inner, const char *path,
                                    const struct wire_capture_options *options, GError **err);
 
 /*
- * For what causes faults and knows the fate of frames. capture is a port that wire_capture_new()
- * made. Wireshark shows the texts as packet comments; of a text, the first WIRE_CAPTURE_COMMENT
- * bytes count.
+ * For filters and simulations that cause faults, and therefore know the fate of frames. capture is
+ * a port that wire_capture_new() made. Wireshark shows the texts as packet comments; of a text, the
+ * first WIRE_CAPTURE_COMMENT bytes count.
  *
  * wire_capture_comment(): the next frame that passes, in either direction, gets the comment.
  * wire_capture_lost(): writes a frame that does not pass, because it was lost.

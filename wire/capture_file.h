@@ -28,8 +28,8 @@ enum capture_direction {
  * last writer had the same run: then the frames are appended. If another port writes path, the
  * frames are appended in any case. Of run, the first CAPTURE_RUN_MAX bytes count.
  *
- * A path that is no regular file (a pipe, a terminal) has one writer, and no interface is added to
- * what another one wrote.
+ * A path that is no regular file (a pipe, a terminal) has one writer, because no other port can add
+ * its interface to it.
  *
  * NULL: the file cannot be made (*err, of WIRE_ERROR).
  */

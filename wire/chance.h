@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The random choices of a seed. Each subject (a link, a job, which job runs next) has its own
- * stream, made of the seed, the subject's name and its number. So leaving out one subject changes
- * nothing for the others. The generator is SplitMix64 (Steele, Lea, Flood, 2014): integers only,
- * the same on every machine.
+ * Draws the random choices of a seed. Each subject (a link, a job, the order of the jobs) has its
+ * own stream, made of the seed, the subject's name and its number. So leaving out one subject
+ * changes nothing for the others. The generator is SplitMix64 (Steele, Lea, Flood, 2014): integers
+ * only, the same on every machine.
  */
 #ifndef HCASIM_WIRE_CHANCE_H
 #define HCASIM_WIRE_CHANCE_H
@@ -55,7 +55,7 @@ static inline uint64_t chance_from(struct chance *c, uint64_t least, uint64_t mo
     return least + chance_below(c, most - least + 1);
 }
 
-/* True so many times in a million. If per_million is 0, draws nothing. */
+/* True with a probability of per_million / 1,000,000. If per_million is 0, draws nothing. */
 static inline bool chance_happens(struct chance *c, unsigned per_million)
 {
     return per_million && chance_below(c, CHANCE_MILLION) < per_million;

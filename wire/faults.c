@@ -43,13 +43,13 @@ struct fate {
     bool lost, duplicated, reordered, corrupted;
     uint32_t bit;      /* of the frame, if it is corrupted */
     uint64_t delay_ns; /* as configured; with jitter */
-    uint64_t held_ns;  /* behind that, if it is reordered */
+    uint64_t held_ns;  /* added to the delay, if it is reordered */
 };
 
 struct stored {
     uint64_t due_ns;
     struct fate fate;
-    bool is_copy; /* the second of two */
+    bool is_copy; /* the second frame of a duplication */
     uint32_t len;
     uint8_t frame[];
 };
@@ -261,7 +261,7 @@ static void faults_set_timer(struct faults *f, uint64_t due_ns)
     int state;
 
     if (due_ns == f->timer_ns || due_ns == NEVER) {
-        return; /* a timer that expires for nothing does no harm */
+        return; /* if the timer expires and nothing is due, that does no harm */
     }
     f->timer_ns = due_ns;
     at.it_value.tv_sec = (time_t)(due_ns / NS_PER_S);

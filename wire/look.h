@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Looks at wires from outside: which there are, who lives on them, what the dead have left.
+ * Looks at wires from outside: lists the wires, the hosts that live on them, and the files that
+ * dead hosts have left.
  *
  * Looking joins nothing, takes no lock, writes nothing and waits for nobody. The hosts do not
- * notice it. The result is true for the moment only: a host may join or end meanwhile. So nobody
+ * notice it. The result is true for the moment only: a host may join or end meanwhile. So no caller
  * may remove a file because of it; wire_sweep() and wire_clean() check again, under the locks.
  *
  * A file may have been written by anybody. Whatever it contains, it is described, and nothing in it

@@ -30,8 +30,8 @@
  * the receiver lives. Frames that a receiver has taken but not finished working on count the same
  * way: wire_owe().
  *
- * Ends: if a process ends without closing its port, however it ends, the hosts that asked with
- * wire_watch_hosts() are told.
+ * Ends: if a process ends without closing its port, however it ends, the hosts that have called
+ * wire_watch_hosts() are notified.
  *
  * Callbacks may reserve and commit on any port. They may not poll or close the port that calls
  * them.
@@ -236,8 +236,8 @@ static inline bool wire_knows(struct wire_port *port, const uint8_t mac[6])
     return port->ops->knows && port->ops->knows(port, mac);
 }
 
-/* From now on host_ended is called, and the other hosts that called this function are told of this
- * host's end. False: the backend cannot tell, or the machine lacks the resources to watch
+/* From now on host_ended is called, and the other hosts that called this function are notified of
+ * this host's end. False: the backend cannot tell, or the machine lacks the resources to watch
  * (inotify). */
 static inline bool wire_watch_hosts(struct wire_port *port)
 {

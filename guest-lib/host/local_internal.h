@@ -198,11 +198,13 @@ void local_leave_rest_to_helper(struct local_hca *hca);
 void local_join(struct local_hca *hca, struct inproc_world *world);
 void local_leave(struct local_hca *hca);
 
-/* -- local_neighbours.c ------------------------------------------------------------------------ */
+/* -- local.c ----------------------------------------------------------------------------------- */
 
 /* The HCA sends no more: sends what its faults still delay, and writes to the log how many frames
  * had faults. With the lock held, or when no other thread is in a call. */
 void local_settle_faults(struct local_hca *hca);
+
+/* -- local_neighbours.c ------------------------------------------------------------------------ */
 
 /* The wire is open: announces the host. */
 void local_meet_neighbours(struct local_hca *hca, const struct local_config *config);

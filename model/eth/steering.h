@@ -15,9 +15,11 @@
  * Domains, each with tables and a root of its own:
  *   NIC receive   frames that are not RoCE. A frame that no rule leads to a TIR is dropped
  *   RDMA receive  RoCE frames, before their QP. A frame that no rule drops or leads to a TIR goes
- * on to its QP, or, if a table says so, to the NIC receive domain sniffers      every frame that
- * the function's vport takes, and every frame that it sends; their TIRs get copies Match criteria:
- * outer headers of layers 2 to 4.
+ *                 on to its QP or, if its table says so, to the NIC receive domain
+ *   sniffers      each frame that the function's vport takes, and each frame that it sends; the
+ *                 TIRs of their rules get copies
+ *
+ * Entries match on the outer headers of layers 2 to 4.
  */
 #ifndef HCASIM_MODEL_STEERING_H
 #define HCASIM_MODEL_STEERING_H

@@ -14,8 +14,9 @@
  *
  * Positions: descriptors are numbered in order from 0 modulo 2^32; descriptor n is ring[n & mask].
  *
- *   head ........ tx ........ tail     head: oldest not completed; tx: to be sent from next, at
- *   unacked_psn   tx_psn      next_psn tx_psn; tail: next to be started
+ *   head, unacked_psn   the oldest descriptor that has not completed, the oldest PSN without an ACK
+ *   tx, tx_psn          the descriptor and the PSN that are sent next
+ *   tail, next_psn      the descriptor and the PSN of the WQE that is started next
  *
  * After a loss tx and tx_psn go back to unacked_psn ("go back N"); sent_psn does not go back.
  */

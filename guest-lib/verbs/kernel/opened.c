@@ -117,7 +117,7 @@ static bool opened_tell_socket(const char *name)
         return false;
     }
     memcpy(to.sun_path + 1, name, NAME_LEN);
-    /* A queue that is full has the news already. */
+    /* If the socket's queue is full, another report is in it already. */
     told = sendto(fd, "1", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to,
                   offsetof(struct sockaddr_un, sun_path) + 1 + NAME_LEN) == 1 ||
            errno == EAGAIN;

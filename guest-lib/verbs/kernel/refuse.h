@@ -11,10 +11,10 @@
 
 #include "guest-lib/verbs/verbs.h"
 
-/* Seldom called: what calls it is laid out of the way. */
+/* Rarely called: the compiler moves the branches that call it out of the hot path. */
 #define HV_COLD __attribute__((cold))
 
-/* Lines of an HCA that were said lately. */
+/* The number of lines that an HCA has written lately. */
 struct hv_said {
     pthread_mutex_t
         lock; /* around what follows and the first errors of QPs; nothing else is taken inside it */
@@ -22,8 +22,8 @@ struct hv_said {
     uint64_t since_ns, left_out;
 };
 
-/* Whether the HCA's log has lines of level `guest`: what is costly to find out for a line is looked
- * for only then. */
+/* Whether the HCA's log has lines of level `guest`. A caller that has to search for the reason does
+ * so only in this case. */
 bool hv_says(struct hv_hca *hca);
 /* Whether error completions are to be explained (setting `explain`). */
 bool hv_explains(struct hv_hca *hca);

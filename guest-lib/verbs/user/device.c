@@ -248,7 +248,7 @@ static void device_watch(struct hv_device *dev)
     }
 }
 
-/* hcasim run --require waits for the news that a process has opened a device. */
+/* Reports to hcasim run --require that this process has opened a device. */
 static void device_tell_opened(void)
 {
     const char *address = g_getenv(HV_OPENED_VARIABLE);
