@@ -240,9 +240,8 @@ static int vm_find_commands(const struct cli_line *line, GPtrArray *commands)
     return 0;
 }
 
-/* The programs and files that the guests need on this machine. vm.py and its scripts ask for the
- * rest when they need it.
- */
+/* Whether the plugin and QEMU are there. vm.py and its scripts ask for other programs when they
+ * need them. */
 static bool vm_find_parts(void)
 {
     const struct cli_places *places = cli_places();
@@ -280,8 +279,8 @@ static void vm_add_word(GPtrArray *words, const struct cli_option *option, const
                                : g_strdup_printf("--%s=%s", name, value));
 }
 
-/* The options for one guest more of the same kind: all but its number, its wire and its commands.
- */
+/* The options for another guest of the same kind: all options except its number, its wire and its
+ * commands. */
 static GPtrArray *vm_words(const struct cli_line *line)
 {
     static const char *const own[] = {"two", "join", "index", "run", "build", NULL};

@@ -57,8 +57,10 @@ enum {
     TURN = 1,
 };
 
-#define RECORD_FORMAT   "hcasim; interfaces %6u; bytes %20" PRIu64 "; run %-40.40s"
-#define RECORD_LEN      100
+#define RECORD_FORMAT "hcasim; interfaces %6u; bytes %20" PRIu64 "; run %-40.40s"
+#define RECORD_LEN    100
+/* So that the record does not become longer. Anybody may have written the file. */
+#define INTERFACES_MAX  999999u
 
 #define READER_SLEEP_US 1000
 
@@ -251,7 +253,8 @@ static void capture_file_end_turn(struct capture_file *f)
     capture_file_lock(f->fd, F_OFD_SETLK, F_UNLCK, TURN);
 }
 
-/* False: the file does not begin with a section of ours. */
+/* False: the file does not begin with a section of ours, or its section can have no more
+ * interfaces. */
 static bool capture_file_read_record(int fd, struct record *record)
 {
     struct section section;
@@ -267,7 +270,7 @@ static bool capture_file_read_record(int fd, struct record *record)
     section.record[RECORD_LEN - 1] = '\0';
     if (sscanf(section.record, "hcasim; interfaces %u; bytes %" SCNu64 "; run%n",
                &record->interfaces, &record->bytes, &run) != 2 ||
-        record->bytes < sizeof(section)) {
+        record->bytes < sizeof(section) || record->interfaces >= INTERFACES_MAX) {
         return false;
     }
     if (section.record[run] == ' ') {

@@ -26,6 +26,8 @@ enum {
     SECTION = 0x0a0d0d0a,
     INTERFACE = 1,
     PACKET = 6,
+    /* offset of the count: after the fields of the section and "hcasim; interfaces " */
+    RECORD_COUNT = 28 + 19,
 };
 
 static char *path;
@@ -531,6 +533,31 @@ START_TEST(a_foreign_file_is_replaced)
 }
 END_TEST
 
+/* A number of interfaces that is longer than its place in the record is not printed into it. The
+ * file is replaced if nobody writes it. If another port writes it, capturing fails. */
+START_TEST(a_record_that_counts_too_many_interfaces_is_refused)
+{
+    static const char many[] = "4294967290; bytes 150; run 4711.1";
+    struct capture_file *file, *other;
+    g_autoptr(GError) err = NULL;
+    int fd;
+
+    make_path();
+    file = open_one("one", "4711.1");
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(pwrite(fd, many, sizeof(many) - 1, RECORD_COUNT), sizeof(many) - 1);
+    other = capture_file_open(path, "two", "4711.1", &err);
+    ck_assert_ptr_null(other);
+    ck_assert_ptr_nonnull(err);
+    capture_file_close(file);
+    close(fd);
+    file = open_one("two", "4711.1");
+    ck_assert_uint_eq(read_file().interfaces, 1);
+    capture_file_close(file);
+    remove_path();
+}
+END_TEST
+
 START_TEST(a_pipe_has_one_writer)
 {
     struct capture_file *file;
@@ -572,6 +599,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_stopped_writer_holds_nobody_up);
     tcase_add_test(tc, an_emptied_file_ends_the_capture);
     tcase_add_test(tc, a_foreign_file_is_replaced);
+    tcase_add_test(tc, a_record_that_counts_too_many_interfaces_is_refused);
     tcase_add_test(tc, a_pipe_has_one_writer);
     tcase_add_test(tc, a_pipe_waits_for_its_reader);
     suite_add_tcase(s, tc);

@@ -286,7 +286,7 @@ int hv_rq_refuse(struct hv_hca *hca, const struct hv_wq *rq, const struct ibv_re
     return hv_refuse(hca, err,
                      "%s: the receive queue is full: %u WRs wait to be completed and polled, "
                      "max_recv_wr is %u",
-                     verb, rq->head - rq->tail, rq->max_post);
+                     verb, rq->head - __atomic_load_n(&rq->tail, __ATOMIC_RELAXED), rq->max_post);
 }
 
 int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
