@@ -36,12 +36,12 @@ class Host:
         self.ended_at = None
 
     def status(self):
-        """As a shell has it; None: it runs."""
+        """Returns the exit status, as a shell counts it, or None while the program runs."""
         code = self.process.poll()
         return code if code is None or code >= 0 else 128 - code
 
     def signal(self, number):
-        """To the program and to what it started."""
+        """Sends a signal to the program and to the processes that it started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, number)
 
@@ -80,7 +80,7 @@ class Cluster:
         return [*line, "--", *self.command]
 
     def run(self):
-        """Until all have ended, or an interrupt comes. Returns the exit status."""
+        """Runs until all hosts have ended, or an interrupt comes. Returns the exit status."""
         while not self.interrupts and (any(host.ended_at is None for host in self.hosts) or self._unread()):
             self._serve()
         if not self.interrupts:
@@ -94,8 +94,8 @@ class Cluster:
             self._see_end(host)
 
     def interrupt(self, number, _):
-        """A signal is noted and looked at later, because it may come at any moment. The second signal ends this
-        program even if it waits for the reader of what it prints."""
+        """Notes a signal; it is handled later, because it may come at any moment. The second signal ends this
+        program even if it waits for the reader of its output."""
         self.interrupts.append(number)
         if self.is_printing and len(self.interrupts) > 1:
             sys.exit(128 + number)
@@ -131,8 +131,8 @@ class Cluster:
             any(host.status() is None for host in self.hosts)
 
     def _unread(self):
-        """Whether pipes are still to be read. A process that the program started may hold them open for ever, so
-        this ends LINGER after the program."""
+        """Returns whether pipes are still to be read. A process that the program started may hold them open for
+        ever, so they are read until LINGER after the end of the program."""
         return any(time.monotonic() < key.data.ended_at + LINGER for key in self.pipes.get_map().values())
 
     def _see_end(self, host):
@@ -164,7 +164,7 @@ class Cluster:
                     b"".join(label + line + b"\n" for line in lines))
 
     def _print_rest(self, pipe, host):
-        """A last line without an end, or a piece of a long one."""
+        """Prints a last line that has no end, or a piece of a long line."""
         if rest := host.rest[pipe]:
             host.rest[pipe] = b""
             self._print_lines(pipe, host, [rest])

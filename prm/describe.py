@@ -277,7 +277,7 @@ class Descriptions:
         return objects
 
     def _scalar(self, struct, path):
-        """The field at that path ("hdr.obj_id") with its position in the outer structure, or None."""
+        """Returns the field at that path ("hdr.obj_id") with its position in the outer structure, or None."""
         name, _, rest = path.partition('.')
         entry = next((e for e in self.structs[struct].fields if e.name == name), None)
         if not rest or not entry or not entry.type:
@@ -295,18 +295,18 @@ class Descriptions:
         return (chosen, False) if chosen else None
 
     def umem_fields(self, command):
-        """The fields of the input that say that rings, pages or doorbell records are in umems."""
+        """Returns the fields of the input that say whether rings, pages or doorbell records are in umems."""
         return [self._scalar(command.input, path) for path in command.umem]
 
     def variants(self, command):
-        """The enum of a command's op_mod. None: op_mod must be 0, or any_variant is set."""
+        """Returns the enum of a command's op_mod. None: op_mod must be 0, or any_variant is set."""
         if command.any_variant:
             return None
         return next((entry.enum for entry in self.structs[command.input].fields
                      if entry.name == 'op_mod'), None)
 
     def least(self, name, until):
-        """The least length of a command's input or output, in bytes."""
+        """Returns the least length of a command's input or output, in bytes."""
         struct = self.structs[name]
         return next((entry.bit // 8 for entry in struct.fields if entry.name == until),
                     struct.size)
@@ -352,7 +352,7 @@ class Descriptions:
                 raise DescriptionError(f'{struct.where}: not-in-ifc for no field "{name}"')
 
     def reserved_mask(self, struct):
-        """A mask of the structure's size, with a set bit for each bit that no field covers."""
+        """Returns a mask of the structure's size, with a set bit for each bit that no field covers."""
         mask = bytearray(b'\xff' * struct.size)
         for entry in struct.fields:
             if entry.count == 0:

@@ -68,7 +68,7 @@ def header_enum(out, enum):
 
 
 def described(desc):
-    """The commands with described layouts; C code can name these."""
+    """Returns the commands with described layouts; C code can name these."""
     return [command for command in desc.commands.values() if command.input]
 
 
@@ -99,12 +99,12 @@ def header(desc):
 
 
 def place(entry):
-    """The code of a scalar field for prm_get() and prm_set()."""
+    """Returns the code of a scalar field for prm_get() and prm_set()."""
     return f'0x{entry.bit << 8 | entry.width:x}'
 
 
 def about(desc, command):
-    """The members of struct prm_command for the object that a command is about."""
+    """Returns the members of struct prm_command for the object that a command is about."""
     if not command.object:
         return 'PRM_ABOUT_NONE, NULL, 0, false'
     entry, in_output = desc.number(command)

@@ -116,7 +116,7 @@ class Layouts:
         raise ValueError('mlx5_ifc.h: member without an end')
 
     def _member_width(self, member):
-        """Width in bits of one element, and the array's length or None."""
+        """Returns the width in bits of one element, and the array's length or None."""
         if member.kind == 'u8':
             if len(member.dims) == 0:
                 return 1, None          # a single "bit"
@@ -136,7 +136,7 @@ class Layouts:
         return total
 
     def size(self, tag):
-        """Size in bits of a structure or union."""
+        """Returns the size in bits of a structure or union."""
         if tag not in self._sizes:
             self._sizes[tag] = self._body_size(self.bodies[tag])
         return self._sizes[tag]
@@ -155,5 +155,5 @@ class Layouts:
                 pos += width * (1 if count is None else count)
 
     def fields(self, tag):
-        """The named fields of a structure in order, including those of its anonymous parts."""
+        """Returns the named fields of a structure in order, including those of its anonymous parts."""
         return list(self._walk(self.bodies[tag], 0, ''))

@@ -23,7 +23,7 @@ INSTALLED = '/usr/src/linux-headers-*/include/linux/mlx5/mlx5_ifc.h'
 
 
 def find_header():
-    """Path of the header; or None, and why there is none."""
+    """Returns the path of the header; or None, and the reason why there is none."""
     path = os.environ.get('MLX5_IFC_H')
     if path:
         return path, ''

@@ -55,7 +55,7 @@ def readelf(option, library):
 
 
 def symbols(library):
-    """The names that the library defines for others, each as NAME@VERSION or NAME@@VERSION."""
+    """Returns the names that the library exports, each as NAME@VERSION or NAME@@VERSION."""
     found = set()
     for line in readelf("--dyn-syms", library).splitlines():
         fields = line.split()
@@ -95,7 +95,7 @@ FAILURES = {
 
 
 def failures(table, archives):
-    """C code for the symbols of the table that no archive defines."""
+    """Returns C code for the symbols of the table that no archive defines."""
     defined = set()
     for archive in archives:
         listing = subprocess.run(["nm", "--defined-only", archive], check=True, text=True,

@@ -39,7 +39,7 @@ def exported(library):
 
 
 def context_verbs():
-    """The members of struct verbs_context and its ops."""
+    """Returns the members of struct verbs_context and its ops."""
     header = (INCLUDE / "verbs.h").read_text()
     for start, end in (("struct ibv_context_ops {", "\n};"), ("struct verbs_context {", "\n};")):
         body = header[header.index(start):]

@@ -29,7 +29,7 @@ def frames(path):
 
 
 def timed_frames(path):
-    """As above, each as (nanoseconds, whether it was marked as outbound, or None, frame)."""
+    """Returns the same frames as (nanoseconds, whether it was marked as outbound, or None, frame)."""
     with open(path, "rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if data[:4] == b"\x0a\x0d\x0d\x0a":
@@ -51,7 +51,7 @@ def pcap_frames(path, data):
 
 
 def options(order, data, at, end):
-    """The options of a pcapng block: (code, value)."""
+    """Yields the options of a pcapng block: (code, value)."""
     while at + 4 <= end:
         code, length = struct.unpack_from(order + "HH", data, at)
         if code == 0:
@@ -112,7 +112,7 @@ def roce(frame):
 
 
 def icrc(ip, udp, ib):
-    """The ICRC of a RoCEv2 packet; ib is BTH to payload."""
+    """Returns the ICRC of a RoCEv2 packet; ib is BTH to payload."""
     ip, udp, bth = bytearray(ip), bytearray(udp), bytearray(ib[:12])
     if ip[0] >> 4 == 4:
         ip[1] = ip[8] = 0xff
@@ -128,7 +128,7 @@ def icrc(ip, udp, ib):
 
 
 def wrong_icrcs(path):
-    """(numbers of the frames whose ICRC is wrong, a Counter of RoCEv2 packets by transport)."""
+    """Returns (numbers of the frames with a wrong ICRC, a Counter of RoCEv2 packets by transport)."""
     wrong, seen = [], collections.Counter()
     for number, frame in enumerate(frames(path), 1):
         parts = roce(frame)

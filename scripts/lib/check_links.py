@@ -22,13 +22,13 @@ CODE = re.compile(r"(?:(?<=\n\n)|\A)(?:    .*\n)+|`[^`\n]*`")
 
 
 def anchors(page):
-    """The anchors of a document's headings, as GitHub makes them."""
+    """Returns the anchors of a document's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ +(.*?)\s*$", page.read_text(encoding="utf-8"), re.M)
     return {re.sub(r"[^\w\s-]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
 def links(page):
-    """The files that a document links to, and what is wrong with its links."""
+    """Returns the files that a document links to, and the faults of its links."""
     targets, wrong = set(), []
     for target in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
         if re.match(r"[a-z]+:", target):
@@ -44,13 +44,13 @@ def links(page):
 
 
 def copies(page):
-    """What is wrong with the document's copies of files."""
+    """Returns the faults of the document's copies of files."""
     return [f"its copy of {name} differs from the file" for name, text in COPY.findall(page.read_text(encoding="utf-8"))
             if not (ROOT / name).is_file() or (ROOT / name).read_text(encoding="utf-8") != text]
 
 
 def names(file):
-    """The files of docs that a file names and that do not exist."""
+    """Returns the files of docs that a file names and that do not exist."""
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:

@@ -28,7 +28,7 @@ INTERPOLATION = re.compile(r"\$\{[^}]*\}|\$\w+|\$\*|\{[^{}]*\}")
 
 
 def messages(page):
-    """The messages of hcasim's own that the page explains."""
+    """Returns the messages of hcasim's own that the page explains."""
     found, own = [], False
     for line in page.splitlines():
         if line.startswith("## "):
@@ -71,7 +71,7 @@ def strings(path):
 
 
 def has(text, part):
-    """Whether the text has the part, whole or in two pieces (of which the source inserts one)."""
+    """Returns whether the text has the part, whole or in two pieces (of which the source inserts one)."""
     pieces = [(part[:i], part[i + 1:]) for i, character in enumerate(part) if character == " "]
     return part in text or any(min(len(a), len(b)) >= SHORTEST and a in text and b in text for a, b in pieces)
 

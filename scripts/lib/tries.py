@@ -132,7 +132,7 @@ class Cases:
         """Returns whether a try that failed like this is the last one."""
         return once or number >= self.most or GRAVE.search(text) is not None
 
-    # Cases whose outcome the suite knows
+    # Cases of which the suite knows the outcome
 
     def passed(self, name, title="", seconds=0.0, tries=1, remark=""):
         outcome = "later" if tries > 1 else "passed"
@@ -143,7 +143,7 @@ class Cases:
         return self._count(outcome, name, tries, seconds)
 
     def failed(self, name, text, title="", seconds=0.0, tries=1, many=1):
-        """many: the number of cases that this call counts, here and below."""
+        """Counts a failed case. many: the number of cases that this call counts, here and in the functions below."""
         self._say("FAIL", name, title, "", seconds)
         lines = text.splitlines()
         shown = lines if self.verbose else lines[-LOG_LINES:]

@@ -20,7 +20,7 @@ import vmlib
 
 
 def options_of(text):
-    """The options as numbers, texts and lists; an option that was not given is empty."""
+    """Returns the options as numbers, texts and lists. An option that was not given is empty."""
     options = types.SimpleNamespace(**json.loads(text))
     for name in ("index", "memory", "cpus"):
         setattr(options, name, int(getattr(options, name)))
@@ -30,7 +30,7 @@ def options_of(text):
 
 
 def shares(texts):
-    """The (host folder, guest folder) pairs that --share asks for."""
+    """Returns the (host folder, guest folder) pairs of --share."""
     pairs = []
     for text in texts:
         host, _, inside = text.partition(":")
@@ -40,13 +40,13 @@ def shares(texts):
 
 
 def guest_words(options, wire, index):
-    """The command that opens a guest like this one on a wire."""
+    """Returns the command that opens another guest like this one on a wire."""
     return shlex.join([options.hcasim, "vm", *options.words, "--join", wire, "--index", str(index)])
 
 
 def two(options, wire):
-    """Both guests in one tmux window, instead of this process; without tmux, says how to get the
-    second one."""
+    """Replaces this process by tmux with both guests in one window. Without tmux, prints the command for the
+    second guest."""
     if not shutil.which("tmux"):
         print("hcasim: no tmux here; this is the first guest, in another terminal run\n  "
               f"{guest_words(options, wire, 2)}")
@@ -56,8 +56,8 @@ def two(options, wire):
 
 
 def devices(options, wire, index):
-    """QEMU arguments for the HCA of guest number index, and the user's own."""
-    # The last word wins where the user names a property of ours.
+    """Returns QEMU's arguments for the HCA of guest number index, and the user's own."""
+    # The user's properties replace ours.
     properties = dict(word.split("=", 1) for word in options.device_args.split(",") if word)
     device = {"wire": wire if ":" in wire else f"shm:{wire}", "mac": vmlib.mac_of(index)}
     if "netdev" in properties:
@@ -70,7 +70,7 @@ def main():
         signal.signal(number, lambda got, _: sys.exit(128 + got))
     options = options_of(sys.argv[1])
     wire = options.join or f"vm-{os.getpid()}"
-    # Once, before two guests ask for it at the same time.
+    # The system is prepared once, before two guests need it at the same time.
     guest = vmlib.Guest.prepare(options.kernel, options.modules, options.packages, options.release,
                                 options.kernel_release)
     if options.run:

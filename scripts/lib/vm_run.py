@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Commands of `hcasim vm` in one guest or two, with their output and exit status, and no terminal."""
+"""Runs the commands of `hcasim vm` in one guest or two, without a terminal, and prints their output."""
 import contextlib
 import dataclasses
 import re
@@ -12,7 +12,7 @@ import vmlib
 TIMED_OUT, NO_GUESTS = 124, 125  # exit statuses
 LISTEN_SECONDS = 5               # how long the next command waits for this one to listen
 
-# What listens in a guest.
+# Prints the listeners of a guest.
 LISTENERS = ("{ ss -Htln; rdma resource show cm_id | grep 'state LISTEN'; } 2>/dev/null | "
              "sed 's/ pid .*//' | sort")
 
@@ -24,7 +24,7 @@ class Command:
     text: str
 
     def __str__(self):
-        """As progress names it."""
+        """Returns the command in one short line, for the messages about progress."""
         line = " ".join(self.text.split())
         return f"{self.guest}: " + (line if len(line) <= 60 else line[:57] + "...")
 
@@ -34,8 +34,8 @@ def say(text):
 
 
 def bring_up(vms, names, bare):
-    """The drivers and addresses of all guests. By guest, the start of each command in it: what it is told
-    of itself and of the other guest."""
+    """Loads the drivers and sets the addresses in all guests. Returns, by guest, the lines before each of its
+    commands: they set the variables with the names of this guest and the address of the other guest."""
     ups = {name: vm.spawn("true" if bare else f"/hcasim/up {names[name]}") for name, vm in vms.items()}
     starts = {}
     for name, vm in vms.items():
@@ -49,7 +49,7 @@ def bring_up(vms, names, bare):
 
 
 def wait_for_listener(vm, job, before):
-    """Until a command has begun to listen, has ended, or has had time enough for it."""
+    """Waits until a command has begun to listen, has ended, or has run for LISTEN_SECONDS."""
     end = time.monotonic() + LISTEN_SECONDS * vmlib.SLOWNESS
     while job.result is None and time.monotonic() < end:
         if vm.run(LISTENERS, check=False).out != before:
@@ -58,7 +58,7 @@ def wait_for_listener(vm, job, before):
 
 
 def run_all(commands, vms, start):
-    """Starts the commands, one after the other; their jobs."""
+    """Starts the commands, one after the other, and returns their jobs."""
     jobs = []
     for i, command in enumerate(commands):
         vm = vms[command.guest]
@@ -72,7 +72,7 @@ def run_all(commands, vms, start):
 
 
 def show(name, result, label):
-    """Prints what a command said."""
+    """Prints the output of a command."""
     for text, stream in ((result.out, sys.stdout), (result.err, sys.stderr)):
         lines = text.splitlines(keepends=True)
         stream.write("".join(f"{name}: {line}" for line in lines) if label else text)
@@ -82,7 +82,7 @@ def show(name, result, label):
 
 
 def wait_for(commands, jobs, timeout, label):
-    """Waits for all commands and shows what they said; the exit status of this program."""
+    """Waits for all commands and prints their output. Returns the exit status of this program."""
     end = time.monotonic() + timeout
     statuses = []
     for command, job in zip(commands, jobs):
@@ -99,7 +99,7 @@ def wait_for(commands, jobs, timeout, label):
 
 
 def power_off(vms):
-    """What does not power off is ended by the caller."""
+    """Powers the guests off. If a guest does not power off, the caller ends it."""
     for vm in vms:
         vm.spawn("sync; busybox poweroff -f")
     for vm in vms:
@@ -107,7 +107,8 @@ def power_off(vms):
 
 
 def run(options, guest, devices, shares):
-    """Runs options.run in guests, whose devices' QEMU arguments are by guest number; the exit status."""
+    """Runs options.run in guests. devices: QEMU's arguments for the device of each guest, by guest number.
+    Returns the exit status."""
     names = dict(zip("ab", devices))
     with tempfile.TemporaryDirectory(prefix="hcasim-vm.") as work, contextlib.ExitStack() as stack:
         vms = {name: vmlib.VM(name, work, guest, devices[index], shares, options.memory, options.cpus,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs commands where folders cannot be seen and all but a few is read-only, to test an installed hcasim."""
+"""Runs commands where some folders are hidden and only a few can be written, to test an installed hcasim."""
 import os
 import pathlib
 import subprocess

@@ -88,7 +88,7 @@ def hcasim(*words, **variables):
 
 class Refusals(unittest.TestCase):
     def refused(self, line, *words, **variables):
-        """Nothing is run: the program would make a file."""
+        """Checks that the command is refused and runs nothing: the program would make a file."""
         with tempfile.TemporaryDirectory() as folder:
             ran = pathlib.Path(folder, "ran")
             done = hcasim(*words, "--", "touch", ran, **variables)
@@ -251,7 +251,7 @@ class Vm(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout, done.stderr), (FAILED, "", f"hcasim: {line}\n"))
 
     def options(self, *words):
-        """The argument that the Python part gets."""
+        """Returns the argument that the Python part gets."""
         with tempfile.TemporaryDirectory() as folder:
             python = pathlib.Path(folder, "python3")
             python.write_text('#!/bin/sh\nprintf "%s" "$3"\n', encoding="ascii")

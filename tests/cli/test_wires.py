@@ -35,12 +35,12 @@ def segment(wire):
 
 
 def wires(*words):
-    """The list, as dictionaries."""
+    """Returns the list of wires, as dictionaries."""
     return json.loads(hcasim("wires", "--json", *words).stdout)
 
 
 def hosts(wire):
-    """The living hosts of a wire."""
+    """Returns the living hosts of a wire."""
     return [host for view in wires(wire) for host in view["hosts"] if host["alive"]]
 
 
@@ -53,7 +53,7 @@ def wait_until(condition):
 
 @contextlib.contextmanager
 def host(wire, *options, port=18515):
-    """A program that has opened its device and waits for a client."""
+    """Starts a program that has opened its device and waits for a client."""
     before = len(hosts(wire))
     command = ["ibv_rc_pingpong", "-d", "mlx5_0", "-g", "1", "-n", "10", "-p", str(port)]
     with subprocess.Popen([HCASIM, "run", "--wire", wire, *options, "--", *command], stdout=subprocess.DEVNULL,

@@ -259,7 +259,7 @@ def sent_again(frames, packets, chance):
 
 
 def harmless(frames, packets, chance):
-    """An ACK may be left out where a later one covers it: the judge must not complain."""
+    """An ACK may be left out if a later ACK covers it: the judge must not complain."""
     missed = []
     acks = [packet for packet in packets if is_a(rules.RC, "ACK")(packet)]
     for packet in chance.sample(acks, TRIES):

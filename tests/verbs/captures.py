@@ -30,7 +30,7 @@ def runs():
 
 
 def interfaces(path):
-    """The names of a capture's interfaces, and how many frames each of them has."""
+    """Returns the names of a capture's interfaces, and the number of frames of each."""
     said = subprocess.run(["tshark", "-n", "-r", path, "-T", "fields", "-e", "frame.interface_name"],
                           capture_output=True, text=True, check=True).stdout.splitlines()
     return {name: said.count(name) for name in dict.fromkeys(said)}

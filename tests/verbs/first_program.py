@@ -26,7 +26,7 @@ SKIPPED = 77
 
 
 def output(build, *command, log="guest"):
-    """Everything that the command prints under hcasim run --explain, and its exit status."""
+    """Returns everything that the command prints under hcasim run --explain, and its exit status."""
     result = subprocess.run([ROOT / "scripts/hcasim", "run", "--build", build, "--wire", f"first-{os.getpid()}",
                              "--log", log, "--", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240,
                             env={**os.environ, "HCASIM_EXPLAIN": "1", "PYTHONUNBUFFERED": "1"}, check=False)
@@ -41,7 +41,7 @@ def differs(what, expected, found):
 
 
 def reason(text):
-    """A pattern for a line with hcasim's reason, in which `...` stands for what differs."""
+    """Returns a pattern for a line with hcasim's reason, in which `...` stands for text that differs."""
     return re.compile(".*".join(map(re.escape, text.split("..."))))
 
 
@@ -72,7 +72,7 @@ def c_program(build, said, rows):
 
 
 def without_numbers(line):
-    """The line with a letter for each number that differs from run to run: addresses, keys and queues."""
+    """Returns the line with a letter for each number that differs from run to run: addresses, keys, queues."""
     letters = {}
     return re.sub(r"0x[0-9a-f]+", lambda found: letters.setdefault(found[0], chr(ord("A") + len(letters))), line)
 

@@ -56,7 +56,7 @@ def wait_for_port(port):
 
 
 def counts(text, device="mlx5_0"):
-    """The last line about the faults of a device: frames, and the number of each kind."""
+    """Returns the counts in the last line about the faults of a device: frames, and the number of each kind."""
     said = re.search(rf"^{device}: faults: of (\d+) frames, (.*)$", text, re.MULTILINE)
     kinds = collections.Counter({kind: int(number) for number, kind in
                                  re.findall(r"(\d+) (?:were )?([a-z ]+)", said.group(2))})
@@ -196,7 +196,7 @@ class Cluster(unittest.TestCase):
 
 class Ends(unittest.TestCase):
     def test_nothing_is_left(self):
-        """The wire's files go with its last program, although frames are delayed when it ends."""
+        """The wire's files are removed with its last program, although frames are delayed when it ends."""
         for end in "exec {}; exit 3", "{} & sleep 0.3; kill -9 $!; wait":
             done = Ended(start(["--devices", "2", "--delay", "10s"], ["sh", "-c", end.format(f"'{DATAGRAMS}' 100")]))
             self.assertNotIn("Sanitizer", done.err)
@@ -222,7 +222,7 @@ def what_a_capture_shows(file):
 
 
 def commented_frames(file):
-    """The packets of a pcapng file: comment or None, whether it is outbound, frame."""
+    """Yields the packets of a pcapng file: comment or None, whether it is outbound, frame."""
     data, at = file.read_bytes(), 0
     while at < len(data):
         kind, size = struct.unpack_from("=II", data, at)

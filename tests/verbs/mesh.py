@@ -178,8 +178,8 @@ def all_to_all(build):
 
 
 def killed_at_random(build):
-    """SIGKILL is a pulled cable: all others get IBV_WC_RETRY_EXC_ERR of the killed ones, go on among
-    themselves, and newcomers find the wire usable. When the last one has ended nothing is left."""
+    """SIGKILL is like a pulled cable: all other processes get IBV_WC_RETRY_EXC_ERR for the killed ones and go on
+    among themselves, and new processes find the wire usable. When the last process has ended, nothing is left."""
     chance = random.Random(SEED)
     left, runs, rounds = KILLS, 0, 0
     while left:
@@ -200,10 +200,10 @@ def killed_at_random(build):
 
 
 def stopped_at_random(build):
-    """SIGSTOP pauses the wire, and SIGKILL ends it, also of who is stopped.
+    """SIGSTOP pauses the wire, and SIGKILL ends the pause, also if the killed process is stopped.
 
-    Those that were only stopped lose nobody but the killed, and no byte differs. Most stops last longer than a
-    QP's retries would, 8 times 4 to 8 ms."""
+    The processes that were only stopped lose only the killed peers, and no byte differs. Most stops last longer
+    than a QP's retries would, 8 times 4 to 8 ms."""
     chance = random.Random(SEED)
     kills = max(1, STOPS // 10)
     runs = -(-kills // (STOP_RANKS // 2))

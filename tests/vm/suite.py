@@ -184,7 +184,7 @@ for _kind in ("rc", "uc", "ud", "srq"):
 
 
 def xsrq_pingpong(lab, arguments=""):
-    """It has no option that compares the data; its -c is the number of clients."""
+    """Runs ibv_xsrq_pingpong. It has no option that compares the data; its -c is the number of clients."""
     results = lab.pair(f"ibv_xsrq_pingpong -d {{dev}} -g {{gid}} {arguments}")
     for result in results:
         expect(result.out.rstrip().endswith("success"), str(result))

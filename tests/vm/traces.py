@@ -38,7 +38,7 @@ def parse(text):
 
 
 def udp_sport(qpn, remote_qpn):
-    """For a connection without a flow label (rdma_calc_flow_label(),
+    """Returns the UDP source port of a connection without a flow label (rdma_calc_flow_label(),
     rdma_flow_label_to_udp_sport())."""
     label = qpn * remote_qpn
     label ^= label >> 20

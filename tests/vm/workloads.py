@@ -195,7 +195,7 @@ DROPS = ("ethtool -S {netdev} | grep -E 'out_of_buffer|discards|dropped'; "
 
 
 def all_at_once(lab, mtu, family):
-    """Flood ping, TCP and UDP streams while ib_write_bw runs."""
+    """Runs flood ping, TCP and UDP streams beside ib_write_bw."""
     set_mtu(lab, mtu)
     # A raw socket's usual buffer holds a dozen jumbo frames: ping may sleep longer than that.
     for vm in lab.vms:
