@@ -89,7 +89,7 @@ int require_run(char **argv)
     is_told = hv_opened_is_told(&opened);
     /* A run inside of another one that has --require, too: a device was opened there as well. */
     if (is_told && outer && !hv_opened_tell(outer)) {
-        cli_say("--require: the outer run cannot be told: %s", g_strerror(errno));
+        cli_say("--require: the outer run does not learn of the device: %s", g_strerror(errno));
     }
     if (!is_told) {
         cli_say("--require: %s ended, and no process opened a device", argv[0]);

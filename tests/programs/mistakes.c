@@ -516,7 +516,7 @@ START_TEST(lists_that_a_send_queue_does_not_take)
     ck_assert_int_eq(ibv_post_send(qp[0], &wr, &bad), EINVAL);
     said("%s: post_send (QP 0x%x): num_sge is 60; max_send_sge is %u (ENOMEM)\n"
          "%s: post_send (QP 0x%x): more inline data than max_inline_data, which is %u (ENOMEM)\n"
-         "%s: post_send (QP 0x%x): opcode 77 is none that the device has (EINVAL)\n",
+         "%s: post_send (QP 0x%x): the device does not support opcode 77 (EINVAL)\n",
          name[0], qp[0]->qp_num, init.cap.max_send_sge, name[0], qp[0]->qp_num,
          init.cap.max_inline_data, name[0], qp[0]->qp_num);
     for (unsigned i = 0; i < 16; i++) {

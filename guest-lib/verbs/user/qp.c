@@ -76,7 +76,7 @@ static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, uint32_t fixed
         return 0;
     }
     if (!fixed) {
-        return hv_refuse(qp->hca, EINVAL, "create_qp: qp_type %u is none that the device has",
+        return hv_refuse(qp->hca, EINVAL, "create_qp: the device does not support qp_type %u",
                          (unsigned)qp->ibv.qp_type);
     }
     if (cap->max_send_wr > ring) {
@@ -273,7 +273,7 @@ static int qp_check_create(struct hv_hca *hca, const struct ibv_qp_init_attr_ex 
     int err;
 
     if (!qp_overhead(attr, extra)) {
-        return hv_refuse(hca, EINVAL, "create_qp: qp_type %u is none that the device has",
+        return hv_refuse(hca, EINVAL, "create_qp: the device does not support qp_type %u",
                          (unsigned)attr->qp_type);
     }
     err = qp_check_flags(hca, attr->qp_type, flags);

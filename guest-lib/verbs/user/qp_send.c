@@ -190,7 +190,7 @@ static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
     bool fits;
 
     if (!send_op_known(wr->opcode)) {
-        hv_wqe_fail(qp, EINVAL, "opcode %u is none that the device has", (unsigned)wr->opcode);
+        hv_wqe_fail(qp, EINVAL, "the device does not support opcode %u", (unsigned)wr->opcode);
         return;
     }
     if ((uint32_t)wr->num_sge > qp->sq.max_gs) {
