@@ -109,7 +109,7 @@ static void print_gid(const union ibv_gid *gid, char text[40])
 /* -- statements --------------------------------------------------------------------------------
  */
 
-START_TEST(sysfs_tells_of_the_device_what_verbs_tell)
+START_TEST(sysfs_and_verbs_agree_about_the_device)
 {
     struct ibv_context *context;
     struct ibv_device_attr attr;
@@ -164,7 +164,7 @@ START_TEST(a_connectx_7_has_400_gb_s)
 }
 END_TEST
 
-START_TEST(sysfs_tells_of_the_port_what_verbs_tell)
+START_TEST(sysfs_and_verbs_agree_about_the_port)
 {
     struct ibv_context *context;
     struct ibv_port_attr attr;
@@ -266,7 +266,7 @@ static bool is_listed(const char *folder, const char *name)
     return found;
 }
 
-START_TEST(the_machine_s_are_beside_the_hca_s)
+START_TEST(entries_of_the_machine_are_beside_those_of_the_hca)
 {
     struct stat there, here;
 
@@ -368,7 +368,7 @@ static int count_in_class(const char *path, const struct stat *st, int flag, str
 }
 
 /* Uses the C library's own walks of folders. */
-START_TEST(patterns_and_walks_find_the_hca_s)
+START_TEST(patterns_and_walks_find_the_hca)
 {
     bool has_lo = false, has_hca = false;
     glob_t found;
@@ -434,7 +434,7 @@ START_TEST(the_device_file_is_a_character_device)
 END_TEST
 
 /* The entries are as the kernel's, of which root may write only a few. */
-START_TEST(what_sysfs_tells_cannot_be_written)
+START_TEST(files_of_sysfs_cannot_be_written)
 {
     const char *guid = IBDEV "/node_guid";
     char before[64];
@@ -472,7 +472,7 @@ START_TEST(old_names_see_the_same)
 }
 END_TEST
 
-START_TEST(what_is_not_the_hca_s_is_the_machine_s)
+START_TEST(other_paths_lead_to_the_machine)
 {
     int (*volatile call)(const char *, int) = access; /* no compiler sees its "nonnull" */
     struct stat st;
@@ -490,7 +490,7 @@ START_TEST(what_is_not_the_hca_s_is_the_machine_s)
 END_TEST
 
 /* Reading takes no number on the wire, makes no file there, and leaves a capture as it is. */
-START_TEST(who_looks_is_no_host)
+START_TEST(a_look_makes_no_host)
 {
     char capture[] = "/tmp/beside-XXXXXX", text[8] = "";
     int fd = mkstemp(capture);
@@ -527,7 +527,7 @@ static bool gid_ends(const char *end)
 }
 
 /* By the time it joins, another host may have taken the number that it saw. */
-START_TEST(who_becomes_a_host_after_a_look_is_seen_as_that_host)
+START_TEST(a_host_sees_its_own_address_after_an_earlier_look)
 {
     struct ibv_context *context;
     int told[2], wait[2];
@@ -783,25 +783,25 @@ END_TEST
 int main(void)
 {
     const TTest *const statements[] = {
-        sysfs_tells_of_the_device_what_verbs_tell,
-        sysfs_tells_of_the_port_what_verbs_tell,
+        sysfs_and_verbs_agree_about_the_device,
+        sysfs_and_verbs_agree_about_the_port,
         a_connectx_4_lx_has_25_gb_s,
         a_connectx_6_dx_has_100_gb_s_on_two_lanes,
         a_connectx_7_has_400_gb_s,
         a_gid_leads_to_its_network_device,
         each_device_is_there,
-        the_machine_s_are_beside_the_hca_s,
+        entries_of_the_machine_are_beside_those_of_the_hca,
         paths_may_begin_in_a_folder_above,
         a_path_may_have_parts_that_lead_nowhere,
         a_folder_of_the_hca_s_is_at_its_place,
-        patterns_and_walks_find_the_hca_s,
+        patterns_and_walks_find_the_hca,
         a_program_finds_the_card_from_the_device,
         the_device_file_is_a_character_device,
-        what_sysfs_tells_cannot_be_written,
+        files_of_sysfs_cannot_be_written,
         old_names_see_the_same,
-        what_is_not_the_hca_s_is_the_machine_s,
-        who_looks_is_no_host,
-        who_becomes_a_host_after_a_look_is_seen_as_that_host,
+        other_paths_lead_to_the_machine,
+        a_look_makes_no_host,
+        a_host_sees_its_own_address_after_an_earlier_look,
         a_child_that_looks_sees_its_parent_s_device,
         nothing_is_left,
         the_network_device_is_among_the_interfaces,

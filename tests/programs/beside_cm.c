@@ -43,7 +43,7 @@ static bool is_rdma_cm(int fd)
     return !fstat(fd, &st) && S_ISCHR(st.st_mode);
 }
 
-START_TEST(what_takes_a_closed_descriptor_s_place_is_itself)
+START_TEST(a_new_file_takes_a_closed_descriptors_number)
 {
     int fd = open_rdma_cm(), other;
     uint64_t sent = 5, got = 0;
@@ -116,7 +116,7 @@ static void *ask_until_it_is_closed(void *opaque)
 }
 
 /* As with any file, the descriptor either is a file or it is not. */
-START_TEST(a_descriptor_that_is_being_closed_is_a_file_or_none)
+START_TEST(a_descriptor_is_either_open_or_closed)
 {
     for (unsigned i = 0; i < CLOSINGS; i++) {
         int fd = open_rdma_cm();
@@ -168,10 +168,10 @@ END_TEST
 int main(void)
 {
     const TTest *const statements[] = {
-        what_takes_a_closed_descriptor_s_place_is_itself,
+        a_new_file_takes_a_closed_descriptors_number,
         a_duplicate_is_the_same_file,
         other_ways_to_duplicate_and_to_close,
-        a_descriptor_that_is_being_closed_is_a_file_or_none,
+        a_descriptor_is_either_open_or_closed,
         a_child_s_doings_are_its_own,
     };
     TCase *tc = tcase_create("descriptors");

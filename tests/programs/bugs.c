@@ -261,7 +261,7 @@ START_TEST(a_bad_work_request_completes_with_its_cause)
 }
 END_TEST
 
-START_TEST(nobody_answers_for_a_qp_that_is_not_there)
+START_TEST(a_missing_qp_does_not_answer)
 {
     connect_to(a, 0xabcdef, ACCESS_ALL);
     ck_assert_int_eq(post_write(a), 0);
@@ -748,7 +748,7 @@ END_TEST
 /* The sequence of programs such as NCCL: they ask for the peer's options, change the QP's state,
  * and query which options the device has enabled. The device has no such option, so the answer is
  * 0. */
-START_TEST(connection_options_are_asked_for_and_none_is_enabled)
+START_TEST(requested_connection_options_are_not_enabled)
 {
     struct ibv_ece ece = {.vendor_id = 1, .options = 2, .comp_mask = 3};
     struct ibv_qp *qp = new_qp(IBV_QPT_RC);
@@ -797,7 +797,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, a_bad_work_request_completes_with_its_cause, 0, COUNT(wr_bugs));
-    tcase_add_test(tc, nobody_answers_for_a_qp_that_is_not_there);
+    tcase_add_test(tc, a_missing_qp_does_not_answer);
     tcase_add_test(tc, sending_waits_for_rts);
     tcase_add_test(tc, receives_wait_for_init);
     tcase_add_test(tc, what_does_not_fit_is_not_posted);
@@ -812,7 +812,7 @@ int main(int argc, char **argv)
     tcase_add_test(tc, a_connected_qp_has_no_rate_limit);
     tcase_add_test(tc, what_the_device_cannot_make_is_refused);
     tcase_add_test(tc, connection_options_are_those_of_the_vendor);
-    tcase_add_test(tc, connection_options_are_asked_for_and_none_is_enabled);
+    tcase_add_test(tc, requested_connection_options_are_not_enabled);
     suite_add_tcase(suite, tc);
     return run_statements(suite, "bugs", argc, argv);
 }

@@ -352,20 +352,20 @@ static void survive(enum state state, bool asks, unsigned way)
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
 
-START_TEST(who_asked_is_told_of_any_end)
+START_TEST(the_active_side_sees_any_end)
 {
     survive((enum state)((unsigned)_i / COUNT(ways)), true, (unsigned)_i % COUNT(ways));
 }
 END_TEST
 
-START_TEST(who_was_asked_is_told_of_any_end)
+START_TEST(the_passive_side_sees_any_end)
 {
     survive((enum state)((unsigned)_i / COUNT(ways)), false, (unsigned)_i % COUNT(ways));
 }
 END_TEST
 
 /* If the machine has no file watches left, the connection manager checks by itself. */
-START_TEST(who_cannot_watch_is_told_all_the_same)
+START_TEST(a_host_without_file_watches_sees_ends)
 {
     int fds[WATCHES], n = 0;
 
@@ -509,9 +509,9 @@ int main(void)
     Suite *suite = suite_create("verbs-cm-death");
 
     tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, who_asked_is_told_of_any_end, 0, STATES * (int)COUNT(ways));
-    tcase_add_loop_test(tc, who_was_asked_is_told_of_any_end, 0, STATES * (int)COUNT(ways));
-    tcase_add_test(tc, who_cannot_watch_is_told_all_the_same);
+    tcase_add_loop_test(tc, the_active_side_sees_any_end, 0, STATES * (int)COUNT(ways));
+    tcase_add_loop_test(tc, the_passive_side_sees_any_end, 0, STATES * (int)COUNT(ways));
+    tcase_add_test(tc, a_host_without_file_watches_sees_ends);
     tcase_add_loop_test(tc, a_dead_host_answers_no_more, 0, (int)COUNT(ways));
     suite_add_tcase(suite, tc);
     return run_on_own_wire(suite, "cm-death");

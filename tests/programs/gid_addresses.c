@@ -229,7 +229,7 @@ START_TEST(another_subnet_and_partition)
 END_TEST
 
 /* Uses the IPv4 address that the GID contains. */
-START_TEST(who_listens_so_is_not_reached)
+START_TEST(a_listener_without_a_gid_is_not_reached)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(PORT)};
     uint32_t id = create(RDMA_PS_TCP), client = create(RDMA_PS_TCP);
@@ -266,7 +266,7 @@ int main(int argc, char **argv)
     tcase_add_test(tc, a_gid_is_not_bound);
     tcase_add_test(tc, a_gid_is_resolved_and_no_route_leads_there);
     tcase_add_test(tc, another_subnet_and_partition);
-    tcase_add_test(tc, who_listens_so_is_not_reached);
+    tcase_add_test(tc, a_listener_without_a_gid_is_not_reached);
     suite_add_tcase(suite, tc);
     return run_statements(suite, "gid-addresses", argc, argv);
 }

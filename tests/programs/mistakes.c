@@ -555,7 +555,7 @@ START_TEST(addresses_and_groups)
 END_TEST
 
 /* Lines have a bound: a program that errs for ever fills no disk. */
-START_TEST(no_more_lines_than_that)
+START_TEST(the_number_of_lines_is_bounded)
 {
     char text[64 * 1024] = "";
     unsigned lines = 0;
@@ -603,7 +603,7 @@ int main(void)
     tcase_add_test(c, flushed_by_the_program);
     tcase_add_test(c, lists_that_a_send_queue_does_not_take);
     tcase_add_test(c, addresses_and_groups);
-    tcase_add_test(c, no_more_lines_than_that);
+    tcase_add_test(c, the_number_of_lines_is_bounded);
     suite_add_tcase(suite, c);
     return run_on_own_wire(suite, "mistakes");
 }

@@ -79,7 +79,7 @@ static bool opens_with(rlim_t descriptors)
 
 /* Whichever descriptor is the first that it does not get: a device that cannot be opened leaves
  * nothing behind, and can be opened once more descriptors are allowed. */
-START_TEST(a_device_that_lacks_a_descriptor_takes_none)
+START_TEST(a_failed_open_leaves_no_descriptor)
 {
     rlim_t descriptors = 0;
     int before;
@@ -274,7 +274,7 @@ START_TEST(a_child_need_not_wait_for_the_devices_thread)
 }
 END_TEST
 
-START_TEST(a_child_is_told_that_the_device_is_its_parents)
+START_TEST(a_child_cannot_use_its_parents_device)
 {
     struct pair *p;
     int status;
@@ -441,7 +441,7 @@ END_TEST
 
 /* The device keeps time although nobody polls and nothing arrives: the retries of a queue pair
  * without a peer run out long after anything else happened. */
-START_TEST(who_sleeps_is_told_that_nobody_answers)
+START_TEST(retries_run_out_while_the_program_sleeps)
 {
     static uint8_t byte;
     struct pollfd fd = {.events = POLLIN};
@@ -728,17 +728,17 @@ int main(void)
 
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_test(tc, a_configuration_that_is_refused_takes_nothing);
-    tcase_add_test(tc, a_device_that_lacks_a_descriptor_takes_none);
+    tcase_add_test(tc, a_failed_open_leaves_no_descriptor);
     tcase_add_test(tc, a_child_lists_what_it_opens);
     tcase_add_test(tc, a_child_that_asks_about_a_device_is_no_host);
     tcase_add_test(tc, a_daemon_closes_nothing_that_a_device_needs);
     tcase_add_test(tc, a_child_need_not_wait_for_the_devices_thread);
-    tcase_add_test(tc, a_child_is_told_that_the_device_is_its_parents);
+    tcase_add_test(tc, a_child_cannot_use_its_parents_device);
     tcase_add_test(tc, what_was_posted_goes_out_although_the_process_ends);
     tcase_add_test(tc, fork_protection_comes_first);
     tcase_add_test(tc, fork_protection_comes_too_late);
     tcase_add_loop_test(tc, fork_protection_is_asked_for_by_the_environment, 0, 4);
-    tcase_add_test(tc, who_sleeps_is_told_that_nobody_answers);
+    tcase_add_test(tc, retries_run_out_while_the_program_sleeps);
     if (!UNDER_ASAN) {
         tcase_add_test(tc, a_cancelled_thread_holds_nothing);
     }

@@ -176,7 +176,7 @@ START_TEST(threads_make_and_destroy)
 }
 END_TEST
 
-START_TEST(it_is_found_no_more)
+START_TEST(a_removed_device_is_not_found)
 {
     struct ibv_device **found;
     int num = -1;
@@ -234,7 +234,7 @@ int main(void)
     TCase *one = tests_with(s, "one device", one_device_open);
     TCase *two = tests_with(s, "two devices", two_devices_open);
 
-    tcase_add_test(one, it_is_found_no_more);
+    tcase_add_test(one, a_removed_device_is_not_found);
     tcase_add_test(two, another_device_stays);
     return run_on_own_wire(s, "removal");
 }

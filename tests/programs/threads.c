@@ -98,7 +98,7 @@ __attribute__((noinline, no_sanitize("thread"))) static bool has_arrived(struct 
 /* A thread that polls all the time performs its own work: what it posts between two polls may wait
  * for the second poll. If the second poll does not come, the work is sent anyway, whether the
  * program spins on its memory or sleeps. */
-START_TEST(who_posts_and_polls_no_more_is_served)
+START_TEST(posted_work_is_done_without_another_poll)
 {
     bool sleeps = _i;
     struct pair *p = pair_new(false, false);
@@ -143,7 +143,7 @@ static void *polls_now_and_then(void *worker)
 
 /* A thread that posts while another thread polls may leave the work to the polling thread. If that
  * thread turns to something else just then, the work is done anyway. */
-START_TEST(who_posts_beside_one_that_polls_is_served)
+START_TEST(posted_work_is_done_if_the_polling_thread_stops)
 {
     struct pair *p = pair_new(false, false);
     struct worker poller = {.arg = ibv_create_cq(ctx[0], DEPTH, NULL, NULL, 0)};
@@ -474,8 +474,8 @@ static void add_tests(Suite *s, const char *name, SFun open)
     tcase_set_timeout(tc, 2 * SECONDS);
     tcase_add_checked_fixture(tc, open, device_close);
     tcase_add_loop_test(tc, one_thread_at_both_ends_has_one_message_outstanding, 0, 2);
-    tcase_add_loop_test(tc, who_posts_and_polls_no_more_is_served, 0, 2);
-    tcase_add_test(tc, who_posts_beside_one_that_polls_is_served);
+    tcase_add_loop_test(tc, posted_work_is_done_without_another_poll, 0, 2);
+    tcase_add_test(tc, posted_work_is_done_if_the_polling_thread_stops);
     tcase_add_loop_test(tc, two_threads_answer_each_other, 0, 2);
     tcase_add_loop_test(tc, each_thread_has_queues_of_its_own, 0, 2);
     tcase_add_loop_test(tc, all_threads_share_a_qp_and_its_cqs, 0, 2);

@@ -92,7 +92,7 @@ START_TEST(no_value_from_one_thread_ends_the_program)
 }
 END_TEST
 
-START_TEST(nor_from_four)
+START_TEST(no_value_from_four_threads_ends_the_program)
 {
     run(THREADS);
 }
@@ -106,7 +106,7 @@ int main(void)
     tcase_set_timeout(tc, 120);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, no_value_from_one_thread_ends_the_program);
-    tcase_add_test(tc, nor_from_four);
+    tcase_add_test(tc, no_value_from_four_threads_ends_the_program);
     suite_add_tcase(suite, tc);
     return run_on_own_wire(suite, "values");
 }

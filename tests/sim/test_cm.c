@@ -417,7 +417,7 @@ START_TEST(refusals)
 END_TEST
 
 /* Extended transports other than XRC are rejected as unknown. */
-START_TEST(a_transport_that_is_none)
+START_TEST(an_unknown_transport_is_rejected)
 {
     uint8_t req[CM_MAD_LEN] = {1, 7, 2, 3, [17] = PRM_CM_ATTR_REQ};
     struct cm_av from = {.dgid = {[15] = 0}};
@@ -565,7 +565,7 @@ START_TEST(the_end_of_a_host_counts_as_its_goodbye)
 END_TEST
 
 /* Other hosts' connections stay. */
-START_TEST(who_lives_is_not_taken_for_one_that_ended)
+START_TEST(a_living_host_is_not_treated_as_ended)
 {
     struct cm_id *a = ask_for(0x111);
 
@@ -598,7 +598,7 @@ END_TEST
 /* A message names a connection by both its identifiers. A sender that knows only one of them, or
  * tries all values, ends nothing. A reply with another sender's identifier than the agreed one ends
  * nothing, either. */
-START_TEST(half_a_name_is_no_name)
+START_TEST(one_identifier_alone_names_no_connection)
 {
     static const uint8_t attrs[] = {PRM_CM_ATTR_MRA,  PRM_CM_ATTR_REJ,  PRM_CM_ATTR_RTU,
                                     PRM_CM_ATTR_DREQ, PRM_CM_ATTR_DREP, PRM_CM_ATTR_LAP};
@@ -716,16 +716,16 @@ Suite *unit_suite(void)
     tcase_add_test(tc, whatever_the_wire_does);
     tcase_add_test(tc, nobody_answers);
     tcase_add_test(tc, refusals);
-    tcase_add_test(tc, a_transport_that_is_none);
+    tcase_add_test(tc, an_unknown_transport_is_rejected);
     tcase_add_test(tc, a_full_backlog);
     tcase_add_test(tc, a_consumer_that_takes_its_time);
     tcase_add_test(tc, a_stale_connection);
     tcase_add_test(tc, alternate_paths_are_refused);
-    tcase_add_test(tc, half_a_name_is_no_name);
+    tcase_add_test(tc, one_identifier_alone_names_no_connection);
     tcase_add_test(tc, service_ids_are_resolved);
     tcase_add_test(tc, the_end_of_an_identifier);
     tcase_add_loop_test(tc, the_end_of_a_host_counts_as_its_goodbye, 0, 2 * MEETINGS);
-    tcase_add_test(tc, who_lives_is_not_taken_for_one_that_ended);
+    tcase_add_test(tc, a_living_host_is_not_treated_as_ended);
     tcase_add_test(tc, requests_without_an_end);
     tcase_add_test(tc, what_is_not_for_us);
     suite_add_tcase(suite, tc);

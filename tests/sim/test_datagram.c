@@ -101,7 +101,7 @@ END_TEST
 
 /* A datagram that finds no buffer, no QP, or the wrong Q_Key is dropped without notice (IBTA
  * 9.8.3). */
-START_TEST(datagrams_that_nobody_wants)
+START_TEST(unwanted_datagrams_are_dropped)
 {
     struct drv_qp *a = ud_qp(&t->a), *b = ud_qp(&t->b);
     struct drv_path to = path_to(&t->b, b), nowhere = to;
@@ -309,7 +309,7 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, datagram_lands_behind_40_bytes_of_header, 0, 5);
     tcase_add_test(tc, datagram_with_immediate);
-    tcase_add_test(tc, datagrams_that_nobody_wants);
+    tcase_add_test(tc, unwanted_datagrams_are_dropped);
     tcase_add_test(tc, failed_datagram_stops_the_send_queue_only);
     tcase_add_loop_test(tc, unreliable_connection_sends_and_writes, 0, 6);
     tcase_add_test(tc, unreliable_sender_never_knows);

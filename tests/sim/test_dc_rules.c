@@ -25,7 +25,7 @@ END_TEST
 
 /* The end of a session releases its responder for the next initiator at once: with one responder,
  * two initiators come one after the other and neither is told to wait (CNAK). */
-START_TEST(who_leaves_makes_room)
+START_TEST(the_end_of_a_session_frees_its_responder)
 {
     struct lab_qp second;
 
@@ -49,7 +49,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_wrong_key_opens_nothing);
-    tcase_add_test(tc, who_leaves_makes_room);
+    tcase_add_test(tc, the_end_of_a_session_frees_its_responder);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -77,7 +77,7 @@ START_TEST(a_host_is_found_wherever_it_is)
 END_TEST
 
 /* ETIMEDOUT, as from the kernel. */
-START_TEST(nobody_has_the_address)
+START_TEST(an_address_without_a_host)
 {
     union ibv_gid nobody[2] = {v->host[1].config.gid[0], v->host[1].config.gid[1]};
 
@@ -194,7 +194,7 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 120);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_host_is_found_wherever_it_is);
-    tcase_add_test(tc, nobody_has_the_address);
+    tcase_add_test(tc, an_address_without_a_host);
     tcase_add_test(tc, questions_are_repeated);
     tcase_add_test(tc, strangers_talk);
     tcase_add_test(tc, datagrams_wait_for_an_answer);

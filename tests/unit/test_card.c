@@ -222,7 +222,7 @@ START_TEST(each_vport_counts_its_own)
 END_TEST
 
 /* Sends more than the queue of a vport holds: the sender waits for room, and no message is lost. */
-START_TEST(many_messages_lose_none)
+START_TEST(many_messages_arrive_without_loss)
 {
     struct pair pair = rc_pair(&a, &b);
 
@@ -263,7 +263,7 @@ START_TEST(each_function_reaches_a_third_host)
 END_TEST
 
 /* Frames from the cable for a vport with a full queue wait on the cable. */
-START_TEST(a_flood_from_the_cable_loses_none)
+START_TEST(a_flood_from_the_cable_arrives_without_loss)
 {
     struct pair pair;
 
@@ -352,7 +352,7 @@ static bool port_event(struct side *side)
     return drv_wait_event(side->drv, PRM_EVENT_TYPE_PORT_CHANGE, DRV_ANY_NUM, &event, MS);
 }
 
-START_TEST(each_function_is_told_of_the_link)
+START_TEST(each_function_sees_link_changes)
 {
     plug();
     ck_assert(port_event(&a));
@@ -475,12 +475,12 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, functions_of_a_card_talk_without_a_cable);
     tcase_add_test(tcase, each_vport_counts_its_own);
-    tcase_add_test(tcase, many_messages_lose_none);
+    tcase_add_test(tcase, many_messages_arrive_without_loss);
     tcase_add_test(tcase, each_function_reaches_a_third_host);
-    tcase_add_test(tcase, a_flood_from_the_cable_loses_none);
+    tcase_add_test(tcase, a_flood_from_the_cable_arrives_without_loss);
     tcase_add_test(tcase, a_full_queue_holds_the_cable_until_it_is_read);
     tcase_add_test(tcase, a_group_goes_to_the_function_whose_qps_are_in_it);
-    tcase_add_test(tcase, each_function_is_told_of_the_link);
+    tcase_add_test(tcase, each_function_sees_link_changes);
     tcase_add_test(tcase, one_functions_reset_is_not_the_others);
     tcase_add_test(tcase, a_reset_amid_traffic_leaves_the_other_working);
     tcase_add_test(tcase, a_function_that_ends_leaves_the_card_to_the_other);

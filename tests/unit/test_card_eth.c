@@ -105,7 +105,7 @@ static unsigned sent_by_cable(const uint8_t *dmac)
 
 /* -- who gets a frame -------------------------------------------------------------------------- */
 
-START_TEST(a_unicast_goes_to_whose_address_it_is)
+START_TEST(a_unicast_goes_to_the_owner_of_its_address)
 {
     ck_assert_uint_eq(sent_by(0, mac_of[1]), TO_SECOND);
     ck_assert_uint_eq(sent_by(1, mac_of[0]), TO_FIRST);
@@ -116,7 +116,7 @@ START_TEST(a_unicast_goes_to_whose_address_it_is)
 }
 END_TEST
 
-START_TEST(a_list_makes_an_address_ones_own)
+START_TEST(an_address_in_a_list_belongs_to_its_vport)
 {
     vport_set_macs(vport(1), &vport(1)->uc, &stranger, 1);
     ck_assert_uint_eq(sent_by(0, stranger), TO_SECOND);
@@ -153,7 +153,7 @@ START_TEST(a_vport_that_is_released_keeps_its_first_address_alone)
 }
 END_TEST
 
-START_TEST(an_address_of_two_brings_both_what_the_cable_has_for_it)
+START_TEST(frames_from_the_cable_go_to_both_owners_of_an_address)
 {
     vport_set_macs(vport(0), &vport(0)->uc, &stranger, 1);
     vport_set_macs(vport(1), &vport(1)->uc, &stranger, 1);
@@ -166,7 +166,7 @@ START_TEST(an_address_of_two_brings_both_what_the_cable_has_for_it)
 END_TEST
 
 /* A function's own frames to a group come back only by self_lb_block, which is off here. */
-START_TEST(a_group_goes_to_who_wants_it_and_out)
+START_TEST(a_group_goes_to_its_listeners_and_to_the_cable)
 {
     ck_assert_uint_eq(sent_by(0, group), TO_CABLE);
     vport_set_macs(vport(1), &vport(1)->mc, &group, 1);
@@ -182,7 +182,7 @@ END_TEST
 
 /* A promiscuous vport sees what the cable brings (driver: esw_update_vport_rx_mode()), but not what
  * one function of the card sends to another. */
-START_TEST(promiscuous_is_of_the_cable)
+START_TEST(promiscuous_mode_applies_to_the_cable_only)
 {
     vport_set_promisc(vport(0), false, false, true);
     ck_assert_uint_eq(sent_by_cable(mac_of[1]), TO_FIRST | TO_SECOND);
@@ -193,7 +193,7 @@ START_TEST(promiscuous_is_of_the_cable)
 END_TEST
 
 /* A raw packet QP's flow adds nothing to any list. */
-START_TEST(what_nobody_lists_is_for_the_rules_of_all)
+START_TEST(an_unlisted_address_goes_to_the_rules_of_all_vports)
 {
     ck_assert_uint_eq(sent_by_cable(stranger), TO_FIRST | TO_SECOND);
     ck_assert_uint_eq(vport(0)->counters.rx_no_steering, 0);
@@ -323,14 +323,14 @@ Suite *unit_suite(void)
     TCase *tcase = tcase_create("card_eth");
 
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_unicast_goes_to_whose_address_it_is);
-    tcase_add_test(tcase, a_list_makes_an_address_ones_own);
+    tcase_add_test(tcase, a_unicast_goes_to_the_owner_of_its_address);
+    tcase_add_test(tcase, an_address_in_a_list_belongs_to_its_vport);
     tcase_add_test(tcase, an_address_that_changes_is_found_anew);
     tcase_add_test(tcase, a_vport_that_is_released_keeps_its_first_address_alone);
-    tcase_add_test(tcase, an_address_of_two_brings_both_what_the_cable_has_for_it);
-    tcase_add_test(tcase, a_group_goes_to_who_wants_it_and_out);
-    tcase_add_test(tcase, promiscuous_is_of_the_cable);
-    tcase_add_test(tcase, what_nobody_lists_is_for_the_rules_of_all);
+    tcase_add_test(tcase, frames_from_the_cable_go_to_both_owners_of_an_address);
+    tcase_add_test(tcase, a_group_goes_to_its_listeners_and_to_the_cable);
+    tcase_add_test(tcase, promiscuous_mode_applies_to_the_cable_only);
+    tcase_add_test(tcase, an_unlisted_address_goes_to_the_rules_of_all_vports);
     tcase_add_test(tcase, another_functions_transport_domain_is_another);
     tcase_add_test(tcase, no_link_is_needed_inside);
     tcase_add_test(tcase, a_full_list_of_macs_is_searched_right);

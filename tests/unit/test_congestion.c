@@ -396,7 +396,7 @@ END_TEST
 
 /* The clock is read when a packet is to be sent. After a long pause the rate is as high as if it
  * had been updated all the time. */
-START_TEST(a_rate_goes_up_while_nobody_looks)
+START_TEST(a_rate_rises_during_a_pause)
 {
     struct cong_rp *rp = &cong_of(left)->rp;
     uint32_t looked_at;
@@ -473,7 +473,7 @@ START_TEST(a_flood_of_cnps_leaves_the_least_rate)
 }
 END_TEST
 
-START_TEST(what_nobody_can_react_to_is_ignored)
+START_TEST(a_cnp_without_a_reaction_point_is_ignored)
 {
     struct roce_packet pkt = cnp_to(&a, 0x55555);
 
@@ -770,11 +770,11 @@ Suite *unit_suite(void)
     tcase_add_test(tc, read_data_is_sent_at_the_responders_rate);
     tcase_add_test(tc, a_qp_that_hears_no_more_comes_back_to_full_speed);
     tcase_add_test(tc, the_rate_comes_back_by_halves);
-    tcase_add_test(tc, a_rate_goes_up_while_nobody_looks);
+    tcase_add_test(tc, a_rate_rises_during_a_pause);
     tcase_add_test(tc, a_later_cnp_costs_less);
     tcase_add_test(tc, a_cnp_that_comes_too_soon_waits);
     tcase_add_test(tc, a_flood_of_cnps_leaves_the_least_rate);
-    tcase_add_test(tc, what_nobody_can_react_to_is_ignored);
+    tcase_add_test(tc, a_cnp_without_a_reaction_point_is_ignored);
     tcase_add_loop_test(tc, a_limiter_ends_with_reset_and_error, 0, 2);
     tcase_add_test(tc, a_qp_is_destroyed_while_a_packet_waits);
     tcase_add_test(tc, a_limited_queue_drains);

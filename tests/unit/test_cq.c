@@ -271,7 +271,7 @@ END_TEST
 
 /* Software that arms before it polls gets one event for each CQE (ib_send_lat -e depends on it: it
  * takes a repeated event for the send's event). */
-START_TEST(arming_again_does_not_tell_again_of_the_same_cqes)
+START_TEST(arming_again_raises_no_event_for_the_same_cqes)
 {
     struct test_cq t;
 
@@ -754,7 +754,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, collapsed_cq_has_one_slot);
     tcase_add_test(tc, armed_cq_raises_one_event);
     tcase_add_test(tc, arming_with_cqes_pending_raises_the_event_at_once);
-    tcase_add_test(tc, arming_again_does_not_tell_again_of_the_same_cqes);
+    tcase_add_test(tc, arming_again_raises_no_event_for_the_same_cqes);
     tcase_add_test(tc, solicited_arming_waits_for_a_solicited_cqe);
     tcase_add_test(tc, a_request_for_any_cqe_is_not_narrowed);
     tcase_add_test(tc, request_that_was_answered_is_ignored);

@@ -160,7 +160,7 @@ START_TEST(a_cqe_takes_what_it_has_room_for)
 }
 END_TEST
 
-START_TEST(so_it_does_of_unreliable_connections)
+START_TEST(a_cqe_takes_data_of_unreliable_connections)
 {
     connect_as(PRM_QP_ST_UC, 64, 0, receives[_i].cqe, receives[_i].cs_res);
     sends_of_many_sizes(receives[_i].room);
@@ -238,7 +238,7 @@ START_TEST(fields_beside_the_data_are_what_they_are)
 END_TEST
 
 /* The data of a WRITE has its own place, independent of the receive WQE. */
-START_TEST(a_write_with_immediate_has_none_there)
+START_TEST(a_write_with_immediate_has_no_data_in_its_cqe)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
     struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE_IMM, src, 16, dst);
@@ -410,7 +410,7 @@ START_TEST(atomics_and_their_cqes)
 END_TEST
 
 /* rdma-core's library does not take data of masked atomics from a CQE. */
-START_TEST(extended_atomics_have_none_there)
+START_TEST(extended_atomics_have_no_data_in_their_cqes)
 {
     uint64_t word = lab_mem(right, 8, 0), old = untouched(left, 8), found;
     uint8_t operands[16] = {[7] = 3};
@@ -600,7 +600,7 @@ static void expect_failed(struct cq_of *cq, uint8_t syndrome)
 
 /* The first READ cannot be written here, which ends its stream. The second READ's data is written
  * nowhere, also not into the CQE of a waiting request. */
-START_TEST(what_a_failed_stream_reads_is_in_no_cqe)
+START_TEST(data_that_a_failed_stream_reads_is_in_no_cqe)
 {
     uint64_t src = lab_mem(right, 5000, 1), dst = untouched(left, 64);
     struct lab_qp_attr attr = {.st = PRM_QP_ST_DCI,
@@ -691,19 +691,19 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup_bare, teardown);
     tcase_add_loop_test(tc, a_cqe_takes_what_it_has_room_for, 0, G_N_ELEMENTS(receives));
-    tcase_add_loop_test(tc, so_it_does_of_unreliable_connections, 0, G_N_ELEMENTS(receives));
+    tcase_add_loop_test(tc, a_cqe_takes_data_of_unreliable_connections, 0, G_N_ELEMENTS(receives));
     tcase_add_test(tc, datagrams_are_in_memory);
     tcase_add_test(tc, the_rest_of_the_first_half_stays);
     tcase_add_loop_test(tc, data_is_there_before_its_cqe, 0, 2);
     tcase_add_test(tc, fields_beside_the_data_are_what_they_are);
-    tcase_add_test(tc, a_write_with_immediate_has_none_there);
+    tcase_add_test(tc, a_write_with_immediate_has_no_data_in_its_cqe);
     tcase_add_test(tc, a_message_must_fit_its_wqe);
     tcase_add_test(tc, the_keys_of_the_buffers_do_not_matter);
     tcase_add_loop_test(tc, a_full_cq_takes_no_data, 2, G_N_ELEMENTS(receives));
     tcase_add_test(tc, a_resized_cq_takes_data);
     tcase_add_loop_test(tc, reads_and_their_cqes, 0, G_N_ELEMENTS(requests));
     tcase_add_loop_test(tc, atomics_and_their_cqes, 0, G_N_ELEMENTS(requests));
-    tcase_add_test(tc, extended_atomics_have_none_there);
+    tcase_add_test(tc, extended_atomics_have_no_data_in_their_cqes);
     tcase_add_test(tc, unsignalled_reads_write_to_memory);
     tcase_add_test(tc, many_reads_have_their_own);
     tcase_add_test(tc, a_lost_response_comes_again);
@@ -711,7 +711,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_target_has_64_bytes_or_none);
     tcase_add_test(tc, a_target_of_32_bytes_is_refused);
     tcase_add_test(tc, an_initiator_reads_into_its_cqes);
-    tcase_add_test(tc, what_a_failed_stream_reads_is_in_no_cqe);
+    tcase_add_test(tc, data_that_a_failed_stream_reads_is_in_no_cqe);
     tcase_add_test(tc, messages_to_a_shared_queue);
     tcase_add_test(tc, other_sizes_are_refused);
     suite_add_tcase(suite, tc);

@@ -370,7 +370,7 @@ START_TEST(a_lost_connect_is_sent_again)
 }
 END_TEST
 
-START_TEST(who_is_never_heard_is_given_up)
+START_TEST(a_silent_target_is_given_up)
 {
     drop(UINT32_MAX, is_request);
     add_to(&dci, &dct);
@@ -561,7 +561,7 @@ END_TEST
 
 /* -- the target's refusals --------------------------------------------------------------------- */
 
-START_TEST(a_wrong_key_is_counted_and_told_once)
+START_TEST(a_wrong_key_is_counted_and_raises_one_event)
 {
     struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_SEND, .sge = {{src, LEN, 0}}, .num_sge = 1};
     struct prm_dctc dctc[1];
@@ -938,7 +938,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(losses, setup, teardown);
     tcase_add_test(losses, lost_answers_carry_nothing_out_twice);
     tcase_add_test(losses, a_lost_connect_is_sent_again);
-    tcase_add_test(losses, who_is_never_heard_is_given_up);
+    tcase_add_test(losses, a_silent_target_is_given_up);
     tcase_add_test(losses, a_lost_disconnect);
     tcase_add_test(losses, late_packets_of_an_old_session);
     tcase_add_test(losses, a_connect_with_a_wrong_address);
@@ -948,7 +948,7 @@ Suite *unit_suite(void)
     tcase_add_test(losses, a_very_late_connect_of_the_last_session);
     suite_add_tcase(s, losses);
     tcase_add_checked_fixture(refusals, setup, teardown);
-    tcase_add_test(refusals, a_wrong_key_is_counted_and_told_once);
+    tcase_add_test(refusals, a_wrong_key_is_counted_and_raises_one_event);
     tcase_add_test(refusals, another_version_of_the_transport);
     tcase_add_test(refusals, no_responder_to_give);
     tcase_add_test(refusals, refused_for_good);

@@ -191,7 +191,7 @@ START_TEST(marks_of_another_session_are_not_answered)
 END_TEST
 
 /* 32 KiB at 500 Mb/s take 537 us with headers. */
-START_TEST(a_session_that_was_told_reads_at_its_rate)
+START_TEST(a_session_that_got_a_cnp_reads_at_its_rate)
 {
     uint64_t ns;
 
@@ -336,7 +336,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_initiator_answers_marks);
     tcase_add_test(tc, a_target_answers_marks);
     tcase_add_test(tc, marks_of_another_session_are_not_answered);
-    tcase_add_test(tc, a_session_that_was_told_reads_at_its_rate);
+    tcase_add_test(tc, a_session_that_got_a_cnp_reads_at_its_rate);
     tcase_add_test(tc, others_of_the_target_read_at_full_speed);
     tcase_add_test(tc, a_cnp_of_no_session_is_ignored);
     tcase_add_test(tc, a_limiter_ends_with_its_session);

@@ -179,7 +179,7 @@ static bool lose_first_response(struct lab *l, unsigned from, const struct roce_
 
 /* A response is kept, the response before it never comes, and both requests fail by their streams
  * alone. The initiator continues without them, and without what it has kept. */
-START_TEST(a_response_that_nobody_waits_for_is_forgotten)
+START_TEST(an_early_response_of_a_failed_request_is_dropped)
 {
     initiator_with_streams(0);
     lab->tap = lose_first_response;
@@ -304,7 +304,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_session_takes_packets_in_any_order);
     tcase_add_test(tc, a_session_that_ends_forgets_it);
     tcase_add_test(tc, a_target_is_refused_as_a_qp_is);
-    tcase_add_test(tc, a_response_that_nobody_waits_for_is_forgotten);
+    tcase_add_test(tc, an_early_response_of_a_failed_request_is_dropped);
     tcase_add_loop_test(tc, a_nak_that_came_early_is_judged_by_its_own_msn, 0, 2);
     tcase_add_test(tc, a_target_has_the_memory_before_its_connections);
     tcase_add_test(tc, a_target_in_error_says_nothing);

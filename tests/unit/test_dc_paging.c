@@ -98,7 +98,7 @@ START_TEST(two_initiators_miss_a_page_each)
 END_TEST
 
 /* No other request gets the answer for a request that is gone. */
-START_TEST(who_missed_the_page_leaves)
+START_TEST(an_initiator_that_missed_a_page_leaves)
 {
     write_page(&dci, 0);
     ck_assert_uint_eq(os.told, 1);
@@ -122,7 +122,7 @@ static bool lose_disconnect(struct lab *l, unsigned from, const struct roce_pack
 }
 
 /* The same initiator's next session is not the session that missed the page. */
-START_TEST(the_next_session_of_who_missed_the_page)
+START_TEST(the_next_session_after_a_missed_page)
 {
     write_page(&dci, 0);
     lab->tap = lose_disconnect;
@@ -162,8 +162,8 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup_paging, teardown);
     tcase_add_test(tc, a_request_waits_for_its_page);
     tcase_add_test(tc, two_initiators_miss_a_page_each);
-    tcase_add_test(tc, who_missed_the_page_leaves);
-    tcase_add_test(tc, the_next_session_of_who_missed_the_page);
+    tcase_add_test(tc, an_initiator_that_missed_a_page_leaves);
+    tcase_add_test(tc, the_next_session_after_a_missed_page);
     tcase_add_test(tc, the_target_goes_while_it_waits);
     suite_add_tcase(s, tc);
     return s;

@@ -133,7 +133,7 @@ static void tell_of_congestion(const struct qp *qp)
 }
 
 /* Checks the packets of the far side, in order, up to the answer to the request. */
-START_TEST(the_data_is_read_from_the_senders_target_and_it_is_told)
+START_TEST(the_data_is_read_from_the_senders_target_and_acknowledged)
 {
     static const uint8_t ops[] = {BTH_ACK, BTH_CONNECT, BTH_READ_REQUEST, BTH_SEND_ONLY};
     uint16_t handle = append(7, ROOM);
@@ -174,7 +174,7 @@ START_TEST(the_data_is_read_from_the_senders_target_and_it_is_told)
 }
 END_TEST
 
-START_TEST(nothing_is_read_and_told_as_any)
+START_TEST(an_empty_message_is_read_and_acknowledged)
 {
     uint16_t handle = append(7, 0);
 
@@ -495,7 +495,7 @@ static bool destroy_behind_data(struct lab *l, unsigned from, const struct roce_
 }
 
 /* The FIN fails; the message is delivered anyway. */
-START_TEST(data_that_has_come_stays_though_nobody_can_be_told)
+START_TEST(data_that_has_arrived_stays_if_the_fin_fails)
 {
     uint16_t handle = append(7, ROOM);
 
@@ -603,7 +603,7 @@ END_TEST
 
 /* The initiator's number is among those of QPs. No command finds it by that number, and no packet
  * except answers. */
-START_TEST(nobody_else_finds_the_initiator)
+START_TEST(no_command_finds_the_initiator)
 {
     const struct xrq_dci *dci = xrq->dci;
     uint32_t number = dci->qp.obj.num;
@@ -657,7 +657,7 @@ START_TEST(parameters_that_make_no_sense_are_refused)
 END_TEST
 
 /* A target on an SRQ has nothing to offload. */
-START_TEST(only_an_xrq_can_be_left_a_rendezvous)
+START_TEST(a_target_on_an_srq_has_no_rendezvous_offload)
 {
     struct prm_dctc dctc[1];
 
@@ -673,8 +673,8 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("rendezvous");
 
     tcase_add_checked_fixture(tc, rendezvous_setup, dc_tags_teardown);
-    tcase_add_test(tc, the_data_is_read_from_the_senders_target_and_it_is_told);
-    tcase_add_test(tc, nothing_is_read_and_told_as_any);
+    tcase_add_test(tc, the_data_is_read_from_the_senders_target_and_acknowledged);
+    tcase_add_test(tc, an_empty_message_is_read_and_acknowledged);
     tcase_add_test(tc, requests_of_many_are_carried_out);
     tcase_add_test(tc, congestion_slows_the_initiator_down);
     tcase_add_loop_test(tc, whatever_is_lost_comes_again, 0, 10);
@@ -687,15 +687,15 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_address_takes_a_part_of_the_initiators);
     tcase_add_test(tc, one_initiator_serves_all_where_there_is_no_memory);
     tcase_add_loop_test(tc, no_parameter_makes_it_wait_for_ever, 0, 2);
-    tcase_add_test(tc, data_that_has_come_stays_though_nobody_can_be_told);
+    tcase_add_test(tc, data_that_has_arrived_stays_if_the_fin_fails);
     tcase_add_test(tc, a_target_that_is_never_ready_is_given_up);
     tcase_add_test(tc, a_fetch_goes_on_without_the_target_that_was_asked);
     tcase_add_test(tc, an_xrq_takes_its_fetches_with_it);
     tcase_add_test(tc, a_reset_takes_all_with_it);
-    tcase_add_test(tc, nobody_else_finds_the_initiator);
+    tcase_add_test(tc, no_command_finds_the_initiator);
     tcase_add_test(tc, parameters_change_while_nothing_is_fetched);
     tcase_add_test(tc, parameters_that_make_no_sense_are_refused);
-    tcase_add_test(tc, only_an_xrq_can_be_left_a_rendezvous);
+    tcase_add_test(tc, a_target_on_an_srq_has_no_rendezvous_offload);
     suite_add_tcase(suite, tc);
     return suite;
 }

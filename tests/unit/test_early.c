@@ -172,7 +172,7 @@ START_TEST(both_may_come_in_any_order)
 END_TEST
 
 /* Without dp_ordering a request out of order is dropped, and a NAK reports it (IBTA 9.7.5). */
-START_TEST(others_have_to_send_again)
+START_TEST(without_dp_ordering_packets_are_sent_again)
 {
     struct lab_wr wr;
     uint64_t src = lab_mem(left, 6 * MTU, 3), dst = lab_mem(right, 6 * MTU, 0);
@@ -265,7 +265,7 @@ END_TEST
 
 /* The function's packets serve all of its connections: if none is free, it is as if there were no
  * room. */
-START_TEST(a_function_has_so_many)
+START_TEST(a_function_has_a_bounded_number_of_packets)
 {
     struct early_packet *all;
     uint64_t src = lab_mem(left, 4 * MTU, 3), dst = lab_mem(right, 4 * MTU, 0);
@@ -482,7 +482,7 @@ static enum syn to_rtr(uint8_t st, unsigned order, bool force, unsigned atomic_m
 /* Settings that the capabilities do not name are refused: an order that does not exist, an order
  * other than the standard's on an unreliable service, atomics of more than 8 bytes with it (mlx5_ib
  * then requests no longer ones). */
-START_TEST(an_order_that_there_is_not)
+START_TEST(an_unsupported_order_is_refused)
 {
     const unsigned short_ones = PRM_ATOMIC_MODE_UP_TO_8B, long_ones = PRM_ATOMIC_MODE_UP_TO_16B;
 
@@ -501,7 +501,7 @@ START_TEST(an_order_that_there_is_not)
 END_TEST
 
 /* Without dp_ordering_force the port's setting counts: the standard's order. */
-START_TEST(the_port_says_what_is_not_forced)
+START_TEST(without_force_the_order_of_the_port_counts)
 {
     struct lab_path path = lab_path;
 
@@ -526,10 +526,10 @@ Suite *unit_suite(void)
                         PRM_DP_ORDERING_OOO_ALL + 1);
     tcase_add_loop_test(tc, both_may_come_in_any_order, PRM_DP_ORDERING_OOO_RW,
                         PRM_DP_ORDERING_OOO_ALL + 1);
-    tcase_add_test(tc, others_have_to_send_again);
+    tcase_add_test(tc, without_dp_ordering_packets_are_sent_again);
     tcase_add_test(tc, early_messages_are_in_their_cqes_in_order);
     tcase_add_test(tc, what_is_kept_has_a_bound);
-    tcase_add_test(tc, a_function_has_so_many);
+    tcase_add_test(tc, a_function_has_a_bounded_number_of_packets);
     tcase_add_test(tc, a_lost_request_is_asked_for);
     tcase_add_test(tc, a_lost_response_is_asked_for);
     tcase_add_test(tc, what_waits_too_long_is_forgotten);
@@ -537,8 +537,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, what_is_kept_outlasts_an_rnr_nak);
     tcase_add_test(tc, an_error_forgets_what_is_kept);
     tcase_add_test(tc, a_reset_forgets_it);
-    tcase_add_test(tc, an_order_that_there_is_not);
-    tcase_add_test(tc, the_port_says_what_is_not_forced);
+    tcase_add_test(tc, an_unsupported_order_is_refused);
+    tcase_add_test(tc, without_force_the_order_of_the_port_counts);
     suite_add_tcase(suite, tc);
     return suite;
 }

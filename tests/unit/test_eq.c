@@ -111,7 +111,7 @@ START_TEST(event_goes_to_the_eqs_that_asked)
 END_TEST
 
 /* The table of EQs is not searched: the cost depends only on the EQs that asked for the event. */
-START_TEST(event_costs_what_those_cost_who_asked)
+START_TEST(the_cost_of_an_event_depends_on_its_subscribers)
 {
     struct rig_eq asked[2], others[58];
     uint64_t steps;
@@ -405,7 +405,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, arming_behind_the_producer_interrupts_at_once);
     tcase_add_test(tc, offset_0x48_does_not_arm);
     tcase_add_test(tc, event_goes_to_the_eqs_that_asked);
-    tcase_add_test(tc, event_costs_what_those_cost_who_asked);
+    tcase_add_test(tc, the_cost_of_an_event_depends_on_its_subscribers);
     tcase_add_test(tc, event_forgets_an_eq_that_is_gone);
     tcase_add_test(tc, async_event_names_queue_type_and_number);
     tcase_add_test(tc, full_eq_keeps_what_it_has);

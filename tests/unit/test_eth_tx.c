@@ -85,7 +85,7 @@ static void revive(void)
 
 /* -- WQE to frame ------------------------------------------------------------------------------ */
 
-START_TEST(headers_may_be_inline_from_none_to_all)
+START_TEST(any_part_of_the_headers_may_be_inline)
 {
     static const size_t inline_lens[] = {0, 2, 14, 17, 18, 19, 54, 154};
     struct bench_pkt pkt = packet(4, 6, 100);
@@ -461,7 +461,7 @@ START_TEST(opcodes_that_an_sq_does_not_have_fail)
 }
 END_TEST
 
-START_TEST(lengths_of_a_wqe_that_cannot_be_fail)
+START_TEST(impossible_lengths_of_a_wqe_fail)
 {
     static const uint8_t ds[] = {0, 1, 5, 63};
     uint8_t frame[64] = {0};
@@ -697,7 +697,7 @@ END_TEST
 
 /* Driver: modify_raw_packet_qp(), MLX5_CMD_OP_2ERR_QP of a QP whose SQ has not begun. Its next life
  * begins in RST. */
-START_TEST(what_never_sent_may_fail)
+START_TEST(a_queue_that_never_sent_can_go_to_err)
 {
     const uint8_t frame[64] = {2};
     struct bench_wr wr = wr_of(frame, sizeof(frame), 18);
@@ -763,7 +763,7 @@ Suite *unit_suite(void)
     TCase *tcase = tcase_create("eth_tx");
 
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, headers_may_be_inline_from_none_to_all);
+    tcase_add_test(tcase, any_part_of_the_headers_may_be_inline);
     tcase_add_test(tcase, the_destination_is_looked_at_once);
     tcase_add_test(tcase, a_generation_may_want_layer_2_inline);
     tcase_add_test(tcase, segments_follow_each_other_and_empty_ones_do_not_count);
@@ -780,7 +780,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, wqes_continue_at_the_rings_start);
     tcase_add_test(tcase, a_queue_in_reset_does_not_send);
     tcase_add_test(tcase, opcodes_that_an_sq_does_not_have_fail);
-    tcase_add_test(tcase, lengths_of_a_wqe_that_cannot_be_fail);
+    tcase_add_test(tcase, impossible_lengths_of_a_wqe_fail);
     tcase_add_test(tcase, inline_headers_beyond_the_wqe_fail);
     tcase_add_test(tcase, keys_that_do_not_allow_it_fail);
     tcase_add_test(tcase, the_reserved_lkey_is_not_every_queues);
@@ -792,7 +792,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, a_failed_queue_works_again_after_recovery);
     tcase_add_test(tcase, completions_carry_the_user_index);
     tcase_add_test(tcase, illegal_moves_are_refused);
-    tcase_add_test(tcase, what_never_sent_may_fail);
+    tcase_add_test(tcase, a_queue_that_never_sent_can_go_to_err);
     tcase_add_test(tcase, only_the_owner_may_modify_and_destroy);
     tcase_add_test(tcase, a_queue_that_names_what_is_not_there_is_refused);
     suite_add_tcase(suite, tcase);

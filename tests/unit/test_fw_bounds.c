@@ -878,7 +878,7 @@ START_TEST(a_guest_does_not_flood_the_log)
 }
 END_TEST
 
-START_TEST(what_the_log_left_out_is_told_once)
+START_TEST(the_log_reports_left_out_lines_once)
 {
     d.host.now += 3600 * SECOND;
     for (unsigned i = 0; i < 150; i++) {
@@ -908,7 +908,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, what_is_given_back_can_be_taken_again);
     tcase_add_test(tc, a_long_command_is_paid_for);
     tcase_add_loop_test(tc, a_guest_does_not_flood_the_log, 0, (int)G_N_ELEMENTS(noises));
-    tcase_add_test(tc, what_the_log_left_out_is_told_once);
+    tcase_add_test(tc, the_log_reports_left_out_lines_once);
     tcase_add_test(tc, too_little_memory_is_no_configuration);
     suite_add_tcase(s, tc);
     return s;

@@ -94,7 +94,7 @@ static enum syn about(uint16_t opcode, uint16_t uid, uint32_t id)
     return run();
 }
 
-START_TEST(a_mapping_is_answered_as_it_was_told)
+START_TEST(a_query_returns_the_mapping)
 {
     uint32_t id = map(0), second = map(0);
     const void *mapping = (const uint8_t *)out + PRM_SIZE(general_obj_out_cmd_hdr);
@@ -246,7 +246,7 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("objects");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_mapping_is_answered_as_it_was_told);
+    tcase_add_test(tc, a_query_returns_the_mapping);
     tcase_add_test(tc, a_mapping_outlives_its_qp);
     tcase_add_test(tc, a_mapping_that_cannot_be_is_refused);
     tcase_add_test(tc, an_object_is_its_users_alone);

@@ -318,7 +318,7 @@ START_TEST(pcam_tells_the_truth)
 END_TEST
 
 /* Driver mlx5_fw_version_query(): the boot image is found, and its version is the running one. */
-START_TEST(firmware_version_is_told)
+START_TEST(the_firmware_version_is_reported)
 {
     struct prm_mcam_reg mcam[1] = {0};
     struct prm_mcqs_reg mcqs[1] = {0};
@@ -558,7 +558,7 @@ static enum syn create_table(uint8_t type)
 }
 
 /* Tables of a kind can be made if, and only if, the capabilities say so. */
-START_TEST(flow_tables_are_of_the_kinds_that_are_told)
+START_TEST(flow_tables_are_of_the_reported_types)
 {
     struct prm_flow_table_nic_cap cap[1];
 
@@ -597,7 +597,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, module_memory_is_bounded);
     tcase_add_test(tc, error_correction_is_what_was_wished);
     tcase_add_test(tc, pcam_tells_the_truth);
-    tcase_add_test(tc, firmware_version_is_told);
+    tcase_add_test(tc, the_firmware_version_is_reported);
     tcase_add_loop_test(tc, counter_groups_answer, 0, 6);
     tcase_add_test(tc, copies_for_receivers_too_many_are_discards);
     tcase_add_test(tc, infiniband_counters_stop_at_their_largest);
@@ -606,7 +606,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, ptys_takes_only_what_it_offers);
     tcase_add_test(tc, a_speed_is_for_the_next_time_the_link_comes_up);
     tcase_add_test(tc, teardown_leaves_the_port_as_it_is);
-    tcase_add_test(tc, flow_tables_are_of_the_kinds_that_are_told);
+    tcase_add_test(tc, flow_tables_are_of_the_reported_types);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -298,14 +298,14 @@ static void try_everywhere(enum fake_call kind, bool no_map)
     }
 }
 
-START_TEST(whatever_comes_back_out_of_a_callback_waits_for_its_end)
+START_TEST(reentry_waits_for_the_end_of_the_callback)
 {
     try_everywhere((enum fake_call)_i, false);
 }
 END_TEST
 
 /* Rings and records at addresses that are not memory: each access is a separate call. */
-START_TEST(so_it_does_where_nothing_can_be_mapped)
+START_TEST(reentry_waits_without_mapped_memory_too)
 {
     try_everywhere((enum fake_call)_i, true);
 }
@@ -397,7 +397,7 @@ static bool link_is_down(struct wire_port *port)
 
 /* A cable that is unplugged and plugged in again before the function could check was down
  * nevertheless. */
-START_TEST(link_that_went_down_for_a_moment_is_told)
+START_TEST(a_short_link_failure_is_reported)
 {
     const struct uplink *uplink;
     struct wire_port_ops pulled;
@@ -439,13 +439,13 @@ Suite *unit_suite(void)
     TCase *tcase = tcase_create("all");
 
     tcase_set_timeout(tcase, 100);
-    tcase_add_loop_test(tcase, whatever_comes_back_out_of_a_callback_waits_for_its_end, 0,
+    tcase_add_loop_test(tcase, reentry_waits_for_the_end_of_the_callback, 0,
                         FAKE_CALLS);
-    tcase_add_loop_test(tcase, so_it_does_where_nothing_can_be_mapped, 0, FAKE_CALLS);
+    tcase_add_loop_test(tcase, reentry_waits_without_mapped_memory_too, 0, FAKE_CALLS);
     tcase_add_test(tcase, reset_by_the_write_of_an_event_waits_for_the_command);
     tcase_add_test(tcase, interrupt_that_rings_its_own_doorbell_does_not_recurse);
     tcase_add_test(tcase, register_writes_beyond_the_queue_are_lost_and_counted);
-    tcase_add_test(tcase, link_that_went_down_for_a_moment_is_told);
+    tcase_add_test(tcase, a_short_link_failure_is_reported);
     suite_add_tcase(suite, tcase);
     return suite;
 }

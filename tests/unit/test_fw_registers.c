@@ -54,7 +54,7 @@ START_TEST(the_node_description_is_what_was_written)
 END_TEST
 
 /* Driver tout.c: each has a unit and a value other than 0 ("not supported"). */
-START_TEST(the_driver_is_told_how_long_to_wait)
+START_TEST(the_device_reports_how_long_to_wait)
 {
     struct prm_dtor_reg reg[1] = {0};
     const struct prm_default_timeout *reset = PRM_PTR(dtor_reg, reg, fw_reset_to);
@@ -429,7 +429,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_host_is_little_endian);
     tcase_add_test(tc, the_node_description_is_what_was_written);
-    tcase_add_test(tc, the_driver_is_told_how_long_to_wait);
+    tcase_add_test(tc, the_device_reports_how_long_to_wait);
     tcase_add_test(tc, there_is_one_firmware_component);
     tcase_add_test(tc, a_component_says_what_is_known_of_it);
     tcase_add_test(tc, groups_that_are_not_there_are_refused);

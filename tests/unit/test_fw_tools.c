@@ -139,7 +139,7 @@ static unsigned update_state(unsigned *handle, unsigned *error)
 
 /* Driver mlx5_fsm_lock() and mlxfw_fsm_component_update(): the handle is read while the state is
  * IDLE, and then locked. A tool that offers an image reads why it is not accepted. */
-START_TEST(no_image_is_one_for_this_card)
+START_TEST(no_firmware_image_is_accepted)
 {
     struct prm_mcc_reg reg[1];
     unsigned handle, other, error;
@@ -254,7 +254,7 @@ START_TEST(the_configuration_is_what_the_device_is)
 }
 END_TEST
 
-START_TEST(items_that_are_not_there_are_not_read_and_none_is_written)
+START_TEST(missing_items_cannot_be_read_and_no_item_can_be_written)
 {
     struct prm_mnvda_reg reg[1];
 
@@ -425,10 +425,10 @@ Suite *unit_suite(void)
     tcase_add_test(tc, what_a_tool_needs_to_do_without_the_flash_is_there);
     tcase_add_test(tc, the_card_says_what_it_is);
     tcase_add_test(tc, texts_come_in_pieces);
-    tcase_add_test(tc, no_image_is_one_for_this_card);
+    tcase_add_test(tc, no_firmware_image_is_accepted);
     tcase_add_test(tc, an_update_ends_by_force_and_by_a_reset);
     tcase_add_test(tc, the_configuration_is_what_the_device_is);
-    tcase_add_test(tc, items_that_are_not_there_are_not_read_and_none_is_written);
+    tcase_add_test(tc, missing_items_cannot_be_read_and_no_item_can_be_written);
     tcase_add_test(tc, all_values_of_an_item_can_be_read);
     tcase_add_test(tc, a_tool_sees_how_the_link_is_doing);
     tcase_add_test(tc, a_tool_sees_what_cable_is_plugged_in);

@@ -91,7 +91,7 @@ START_TEST(vlans_are_those_of_the_last_list)
 END_TEST
 
 /* 1 << log_max_current_uc_list addresses, by QUERY_HCA_CAP. */
-START_TEST(a_list_of_addresses_is_no_longer_than_was_told)
+START_TEST(a_list_of_addresses_has_the_reported_limit)
 {
     unsigned most = 1u << d.fw->caps.log_max_current_uc_list;
     struct prm_nic_vport_context *ctx = modify("addresses_list");
@@ -153,7 +153,7 @@ START_TEST(the_address_can_be_another_one)
 }
 END_TEST
 
-START_TEST(what_is_promiscuous_is_told)
+START_TEST(the_promiscuous_modes_can_be_queried)
 {
     for (unsigned what = 0; what < 8; what++) {
         struct prm_nic_vport_context *ctx = modify("promisc");
@@ -187,7 +187,7 @@ START_TEST(the_mtu_has_bounds)
 END_TEST
 
 /* Only the manager of the card's ports may set these. */
-START_TEST(what_is_a_managers_is_refused)
+START_TEST(fields_of_the_port_manager_are_refused)
 {
     static const char *const fields[] = {"affiliation",        "node_guid",  "port_guid",
                                          "change_event",       "min_inline", "disable_uc_local_lb",
@@ -257,12 +257,12 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, vlans_are_those_of_the_last_list);
-    tcase_add_test(tc, a_list_of_addresses_is_no_longer_than_was_told);
+    tcase_add_test(tc, a_list_of_addresses_has_the_reported_limit);
     tcase_add_test(tc, no_group_is_among_the_unicasts);
     tcase_add_test(tc, the_address_can_be_another_one);
-    tcase_add_test(tc, what_is_promiscuous_is_told);
+    tcase_add_test(tc, the_promiscuous_modes_can_be_queried);
     tcase_add_test(tc, the_mtu_has_bounds);
-    tcase_add_test(tc, what_is_a_managers_is_refused);
+    tcase_add_test(tc, fields_of_the_port_manager_are_refused);
     tcase_add_test(tc, roce_can_be_turned_off_and_on);
     tcase_add_test(tc, counters_begin_anew_when_cleared);
     tcase_add_test(tc, the_partition_table_has_the_default_one);

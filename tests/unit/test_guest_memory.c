@@ -51,7 +51,7 @@ static bool swap(uint64_t at, size_t len, uint64_t *expected, uint64_t desired,
     return there;
 }
 
-START_TEST(what_is_there_is_read_and_written)
+START_TEST(present_memory_is_read_and_written)
 {
     uint8_t from[100], to[100];
     uint64_t expected = 0;
@@ -87,7 +87,7 @@ START_TEST(what_is_there_is_read_and_written)
 END_TEST
 
 /* Whatever part of a cache line it begins and ends in, exactly these bytes are copied. */
-START_TEST(what_goes_far_is_the_same)
+START_TEST(a_far_copy_has_the_same_bytes)
 {
     static const unsigned lens[] = {0, 1, 63, 64, 65, 127, 128, 191, 1000, 2048, 2111, 3000};
     static _Alignas(FAR_LINE) uint8_t to[PAGE];
@@ -112,7 +112,7 @@ START_TEST(what_goes_far_is_the_same)
 END_TEST
 
 /* One inaccessible byte at the end of an access is enough. */
-START_TEST(what_is_not_there_is_nothing)
+START_TEST(an_access_to_missing_memory_fails)
 {
     static const unsigned lens[] = {1, 4, 8, 64, 100};
     uint8_t buf[100] = {0};
@@ -147,7 +147,7 @@ static void be_told(void *opaque, uint64_t missed, size_t len)
 }
 
 /* Tells about the failed access: after a fault only what was recorded for it is left. */
-START_TEST(who_asks_to_be_is_told_of_what_is_not_there)
+START_TEST(a_failed_access_is_reported_to_its_caller)
 {
     struct told told = {0};
     const struct memory_missed missed = {be_told, &told};
@@ -175,7 +175,7 @@ START_TEST(who_asks_to_be_is_told_of_what_is_not_there)
 }
 END_TEST
 
-START_TEST(addresses_that_cannot_be_are_nothing)
+START_TEST(an_access_to_an_impossible_address_fails)
 {
     uint8_t buf[16] = {0};
     uint64_t expected = 0;
@@ -272,11 +272,11 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("guest-memory");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, what_is_there_is_read_and_written);
-    tcase_add_test(tc, what_goes_far_is_the_same);
-    tcase_add_test(tc, what_is_not_there_is_nothing);
-    tcase_add_test(tc, who_asks_to_be_is_told_of_what_is_not_there);
-    tcase_add_test(tc, addresses_that_cannot_be_are_nothing);
+    tcase_add_test(tc, present_memory_is_read_and_written);
+    tcase_add_test(tc, a_far_copy_has_the_same_bytes);
+    tcase_add_test(tc, an_access_to_missing_memory_fails);
+    tcase_add_test(tc, a_failed_access_is_reported_to_its_caller);
+    tcase_add_test(tc, an_access_to_an_impossible_address_fails);
     tcase_add_test(tc, additions_of_a_device_and_of_a_cpu_are_all_there);
     tcase_add_test(tc, each_thread_has_its_own_faults);
     tcase_add_test_raise_signal(tc, a_fault_outside_of_an_access_is_the_programs, SIGSEGV);

@@ -79,7 +79,7 @@ START_TEST(a_number_given_back_comes_again_last)
 END_TEST
 
 /* The only free number of a table is found, wherever it is and wherever the search begins. */
-START_TEST(a_table_begins_where_it_is_told)
+START_TEST(a_search_may_begin_at_any_number)
 {
     obj_table_start(&table, END - FIRST - 1 + 3 * (END - FIRST));
     for (int reset = 0; reset < 2; reset++) {
@@ -170,7 +170,7 @@ END_TEST
 
 /* Reserved numbers are not given out, may be requested explicitly, and are free again once
  * released; objects that use one keep it. A walk visits objects only. */
-START_TEST(reserved_numbers_are_for_who_asks)
+START_TEST(reserved_numbers_are_given_out_on_request_only)
 {
     uint32_t first, second, least = 64;
 
@@ -255,11 +255,11 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_table_gives_out_every_number_once);
     tcase_add_test(tc, a_number_given_back_comes_again_last);
-    tcase_add_test(tc, a_table_begins_where_it_is_told);
+    tcase_add_test(tc, a_search_may_begin_at_any_number);
     tcase_add_test(tc, a_full_table_finds_its_last_free_number_at_once);
     tcase_add_test(tc, a_walk_meets_what_is_there);
     tcase_add_test(tc, a_table_keeps_no_room_for_what_is_gone);
-    tcase_add_test(tc, reserved_numbers_are_for_who_asks);
+    tcase_add_test(tc, reserved_numbers_are_given_out_on_request_only);
     tcase_add_test(tc, a_walk_steps_over_reserved_numbers);
     tcase_add_test(tc, a_table_reserves_what_is_free);
     suite_add_tcase(s, tc);

@@ -108,7 +108,7 @@ START_TEST(until_each_queue_pair_had_a_turn_answers_are_owed)
 END_TEST
 
 /* A peer that lost a packet waits for one round, not until all work of the others is done. */
-START_TEST(who_always_has_work_does_not_always_owe)
+START_TEST(a_busy_device_does_not_always_owe)
 {
     unsigned got[QPS] = {0}, turns = 0;
 
@@ -121,7 +121,7 @@ START_TEST(who_always_has_work_does_not_always_owe)
 }
 END_TEST
 
-START_TEST(nothing_is_owed_by_who_has_no_work)
+START_TEST(an_idle_device_owes_nothing)
 {
     unsigned got[QPS] = {0};
 
@@ -136,7 +136,7 @@ END_TEST
 
 /* Nobody takes the frames that fill the cable: the wire knows that, so others must not wait for
  * this device. */
-START_TEST(who_has_no_room_owes_nothing_until_there_is_some)
+START_TEST(a_device_without_credit_owes_nothing)
 {
     unsigned got[QPS] = {0};
 
@@ -191,9 +191,9 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, until_each_queue_pair_had_a_turn_answers_are_owed);
-    tcase_add_test(tcase, who_always_has_work_does_not_always_owe);
-    tcase_add_test(tcase, nothing_is_owed_by_who_has_no_work);
-    tcase_add_test(tcase, who_has_no_room_owes_nothing_until_there_is_some);
+    tcase_add_test(tcase, a_busy_device_does_not_always_owe);
+    tcase_add_test(tcase, an_idle_device_owes_nothing);
+    tcase_add_test(tcase, a_device_without_credit_owes_nothing);
     tcase_add_test(tcase, a_cable_that_is_pulled_is_owed_nothing);
     tcase_add_test(tcase, a_reset_owes_nothing);
     suite_add_tcase(suite, tcase);

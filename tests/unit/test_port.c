@@ -269,7 +269,7 @@ START_TEST(the_multicast_bit_lets_own_groups_in)
 END_TEST
 
 /* A group's frame comes back only while somebody takes it. */
-START_TEST(who_listens_no_more_has_no_groups_brought_back)
+START_TEST(groups_come_back_only_while_a_tir_takes_them)
 {
     unsigned before = vport->queued;
     uint32_t second = bench_direct_tir(b, rq.num);
@@ -546,7 +546,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, the_multicast_bit_lets_own_groups_in);
     tcase_add_test(tcase, frames_of_another_transport_domain_are_not_own);
     tcase_add_test(tcase, a_frame_from_the_cable_is_never_own);
-    tcase_add_test(tcase, who_listens_no_more_has_no_groups_brought_back);
+    tcase_add_test(tcase, groups_come_back_only_while_a_tir_takes_them);
     tcase_add_test(tcase, each_looped_frame_keeps_its_senders_domain);
     tcase_add_test(tcase, loopback_works_without_a_link);
     tcase_add_test(tcase, a_reset_empties_the_loopback);

@@ -111,7 +111,7 @@ START_TEST(headers_are_inline_before_connectx_5)
 END_TEST
 
 /* A ConnectX-5 has everything that the model has: no generation has more. */
-START_TEST(none_has_more_than_the_model)
+START_TEST(no_generation_has_more_than_the_model)
 {
     static const struct {
         uint16_t section;
@@ -205,7 +205,7 @@ START_TEST(the_two_kinds_of_link_modes_agree)
 }
 END_TEST
 
-START_TEST(extended_link_modes_are_refused_by_who_lacks_them)
+START_TEST(generations_without_extended_link_modes_refuse_them)
 {
     struct prm_ptys_reg reg[1];
 
@@ -261,10 +261,10 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, headers_are_inline_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, data_is_in_order_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, connection_options_come_with_connectx_5, 0, G_N_ELEMENTS(generations));
-    tcase_add_loop_test(tc, none_has_more_than_the_model, 0, G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, no_generation_has_more_than_the_model, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, link_modes_are_those_of_the_generation, 0, G_N_ELEMENTS(generations));
     tcase_add_test(tc, the_two_kinds_of_link_modes_agree);
-    tcase_add_test(tc, extended_link_modes_are_refused_by_who_lacks_them);
+    tcase_add_test(tc, generations_without_extended_link_modes_refuse_them);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -158,7 +158,7 @@ END_TEST
 
 /* -- transitions ------------------------------------------------------------------------------- */
 
-START_TEST(a_qp_is_taken_to_rts_and_tells_what_it_was_told)
+START_TEST(a_qp_goes_to_rts_and_a_query_returns_its_fields)
 {
     struct prm_qpc qpc[1];
     const struct prm_ads *path = PRM_PTR(qpc, qpc, primary_address_path);
@@ -539,7 +539,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_qp_holds_on_to_what_it_uses);
     tcase_add_test(tc, there_is_one_gsi_qp);
     tcase_add_test(tc, a_user_context_has_its_own_qps_only);
-    tcase_add_test(tc, a_qp_is_taken_to_rts_and_tells_what_it_was_told);
+    tcase_add_test(tc, a_qp_goes_to_rts_and_a_query_returns_its_fields);
     tcase_add_loop_test(tc, a_transition_is_legal_in_its_state_only, 0, 5);
     tcase_add_test(tc, a_drained_send_queue_is_announced);
     tcase_add_test(tc, an_optional_field_is_taken_if_its_bit_is_set);

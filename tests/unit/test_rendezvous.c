@@ -153,7 +153,7 @@ START_TEST(what_is_fetched_is_in_no_cqe)
 }
 END_TEST
 
-START_TEST(a_request_for_nothing_is_read_and_told_as_any)
+START_TEST(an_empty_message_is_read_and_acknowledged)
 {
     struct roce_packet read;
 
@@ -441,7 +441,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, tags_setup, tags_teardown);
     tcase_add_test(tc, the_data_of_a_matched_request_is_fetched);
     tcase_add_test(tc, what_is_fetched_is_in_no_cqe);
-    tcase_add_test(tc, a_request_for_nothing_is_read_and_told_as_any);
+    tcase_add_test(tc, an_empty_message_is_read_and_acknowledged);
     tcase_add_test(tc, many_rendezvous_go_on_at_a_time);
     tcase_add_loop_test(tc, what_the_device_does_not_fetch_is_left_to_software, 0, 3);
     tcase_add_test(tc, a_request_of_several_packets_is_left_to_software);

@@ -225,7 +225,7 @@ START_TEST(duplicates_are_answered_and_not_carried_out)
 END_TEST
 
 /* Duplicates whose answers wait for the wire while later requests take their places. */
-START_TEST(an_answer_that_nobody_can_wait_for_is_dropped)
+START_TEST(an_answer_whose_resource_is_taken_is_dropped)
 {
     struct roce_packet first = request(FETCH_ADD, 0, 32), pkt;
 
@@ -307,7 +307,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, requests_that_are_refused, 0, FAULTS);
     tcase_add_test(tc, a_key_without_the_right);
     tcase_add_test(tc, duplicates_are_answered_and_not_carried_out);
-    tcase_add_test(tc, an_answer_that_nobody_can_wait_for_is_dropped);
+    tcase_add_test(tc, an_answer_whose_resource_is_taken_is_dropped);
     tcase_add_test(tc, more_than_there_are_resources);
     tcase_add_test(tc, numbers_are_paid_for);
     tcase_add_test(tc, opcodes_of_another_service_are_dropped);

@@ -103,7 +103,7 @@ START_TEST(without_rules_it_goes_to_qps)
 }
 END_TEST
 
-START_TEST(the_nic_domain_sees_none)
+START_TEST(roce_frames_do_not_reach_the_nic_domain)
 {
     uint32_t counter;
 
@@ -266,7 +266,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, without_rules_it_goes_to_qps);
-    tcase_add_test(tcase, the_nic_domain_sees_none);
+    tcase_add_test(tcase, roce_frames_do_not_reach_the_nic_domain);
     tcase_add_test(tcase, a_sniffer_gets_a_copy);
     tcase_add_test(tcase, a_sniffer_sees_other_frames_too);
     tcase_add_test(tcase, a_sniffer_of_what_is_sent_gets_a_copy);

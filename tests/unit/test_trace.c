@@ -73,7 +73,7 @@ static const char *number(uint64_t value)
     return number;
 }
 
-START_TEST(who_sends_says_what)
+START_TEST(a_sender_traces_its_wqe_and_packet)
 {
     g_autofree char *lines = NULL;
 
@@ -91,7 +91,7 @@ START_TEST(who_sends_says_what)
 }
 END_TEST
 
-START_TEST(who_receives_says_into_what)
+START_TEST(a_receiver_traces_its_packet_and_wqe)
 {
     g_autofree char *lines = NULL;
 
@@ -541,8 +541,8 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("two HCAs"), *lines = tcase_create("lines");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, who_sends_says_what);
-    tcase_add_test(tc, who_receives_says_into_what);
+    tcase_add_test(tc, a_sender_traces_its_wqe_and_packet);
+    tcase_add_test(tc, a_receiver_traces_its_packet_and_wqe);
     tcase_add_test(tc, a_nak_has_its_name);
     tcase_add_test(tc, an_event_has_its_type_and_number);
     tcase_add_test(tc, a_state_has_its_name);

@@ -429,7 +429,7 @@ static const struct wire_port_ops flood_ops = {
     .close = flood_close,
 };
 
-START_TEST(frames_without_end_keep_nobody_from_sending)
+START_TEST(endless_frames_do_not_keep_the_device_from_sending)
 {
     struct wire_port flood = {.ops = &flood_ops}, *cable = left->hca.vport->uplink->wire;
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
@@ -490,7 +490,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, atomic_that_lost_to_cpus_is_done_when_it_is_asked_for_again);
     tcase_add_test(tcase, computed_atomic_that_never_wins_ends_and_leaves_the_word_to_the_cpu);
     tcase_add_test(tcase, failing_cq_takes_its_qps_down_over_several_turns);
-    tcase_add_test(tcase, frames_without_end_keep_nobody_from_sending);
+    tcase_add_test(tcase, endless_frames_do_not_keep_the_device_from_sending);
     tcase_add_test(tcase, acknowledgement_in_the_ring_is_seen_before_the_timeout);
     suite_add_tcase(suite, tcase);
     return suite;

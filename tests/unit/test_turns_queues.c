@@ -453,7 +453,7 @@ START_TEST(room_in_an_eq_lets_many_events_follow_over_several_turns)
 END_TEST
 
 /* Waiting CQs may be destroyed, and so may their EQ's function. */
-START_TEST(who_waits_for_an_eq_may_go)
+START_TEST(a_cq_that_waits_for_an_eq_can_be_destroyed)
 {
     uint64_t ring, dbr;
 
@@ -481,7 +481,7 @@ END_TEST
 /* -- the wire ---------------------------------------------------------------------------------- */
 
 /* Room on the wire is announced to all waiting queues at once, whatever their number. */
-START_TEST(room_on_the_wire_is_told_to_many_in_one_step)
+START_TEST(credit_wakes_many_queues_in_one_step)
 {
     enum {
         WORKS = 5000
@@ -520,7 +520,7 @@ static void fill_the_wire(struct hca *hca, struct work *work)
 }
 
 /* The first queue takes all the room: next time it is behind the queues that got none. */
-START_TEST(room_on_the_wire_is_for_those_first_who_had_none)
+START_TEST(credit_goes_first_to_queues_that_had_none)
 {
     struct work greedy = {.run = fill_the_wire};
     struct work works[2] = {{.run = find_no_room}, {.run = find_no_room}};
@@ -600,7 +600,7 @@ END_TEST
 
 /* Credit of one receiver is announced to the queues that wait for it, and not to others
  * (wire_tx_credits()). */
-START_TEST(room_is_told_to_those_who_wait_for_it)
+START_TEST(credit_wakes_only_the_queues_that_wait_for_it)
 {
     struct work works[HCA_CREDIT_CLASSES] = {0};
 
@@ -752,10 +752,10 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, destruction_ends_a_flush);
     tcase_add_test(tcase, failing_cq_takes_its_srqs_down_over_several_turns);
     tcase_add_test(tcase, room_in_an_eq_lets_many_events_follow_over_several_turns);
-    tcase_add_test(tcase, who_waits_for_an_eq_may_go);
-    tcase_add_test(tcase, room_on_the_wire_is_told_to_many_in_one_step);
-    tcase_add_test(tcase, room_on_the_wire_is_for_those_first_who_had_none);
-    tcase_add_test(tcase, room_is_told_to_those_who_wait_for_it);
+    tcase_add_test(tcase, a_cq_that_waits_for_an_eq_can_be_destroyed);
+    tcase_add_test(tcase, credit_wakes_many_queues_in_one_step);
+    tcase_add_test(tcase, credit_goes_first_to_queues_that_had_none);
+    tcase_add_test(tcase, credit_wakes_only_the_queues_that_wait_for_it);
     tcase_add_loop_test(tcase, the_sender_that_has_waited_longest_is_the_first_to_try, 0,
                         8 * (SENDERS - 1));
     tcase_add_test(tcase, a_multicast_reaches_as_many_members_as_there_may_be);

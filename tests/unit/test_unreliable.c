@@ -470,7 +470,7 @@ static void send_datagram(const struct roce_packet *pkt)
 }
 
 /* A member's message to its group comes back to all members of this HCA (IBTA 10.5.2). */
-START_TEST(own_multicasts_come_back_but_to_who_does_not_want_them)
+START_TEST(own_multicasts_come_back_unless_they_are_blocked)
 {
     static const uint8_t mgid[16] = {0xff, 0x0e, [12] = 9, 8, 7, 6};
     static const uint8_t mac[6] = {0x33, 0x33, 9, 8, 7, 6};
@@ -526,7 +526,7 @@ Suite *unit_suite(void)
     tcase_add_test(dgram, groups_and_members_have_a_limit);
     tcase_add_test(dgram, every_group_is_found_and_so_is_its_mac);
     tcase_add_test(dgram, a_multicast_goes_to_every_member);
-    tcase_add_test(dgram, own_multicasts_come_back_but_to_who_does_not_want_them);
+    tcase_add_test(dgram, own_multicasts_come_back_unless_they_are_blocked);
     suite_add_tcase(s, dgram);
     return s;
 }

@@ -83,7 +83,7 @@ START_TEST(a_question_is_understood_and_answered)
 END_TEST
 
 /* Only the last known owner of the address is asked (RFC 1122 2.3.2.1, RFC 4861 7.3.3). */
-START_TEST(who_is_known_is_asked_alone)
+START_TEST(a_known_owner_is_asked_alone)
 {
     uint8_t frame[NEIGH_FRAME_MAX];
     struct neigh_msg msg;
@@ -237,7 +237,7 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("neigh");
 
     tcase_add_test(tc, a_question_is_understood_and_answered);
-    tcase_add_test(tc, who_is_known_is_asked_alone);
+    tcase_add_test(tc, a_known_owner_is_asked_alone);
     tcase_add_test(tc, what_makes_no_sense_is_dropped);
     tcase_add_test(tc, the_changes_above_are_what_was_refused);
     tcase_add_test(tc, a_probe_is_answered);

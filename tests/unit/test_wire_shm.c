@@ -34,7 +34,7 @@ START_TEST(a_bad_uri_is_refused_with_the_forms)
 }
 END_TEST
 
-START_TEST(what_the_system_refuses_is_told)
+START_TEST(errors_of_the_system_are_reported)
 {
     GError *err = NULL;
     char *link = g_build_filename(nodes_dir, "link", NULL),
@@ -336,7 +336,7 @@ END_TEST
 
 /* A sender that waits for one of two full receivers learns which one gives credit, and then the
  * other one. A filter around the port does the same. */
-START_TEST(the_receiver_that_has_room_is_told)
+START_TEST(the_sender_learns_which_receiver_has_room)
 {
     char *path = g_build_filename(nodes_dir, "capture.pcapng", NULL);
     struct node *a, *b, *c;
@@ -404,7 +404,7 @@ END_TEST
 
 /* "who comes late misses such a frame (counted, rx_missed)": and gets all later frames, in
  * order. */
-START_TEST(who_comes_late_misses_flooded_frames)
+START_TEST(a_late_receiver_misses_flooded_frames)
 {
     enum {
         FRAMES = 1000,
@@ -796,7 +796,7 @@ Suite *unit_suite(void)
     nodes_make_dir();
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_bad_uri_is_refused_with_the_forms);
-    tcase_add_test(tc, what_the_system_refuses_is_told);
+    tcase_add_test(tc, errors_of_the_system_are_reported);
     tcase_add_test(tc, a_name_is_this_users_own);
     tcase_add_test(tc, a_file_made_for_a_group_stays_as_it_is);
     tcase_add_test(tc, the_last_one_removes_the_files);
@@ -808,9 +808,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_full_receiver_makes_the_sender_wait);
     tcase_add_loop_test(tc, positions_wrap, 0, 3);
     tcase_add_test(tc, waiting_for_one_is_not_waiting_for_all);
-    tcase_add_loop_test(tc, the_receiver_that_has_room_is_told, 0, 2);
+    tcase_add_loop_test(tc, the_sender_learns_which_receiver_has_room, 0, 2);
     tcase_add_test(tc, a_flooded_frame_reaches_a_full_receiver);
-    tcase_add_test(tc, who_comes_late_misses_flooded_frames);
+    tcase_add_test(tc, a_late_receiver_misses_flooded_frames);
     tcase_add_test(tc, a_flooded_frame_that_is_overwritten_is_thrown_away);
     tcase_add_test(tc, a_frame_without_a_known_destination_is_not_lost);
     tcase_add_test(tc, a_frame_without_icrc_arrives_as_such);

@@ -224,7 +224,7 @@ START_TEST(a_fifo_that_never_empties_is_left)
 END_TEST
 
 /* Somebody holds the join lock for ever: members continue, and leave, without it. */
-START_TEST(nobody_who_lives_or_leaves_waits_for_the_join_lock)
+START_TEST(living_and_leaving_members_need_no_join_lock)
 {
     struct node *a, *b;
     int fd;
@@ -245,7 +245,7 @@ START_TEST(nobody_who_lives_or_leaves_waits_for_the_join_lock)
 }
 END_TEST
 
-START_TEST(who_joins_waits_for_the_join_lock_so_long_and_no_longer)
+START_TEST(joining_waits_for_the_join_lock_for_a_bounded_time)
 {
     struct node *a = join(1);
     char *path = seg_path(), *uri = g_strconcat("shm:", path, NULL);
@@ -490,8 +490,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_region_that_is_never_free_is_not_searched_for_ever);
     tcase_add_test(tc, waking_many_is_spread);
     tcase_add_test(tc, a_fifo_that_never_empties_is_left);
-    tcase_add_test(tc, nobody_who_lives_or_leaves_waits_for_the_join_lock);
-    tcase_add_test(tc, who_joins_waits_for_the_join_lock_so_long_and_no_longer);
+    tcase_add_test(tc, living_and_leaving_members_need_no_join_lock);
+    tcase_add_test(tc, joining_waits_for_the_join_lock_for_a_bounded_time);
     tcase_add_test(tc, a_file_that_is_always_another_one_is_not_joined);
     tcase_add_test(tc, the_dead_are_detached_without_the_join_lock);
     tcase_add_test(tc, a_fork_does_not_keep_the_dead_alive);

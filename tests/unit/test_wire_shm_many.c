@@ -269,7 +269,7 @@ END_TEST
 
 /* Idle rings are not examined: their memory can then not be read, and a poll does not notice. A
  * member that sends again is heard. */
-START_TEST(a_poll_looks_at_those_who_send)
+START_TEST(a_poll_visits_only_senders)
 {
     struct shm_port *sp;
     struct shm_ring *rings;
@@ -353,7 +353,7 @@ END_TEST
 
 /* A member that leaves leaves no address behind: frames to its addresses go to all, and not to its
  * successor in the place. */
-START_TEST(a_place_has_no_addresses_of_who_was_there)
+START_TEST(a_reused_place_has_none_of_the_old_addresses)
 {
     open_many(3);
     tell_all(&many[1]);
@@ -403,9 +403,9 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, memory_is_what_is_used, 0, G_N_ELEMENTS(promised));
     tcase_add_test(tc, memory_of_a_full_receiver);
     tcase_add_test(tc, there_is_one_more_than_fits);
-    tcase_add_test(tc, a_poll_looks_at_those_who_send);
+    tcase_add_test(tc, a_poll_visits_only_senders);
     tcase_add_test(tc, the_table_of_addresses_is_exact);
-    tcase_add_test(tc, a_place_has_no_addresses_of_who_was_there);
+    tcase_add_test(tc, a_reused_place_has_none_of_the_old_addresses);
     tcase_add_test(tc, another_version_is_refused_in_one_line);
     suite_add_tcase(s, tc);
     return s;

@@ -233,7 +233,7 @@ START_TEST(positions_that_wrap_pause_as_well)
 }
 END_TEST
 
-START_TEST(nobody_and_oneself_do_not_pause)
+START_TEST(a_missing_member_and_the_own_port_do_not_pause)
 {
     struct node *a, *b;
 
@@ -353,7 +353,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, later_frames_do_not_prolong_it);
     tcase_add_test(tc, an_answer_that_was_not_looked_at_may_be_the_one);
     tcase_add_loop_test(tc, positions_that_wrap_pause_as_well, 0, 3);
-    tcase_add_test(tc, nobody_and_oneself_do_not_pause);
+    tcase_add_test(tc, a_missing_member_and_the_own_port_do_not_pause);
     tcase_add_test(tc, a_successor_does_not_pause);
     tcase_add_test(tc, a_filter_passes_it_on);
     tcase_add_test(tc, stopped_is_paused_and_killed_is_not);

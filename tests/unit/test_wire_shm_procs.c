@@ -145,7 +145,7 @@ static bool is_told_of_end(struct node *n, uint64_t host)
 
 /* The end is reported however the host ends, and also once another host has its place. Its last
  * frames come first. */
-START_TEST(the_end_of_a_host_is_told)
+START_TEST(the_end_of_a_host_is_reported)
 {
     struct node *a = join(1);
     struct child c;
@@ -174,7 +174,7 @@ END_TEST
 
 /* A device that is removed sends no goodbye; a host that does not ask for others' ends gets
  * none. */
-START_TEST(who_leaves_has_not_ended)
+START_TEST(a_host_that_leaves_has_not_ended)
 {
     struct node *a, *b;
     struct child c;
@@ -752,8 +752,8 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_receiver_that_dies_frees_its_senders);
     tcase_add_test(tc, a_receiver_that_dies_frees_busy_senders);
-    tcase_add_test(tc, the_end_of_a_host_is_told);
-    tcase_add_test(tc, who_leaves_has_not_ended);
+    tcase_add_test(tc, the_end_of_a_host_is_reported);
+    tcase_add_test(tc, a_host_that_leaves_has_not_ended);
     tcase_add_test(tc, reservations_of_the_dead_come_back);
     tcase_add_test(tc, what_a_dead_sender_had_sent_still_arrives);
     tcase_add_test(tc, a_look_for_the_dead_takes_nothing_that_they_had_sent);

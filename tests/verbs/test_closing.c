@@ -263,7 +263,7 @@ static void *read_channel(void *opaque)
 
 /* uverbs_completion_event_file_destroy_uobj(): a reader is notified, and no longer needs the
  * channel. */
-START_TEST(a_reader_of_a_channel_is_told)
+START_TEST(a_reader_of_a_channel_is_notified)
 {
     struct ibv_context *other = _i ? open_device() : NULL;
 
@@ -400,7 +400,7 @@ int main(void)
     tcase_add_loop_test(tc, a_reader_of_asynchronous_events_waits_on, 0, 2);
     tcase_add_test(tc, events_come_while_it_is_closed);
     tcase_add_test(tc, an_event_channel_goes_beside_its_context);
-    tcase_add_loop_test(tc, a_reader_of_a_channel_is_told, 0, 2);
+    tcase_add_loop_test(tc, a_reader_of_a_channel_is_notified, 0, 2);
     tcase_add_test(tc, a_channel_says_so_afterwards);
     tcase_add_loop_test(tc, an_empty_cq_stays_empty, 0, 2);
     tcase_add_test(tc, a_receive_is_posted_to_what_is_left);

@@ -236,7 +236,7 @@ START_TEST(small_messages_are_in_cqes)
 }
 END_TEST
 
-START_TEST(so_they_are_of_a_shared_queue)
+START_TEST(small_messages_of_a_shared_queue_are_in_cqes)
 {
     struct ibv_srq_init_attr attr = {.attr = {.max_wr = 7, .max_sge = 3}};
     struct ibv_srq *srq = ibv_create_srq(v->hosts->host[1].pd, &attr);
@@ -280,7 +280,7 @@ static void expect_in_cqes(bool sig_all, uint32_t create_flags, bool sends, bool
 }
 
 /* mlx5_create_qp(): flags have precedence over the environment. */
-START_TEST(who_asks_for_it)
+START_TEST(flags_have_precedence_over_the_environment)
 {
     const uint32_t allow = MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE;
     const uint32_t disable = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
@@ -383,9 +383,9 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, small_messages_are_in_cqes, 0, 2);
-    tcase_add_loop_test(tc, so_they_are_of_a_shared_queue, 0, 2);
+    tcase_add_loop_test(tc, small_messages_of_a_shared_queue_are_in_cqes, 0, 2);
     tcase_add_loop_test(tc, what_signalled_queues_read_is_in_cqes, 0, 2);
-    tcase_add_test(tc, who_asks_for_it);
+    tcase_add_test(tc, flags_have_precedence_over_the_environment);
     tcase_add_test(tc, an_unsignalled_read_is_in_memory);
     tcase_add_test(tc, extended_polling_has_the_data);
     tcase_add_loop_test(tc, a_resized_cq_keeps_its_data, 0, 2);

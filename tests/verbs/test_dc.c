@@ -180,7 +180,7 @@ END_TEST
 
 /* modify_dci_qp_is_ok() accepts neither a transition without a state, nor a transition to the
  * current state. */
-START_TEST(a_dci_goes_by_its_own_table)
+START_TEST(a_dci_has_a_table_of_transitions_of_its_own)
 {
     struct ibv_qp *qp = make(MLX5DV_DCTYPE_DCI, NULL, 0, 0, MLX5DV_QP_INIT_ATTR_MASK_DC);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_1024};
@@ -260,7 +260,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_dct_goes_to_rtr_and_no_further);
     tcase_add_test(tc, a_dct_has_no_events_for_programs);
     tcase_add_test(tc, a_dct_of_a_removed_device_can_be_destroyed);
-    tcase_add_test(tc, a_dci_goes_by_its_own_table);
+    tcase_add_test(tc, a_dci_has_a_table_of_transitions_of_its_own);
     tcase_add_test(tc, tag_matching_is_of_its_srq);
     tcase_add_test(tc, numbers_left_over_go_with_the_context);
     suite_add_tcase(s, tc);

@@ -590,7 +590,7 @@ START_TEST(objects_of_steering_end_as_they_were_named)
 END_TEST
 
 /* UCX makes an XRQ fetch over DC with this command, which changes the XRQ and no other object. */
-START_TEST(an_xrq_is_told_how_to_fetch_over_dc)
+START_TEST(an_xrq_gets_the_parameters_to_fetch_over_dc)
 {
     struct prm_create_xrq_in create[1] = {0};
     struct prm_create_xrq_out created[1] = {0};
@@ -931,7 +931,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, each_call_has_its_own_commands);
     tcase_add_test(tc, a_command_is_about_the_object_that_the_call_names);
     tcase_add_test(tc, objects_of_steering_end_as_they_were_named);
-    tcase_add_test(tc, an_xrq_is_told_how_to_fetch_over_dc);
+    tcase_add_test(tc, an_xrq_gets_the_parameters_to_fetch_over_dc);
     tcase_add_test(tc, what_the_device_refuses_comes_back_with_its_reason);
     tcase_add_test(tc, a_umem_that_is_not_there_is_refused);
     tcase_add_test(tc, a_umem_that_is_written_is_writable);

@@ -35,7 +35,7 @@ static unsigned inherited(void)
 }
 
 /* eventfd_ctx_fdget() */
-START_TEST(only_an_eventfd_is_told)
+START_TEST(only_an_eventfd_can_be_subscribed)
 {
     struct mlx5dv_devx_event_channel *channel = hv_dv_devx_create_event_channel(v->a, 0);
     uint16_t port = PRM_EVENT_TYPE_PORT_CHANGE;
@@ -88,7 +88,7 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("eventfd");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, only_an_eventfd_is_told);
+    tcase_add_test(tc, only_an_eventfd_can_be_subscribed);
     tcase_add_test(tc, a_full_eventfd_holds_nobody_up);
     suite_add_tcase(suite, tc);
     return suite;

@@ -111,7 +111,7 @@ START_TEST(an_event_that_is_refused_stays_the_first)
 }
 END_TEST
 
-START_TEST(what_is_taken_out_is_not_told_of)
+START_TEST(the_descriptor_forgets_events_that_are_taken_out)
 {
     for (uintptr_t i = 0; i < 6; i++) {
         hv_event_put(&queue, event(1 + i % 2));
@@ -148,7 +148,7 @@ static void count_freed(void *ev)
     freed++;
 }
 
-START_TEST(what_nobody_came_for_is_freed)
+START_TEST(unread_events_are_freed)
 {
     struct hv_event_queue other;
 
@@ -196,7 +196,7 @@ static void *wait_in_vain(void *opaque)
     return hv_event_take(&queue, take, NULL) ? NULL : GINT_TO_POINTER(errno);
 }
 
-START_TEST(all_who_wait_wake_up_when_it_is_closed)
+START_TEST(closing_wakes_all_waiting_threads)
 {
     pthread_t waiting[3];
     void *err;
@@ -218,7 +218,7 @@ static void count_moved(void *ev, void *arg)
 }
 
 /* Moved events are in order, behind the present events, and have their tokens. */
-START_TEST(what_is_moved_is_told_of_where_it_is)
+START_TEST(moved_events_take_their_tokens_along)
 {
     struct hv_event_queue from;
     unsigned moved = 0;
@@ -247,7 +247,7 @@ static void *take_one(void *opaque)
     return hv_event_take(&queue, take, NULL);
 }
 
-START_TEST(one_who_waits_gets_what_comes)
+START_TEST(a_waiting_thread_gets_the_next_event)
 {
     pthread_t thread;
     void *got;
@@ -269,7 +269,7 @@ END_TEST
 #endif
 
 /* The thread is cancelled in read(), if not before, and holds nothing then. */
-START_TEST(one_who_waits_can_be_cancelled)
+START_TEST(a_waiting_thread_can_be_cancelled)
 {
     pthread_t thread;
     void *got;
@@ -429,15 +429,15 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, events_come_in_order_and_the_descriptor_tells_of_each);
     tcase_add_test(tc, an_event_that_is_refused_stays_the_first);
-    tcase_add_test(tc, what_is_taken_out_is_not_told_of);
+    tcase_add_test(tc, the_descriptor_forgets_events_that_are_taken_out);
     tcase_add_test(tc, a_token_that_a_reader_has_is_not_waited_for);
-    tcase_add_test(tc, what_nobody_came_for_is_freed);
+    tcase_add_test(tc, unread_events_are_freed);
     tcase_add_test(tc, a_closed_one_is_readable_for_good);
-    tcase_add_test(tc, all_who_wait_wake_up_when_it_is_closed);
-    tcase_add_test(tc, what_is_moved_is_told_of_where_it_is);
-    tcase_add_test(tc, one_who_waits_gets_what_comes);
+    tcase_add_test(tc, closing_wakes_all_waiting_threads);
+    tcase_add_test(tc, moved_events_take_their_tokens_along);
+    tcase_add_test(tc, a_waiting_thread_gets_the_next_event);
     if (!UNDER_ASAN) {
-        tcase_add_test(tc, one_who_waits_can_be_cancelled);
+        tcase_add_test(tc, a_waiting_thread_can_be_cancelled);
     }
     tcase_add_test(tc, a_child_ends_a_queue_whose_lock_is_taken);
     tcase_add_test(tc, nothing_is_lost_between_threads);

@@ -102,7 +102,7 @@ static enum ibv_qp_state queried(struct ibv_qp *qp, int mask)
 
 /* ibv_cmd_open_qp(): a handle contains only what was passed through it. Its state is the last state
  * that was requested or set through it; the QP itself has one state. */
-START_TEST(a_handle_knows_what_it_was_told)
+START_TEST(a_handle_knows_what_was_set_through_it)
 {
     struct ibv_qp *qp = make(IBV_QPT_XRC_RECV), *handle;
     struct ibv_qp_open_attr open = {.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
@@ -247,7 +247,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_qps_fields_are_what_was_given);
-    tcase_add_test(tc, a_handle_knows_what_it_was_told);
+    tcase_add_test(tc, a_handle_knows_what_was_set_through_it);
     tcase_add_test(tc, a_program_may_write_to_its_fields);
     tcase_add_test(tc, an_srqs_fields);
     tcase_add_test(tc, other_objects_fields);

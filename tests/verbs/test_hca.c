@@ -226,7 +226,7 @@ static bool comes_within(const struct ibv_comp_channel *channel, int ms)
 /* An EQ that is armed while it holds an event raises its interrupt at once (PRM, EQ arming), while
  * the driver still handles the previous interrupt. Then the program sleeps at the channel's
  * descriptor and makes no more calls. */
-START_TEST(an_event_that_comes_before_the_eq_is_armed_is_told)
+START_TEST(an_event_before_the_eq_is_armed_is_reported)
 {
     first = pair_new(true, false);
     second = pair_new(true, false);
@@ -316,7 +316,7 @@ static void poll_before_sleep(void *pci, uint64_t offset, uint64_t value, unsign
  * also holds if the poll came when the helper had seen nobody poll and was about to sleep. The
  * helper goes to sleep directly from its work if other threads want the processor; otherwise it
  * checks once more, which would hide the case that this tests. */
-START_TEST(who_polls_before_the_helper_sleeps_is_seen)
+START_TEST(the_helper_sees_a_poll_before_it_sleeps)
 {
     first = pair_new(true, false);
     post_recv(first, 1, 0);
@@ -341,7 +341,7 @@ END_TEST
 
 /* A thread that posts while another thread is in a turn does not wait for the lock, or only briefly
  * if that turn takes long. It leaves a note, and the next turn sends (docs/adr/0016). */
-START_TEST(who_posts_during_a_turn_leaves_a_note)
+START_TEST(a_post_during_a_turn_leaves_a_note)
 {
     struct local_hca *local = hca->local;
     struct ibv_wc wc;
@@ -419,7 +419,7 @@ static void polls_in_vain(void)
 /* While another thread works, a thread that polls in vain only waits. With more threads than
  * processors it would keep the threads from running whose messages all wait for. Therefore it
  * yields now and then (docs/adr/0016). */
-START_TEST(who_waits_for_anothers_work_lets_others_run)
+START_TEST(a_thread_that_waits_for_the_worker_yields)
 {
     struct local_hca *local = hca->local;
 
@@ -444,7 +444,7 @@ END_TEST
 
 /* If other threads compute, a yielded processor comes back only after a slice of the scheduler,
  * each time. A thread that gets nothing for it polls longer and longer before it yields again. */
-START_TEST(who_gets_nothing_for_the_processor_gives_it_away_less_often)
+START_TEST(a_thread_that_gains_nothing_yields_less_often)
 {
     first = pair_new(false, false);
     poller = pthread_self();
@@ -462,7 +462,7 @@ END_TEST
 
 /* A thread that works for the others always has something to do, though nothing comes for itself:
  * it lets waiting threads run. */
-START_TEST(who_works_for_others_lets_them_run)
+START_TEST(a_thread_that_works_for_others_yields)
 {
     struct local_hca *local = hca->local;
 
@@ -492,16 +492,16 @@ int main(void)
     tcase_add_test(tc, what_does_not_change_is_asked_for_once);
     tcase_add_test(tc, a_query_of_the_port_asks_for_its_state_and_speed);
     tcase_add_test(tc, connection_options_go_to_the_device_and_back);
-    tcase_add_test(tc, an_event_that_comes_before_the_eq_is_armed_is_told);
+    tcase_add_test(tc, an_event_before_the_eq_is_armed_is_reported);
     tcase_add_test(tc, what_a_command_leaves_to_do_is_done);
     tcase_add_test(tc, a_poll_finds_what_came_while_others_had_the_processor);
-    tcase_add_test(tc, who_posts_during_a_turn_leaves_a_note);
-    tcase_add_test(tc, who_waits_for_anothers_work_lets_others_run);
-    tcase_add_test(tc, who_gets_nothing_for_the_processor_gives_it_away_less_often);
-    tcase_add_test(tc, who_works_for_others_lets_them_run);
+    tcase_add_test(tc, a_post_during_a_turn_leaves_a_note);
+    tcase_add_test(tc, a_thread_that_waits_for_the_worker_yields);
+    tcase_add_test(tc, a_thread_that_gains_nothing_yields_less_often);
+    tcase_add_test(tc, a_thread_that_works_for_others_yields);
     tcase_set_timeout(two, 3 * SECONDS);
     tcase_add_checked_fixture(two, setup_two, teardown);
-    tcase_add_test(two, who_polls_before_the_helper_sleeps_is_seen);
+    tcase_add_test(two, the_helper_sees_a_poll_before_it_sleeps);
     suite_add_tcase(suite, tc);
     suite_add_tcase(suite, two);
     tcase_set_timeout(cx4, 3 * SECONDS);

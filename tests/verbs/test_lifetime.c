@@ -165,7 +165,7 @@ START_TEST(a_channel_outlives_its_file)
 END_TEST
 
 /* lookup_get_fd_uobject() */
-START_TEST(a_channel_of_another_file_is_none)
+START_TEST(a_channel_of_another_file_is_refused)
 {
     struct ibv_context *opened = open_another();
     struct ibv_comp_channel *channel = ibv_create_comp_channel(opened);
@@ -190,7 +190,7 @@ int main(void)
     tcase_add_test(tc, what_is_shared_ends_with_the_last_context);
     tcase_add_test(tc, a_target_is_gone_for_its_peer);
     tcase_add_test(tc, a_channel_outlives_its_file);
-    tcase_add_test(tc, a_channel_of_another_file_is_none);
+    tcase_add_test(tc, a_channel_of_another_file_is_refused);
     suite_add_tcase(suite, tc);
     return run_on_own_wire(suite, "verbs-lifetime");
 }

@@ -103,7 +103,7 @@ START_TEST(pages_of_regions_count)
 END_TEST
 
 /* Memory that cannot be registered is not counted. */
-START_TEST(what_fails_counts_not)
+START_TEST(a_failed_registration_is_not_counted)
 {
     ck_assert_ptr_null(ibv_reg_mr(pd, (void *)PAGE, PAGE, IBV_ACCESS_LOCAL_WRITE));
     ck_assert_int_eq(errno, EFAULT);
@@ -170,7 +170,7 @@ START_TEST(user_memory_counts)
 END_TEST
 
 /* can_do_mlock() */
-START_TEST(a_limit_of_0_is_a_right_that_lacks)
+START_TEST(a_limit_of_0_is_a_missing_right)
 {
     allow(0);
     ck_assert_ptr_null(reg(1));
@@ -232,11 +232,11 @@ int main(void)
     setenv("HCASIM_MEMLOCK", "1", 1);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, pages_of_regions_count);
-    tcase_add_test(tc, what_fails_counts_not);
+    tcase_add_test(tc, a_failed_registration_is_not_counted);
     tcase_add_test(tc, a_region_moves_within_the_limit);
     tcase_add_test(tc, queues_count);
     tcase_add_test(tc, user_memory_counts);
-    tcase_add_test(tc, a_limit_of_0_is_a_right_that_lacks);
+    tcase_add_test(tc, a_limit_of_0_is_a_missing_right);
     tcase_add_test(tc, a_device_that_closes_counts_no_more);
     tcase_add_test(tc, a_child_begins_at_0);
     suite_add_tcase(suite, tc);

@@ -373,7 +373,7 @@ START_TEST(a_device_that_refuses_leaves_nothing_behind)
 }
 END_TEST
 
-START_TEST(those_who_open_the_same_file_share_an_xrc_domain)
+START_TEST(an_xrc_domain_is_shared_through_its_file)
 {
     char name[] = "/tmp/hcasim-xrcd-XXXXXX";
     int fd = mkstemp(name);
@@ -428,7 +428,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_parent_domain_holds_its_parts);
     tcase_add_test(tc, imported_objects_are_the_ones_that_they_were_made_from);
     tcase_add_test(tc, a_device_that_refuses_leaves_nothing_behind);
-    tcase_add_test(tc, those_who_open_the_same_file_share_an_xrc_domain);
+    tcase_add_test(tc, an_xrc_domain_is_shared_through_its_file);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -76,7 +76,7 @@ static void ask(const uint8_t *from_mac, const uint8_t *gid, const uint8_t *aske
     neighbours_rx(n, now, frame, neigh_build_question(frame, from_mac, gid, asked, NULL));
 }
 
-START_TEST(an_address_is_asked_for_until_it_is_told)
+START_TEST(an_address_is_requested_until_it_is_known)
 {
     uint8_t where[6];
 
@@ -105,7 +105,7 @@ START_TEST(an_address_is_asked_for_until_it_is_told)
 }
 END_TEST
 
-START_TEST(who_asks_for_the_host_is_answered)
+START_TEST(a_request_for_the_host_is_answered)
 {
     uint8_t where[6];
 
@@ -177,7 +177,7 @@ START_TEST(what_is_known_grows_stale)
 }
 END_TEST
 
-START_TEST(an_answer_makes_it_fresh)
+START_TEST(an_answer_renews_an_entry)
 {
     uint8_t where[6];
 
@@ -203,7 +203,7 @@ static void number(uint8_t *gid, unsigned i)
 
 /* However many hosts ask or are asked for, only so many are known. Strangers replace each other
  * first; then the least recently used entries are replaced. */
-START_TEST(there_is_room_for_so_many)
+START_TEST(the_number_of_known_hosts_is_bounded)
 {
     uint8_t gid[16], where[6];
 
@@ -250,12 +250,12 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("neighbours");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, an_address_is_asked_for_until_it_is_told);
-    tcase_add_test(tc, who_asks_for_the_host_is_answered);
+    tcase_add_test(tc, an_address_is_requested_until_it_is_known);
+    tcase_add_test(tc, a_request_for_the_host_is_answered);
     tcase_add_test(tc, others_are_overheard_if_they_are_known);
     tcase_add_test(tc, what_is_known_grows_stale);
-    tcase_add_test(tc, an_answer_makes_it_fresh);
-    tcase_add_test(tc, there_is_room_for_so_many);
+    tcase_add_test(tc, an_answer_renews_an_entry);
+    tcase_add_test(tc, the_number_of_known_hosts_is_bounded);
     tcase_add_test(tc, the_host_announces_itself);
     suite_add_tcase(suite, tc);
     return suite;

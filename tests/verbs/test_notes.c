@@ -65,7 +65,7 @@ static void count(void *opaque, uint64_t note)
     taken++;
 }
 
-START_TEST(who_finds_no_room_is_told)
+START_TEST(a_note_without_room_is_refused)
 {
     unsigned left = 0;
     uint64_t note;
@@ -146,7 +146,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, a_note_is_taken_once_however_often_it_was_left);
-    tcase_add_test(tc, who_finds_no_room_is_told);
+    tcase_add_test(tc, a_note_without_room_is_refused);
     tcase_add_test(tc, no_post_is_lost_between_threads);
     suite_add_tcase(suite, tc);
     return suite;

@@ -49,7 +49,7 @@ static uint32_t most_recv(void)
 
 /* mlx5_get_max_recv_wr(): a ring has twice as many entries, of which half may be posted at a
  * time. */
-START_TEST(a_ring_has_twice_as_many)
+START_TEST(a_ring_has_twice_the_requested_receives)
 {
     struct ibv_qp *qp = make(0, IBV_QPT_RC, most_recv() / 2);
     struct ibv_qp_init_attr init;
@@ -76,7 +76,7 @@ START_TEST(a_ring_has_twice_as_many)
 END_TEST
 
 /* is_qpt_ooo_sup(): NVIDIA supports it for RC, XRC and DC. */
-START_TEST(not_every_service_has_it)
+START_TEST(other_services_refuse_it)
 {
     static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET};
 
@@ -88,7 +88,7 @@ START_TEST(not_every_service_has_it)
 END_TEST
 
 /* mlx5_ib: INIT2RTR_QP contains dp_ordering, and atomics have 8 bytes at most. */
-START_TEST(the_device_is_told_on_the_way_to_rtr)
+START_TEST(dp_ordering_is_set_on_the_way_to_rtr)
 {
     struct ibv_qp *a = make(0, IBV_QPT_RC, 8), *b = make(1, IBV_QPT_RC, 8);
     struct prm_query_qp_in in[1] = {0};
@@ -123,9 +123,9 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("order");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_ring_has_twice_as_many);
-    tcase_add_test(tc, not_every_service_has_it);
-    tcase_add_test(tc, the_device_is_told_on_the_way_to_rtr);
+    tcase_add_test(tc, a_ring_has_twice_the_requested_receives);
+    tcase_add_test(tc, other_services_refuse_it);
+    tcase_add_test(tc, dp_ordering_is_set_on_the_way_to_rtr);
     suite_add_tcase(suite, tc);
     return suite;
 }

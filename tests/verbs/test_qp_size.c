@@ -84,7 +84,7 @@ END_TEST
 
 /* The queue takes as many WQEs of one block as it has blocks, and a quarter of that of WQEs of four
  * blocks. */
-START_TEST(the_most_wqes_are_those_of_a_block)
+START_TEST(the_largest_number_of_wqes_has_a_block_each)
 {
     const uint32_t blocks = 1u << HV_CAP(v->hca[0], log_max_qp_sz);
     const struct kind writes = {.type = IBV_QPT_RC,
@@ -140,7 +140,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_wqe_has_room_for_what_is_said_to_be_posted);
-    tcase_add_test(tc, the_most_wqes_are_those_of_a_block);
+    tcase_add_test(tc, the_largest_number_of_wqes_has_a_block_each);
     tcase_add_test(tc, a_wqe_longer_than_the_ring_stays_in_it);
     suite_add_tcase(suite, tc);
     return suite;

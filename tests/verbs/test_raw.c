@@ -255,7 +255,7 @@ END_TEST
 
 /* A rule that exists already gets no second copy, and stays as long as both flows exist
  * (tree_add_fte()). */
-START_TEST(who_sniffs_twice_gets_one_copy)
+START_TEST(two_flows_of_a_sniffer_bring_one_copy)
 {
     struct sniffer s;
     struct ibv_flow *again;
@@ -303,7 +303,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, every_state_leads_to_err);
     tcase_add_test(tc, what_was_posted_before_is_flushed_with_it);
     tcase_add_test(tc, a_sniffer_gets_copies_in_both_directions);
-    tcase_add_test(tc, who_sniffs_twice_gets_one_copy);
+    tcase_add_test(tc, two_flows_of_a_sniffer_bring_one_copy);
     tcase_add_test(tc, what_is_no_sniffer_is_refused);
     suite_add_tcase(suite, tc);
     return suite;

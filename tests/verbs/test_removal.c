@@ -94,7 +94,7 @@ static short ready(int fd)
 
 /* uverbs_async_event_destroy_uobj(): the last event, delivered once; then the descriptor blocks as
  * usual. */
-START_TEST(a_context_is_told_once)
+START_TEST(a_context_gets_one_event)
 {
     struct ibv_async_event event;
 
@@ -503,7 +503,7 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("removal");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_context_is_told_once);
+    tcase_add_test(tc, a_context_gets_one_event);
     tcase_add_test(tc, events_of_objects_go_with_them);
     tcase_add_test(tc, a_channel_is_closed);
     tcase_add_test(tc, channels_of_devx_are_closed);

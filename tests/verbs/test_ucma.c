@@ -296,7 +296,7 @@ START_TEST(a_peer_is_asked_for)
 END_TEST
 
 /* addr_handler() of rdma_cm: -ETIMEDOUT, and the identifier stays bound as before. */
-START_TEST(a_peer_who_is_not_there)
+START_TEST(a_missing_peer_times_out)
 {
     struct ucma_file *file = hosts[0].file;
     uint32_t id = create(file, 7, RDMA_PS_TCP), late = create(file, 8, RDMA_PS_TCP);
@@ -378,7 +378,7 @@ START_TEST(refusals_carry_private_data)
 END_TEST
 
 /* A listener that is destroyed rejects the waiting requests. */
-START_TEST(requests_that_nobody_came_for)
+START_TEST(requests_of_a_destroyed_listener_are_rejected)
 {
     uint32_t id = listener(0);
 
@@ -571,11 +571,11 @@ int main(void)
     tcase_add_test(tc, states_are_gone_through_in_order);
     tcase_add_test(tc, addresses_and_ports);
     tcase_add_test(tc, a_peer_is_asked_for);
-    tcase_add_test(tc, a_peer_who_is_not_there);
+    tcase_add_test(tc, a_missing_peer_times_out);
     tcase_add_test(tc, low_ports);
     tcase_add_test(tc, a_backlog);
     tcase_add_test(tc, refusals_carry_private_data);
-    tcase_add_test(tc, requests_that_nobody_came_for);
+    tcase_add_test(tc, requests_of_a_destroyed_listener_are_rejected);
     tcase_add_test(tc, a_file_that_is_closed);
     tcase_add_test(tc, identifiers_migrate_with_their_events);
     tcase_add_test(tc, a_listener_migrates_with_its_requests);

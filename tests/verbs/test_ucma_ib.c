@@ -348,7 +348,7 @@ START_TEST(no_route_leads_to_a_gid)
 END_TEST
 
 /* cma_ib_acquire_dev(): a request arrives for such a listener, but does not reach it. */
-START_TEST(who_listens_at_no_gid_is_not_reached)
+START_TEST(a_listener_without_a_gid_is_not_reached)
 {
     static const struct {
         uint16_t ps;
@@ -423,7 +423,7 @@ int main(void)
     tcase_add_test(tc, no_gid_and_loopback_are_the_device);
     tcase_add_test(tc, families_are_not_mixed);
     tcase_add_test(tc, no_route_leads_to_a_gid);
-    tcase_add_test(tc, who_listens_at_no_gid_is_not_reached);
+    tcase_add_test(tc, a_listener_without_a_gid_is_not_reached);
     tcase_add_test(tc, the_gids_of_ip_addresses);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_NORMAL);

@@ -22,7 +22,7 @@ static int disconnect(struct ucma_file *file, uint32_t id)
 
 /* An identifier that is bound to the device gets the event once. It can be destroyed; everything
  * else is refused. */
-START_TEST(who_is_bound_is_told)
+START_TEST(a_bound_identifier_gets_the_event)
 {
     struct ucma_file *file = hosts[0].file;
     uint32_t id = create(file, 7, RDMA_PS_TCP);
@@ -48,7 +48,7 @@ START_TEST(who_is_bound_is_told)
 END_TEST
 
 /* An identifier whose device was removed does not migrate to another file. */
-START_TEST(it_does_not_migrate)
+START_TEST(an_identifier_of_a_removed_device_does_not_migrate)
 {
     struct ucma_file *file = hosts[0].file;
     uint32_t id = create(file, 7, RDMA_PS_TCP);
@@ -112,7 +112,7 @@ START_TEST(a_listener_of_all_addresses_stays)
 END_TEST
 
 /* A listener at the device's own address is bound to the device; its port is free afterwards. */
-START_TEST(a_listener_of_its_address_is_told)
+START_TEST(a_listener_at_its_address_gets_the_event)
 {
     struct ucma_file *file = hosts[1].file;
     uint32_t listens = create(file, 1, RDMA_PS_TCP), other = create(file, 2, RDMA_PS_TCP);
@@ -127,7 +127,7 @@ START_TEST(a_listener_of_its_address_is_told)
 END_TEST
 
 /* An identifier that is resolving an address and is bound to no device does not find its peer. */
-START_TEST(who_looks_for_a_peer_finds_none)
+START_TEST(a_pending_resolution_fails)
 {
     struct ucma_file *file = hosts[0].file;
     uint32_t id = create(file, 7, RDMA_PS_TCP), bound = create(file, 8, RDMA_PS_TCP);
@@ -146,7 +146,7 @@ START_TEST(who_looks_for_a_peer_finds_none)
 END_TEST
 
 /* No route exists, and the device's addresses belong to nobody. */
-START_TEST(new_ones_find_no_device)
+START_TEST(new_identifiers_find_no_device)
 {
     struct ucma_file *file = hosts[0].file;
     uint32_t id = create(file, 7, RDMA_PS_TCP);
@@ -168,13 +168,13 @@ int main(void)
     int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, who_is_bound_is_told);
-    tcase_add_test(tc, it_does_not_migrate);
+    tcase_add_test(tc, a_bound_identifier_gets_the_event);
+    tcase_add_test(tc, an_identifier_of_a_removed_device_does_not_migrate);
     tcase_add_test(tc, a_connection_ends);
     tcase_add_test(tc, a_listener_of_all_addresses_stays);
-    tcase_add_test(tc, a_listener_of_its_address_is_told);
-    tcase_add_test(tc, who_looks_for_a_peer_finds_none);
-    tcase_add_test(tc, new_ones_find_no_device);
+    tcase_add_test(tc, a_listener_at_its_address_gets_the_event);
+    tcase_add_test(tc, a_pending_resolution_fails);
+    tcase_add_test(tc, new_identifiers_find_no_device);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -399,7 +399,7 @@ START_TEST(the_trace_has_every_other_fate)
 }
 END_TEST
 
-START_TEST(a_fate_has_words)
+START_TEST(a_fate_has_a_name)
 {
     g_autofree char *lost = frame_describe_fate(FRAME_LOST);
     g_autofree char *more = frame_describe_fate(FRAME_LATE | FRAME_DUPLICATE | FRAME_CORRUPTED);
@@ -484,7 +484,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, a_seed_decides_every_fault);
     tcase_add_test(tcase, the_trace_has_the_fate_of_each_frame);
     tcase_add_test(tcase, the_trace_has_every_other_fate);
-    tcase_add_test(tcase, a_fate_has_words);
+    tcase_add_test(tcase, a_fate_has_a_name);
     tcase_add_test(tcase, only_what_has_an_icrc_arrives_with_a_wrong_bit);
     tcase_add_test(tcase, islands_do_not_hear_each_other);
     tcase_add_test(tcase, nothing_passes_a_cable_that_is_out);

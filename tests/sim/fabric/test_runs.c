@@ -67,7 +67,7 @@ START_TEST(a_job_that_is_left_out_changes_no_other_draw)
 }
 END_TEST
 
-START_TEST(a_failure_is_told_with_its_job)
+START_TEST(a_failure_names_its_job)
 {
     struct verdict verdict;
 
@@ -104,7 +104,7 @@ START_TEST(a_failing_seed_is_made_smaller)
 }
 END_TEST
 
-START_TEST(a_job_that_does_not_get_on_fails)
+START_TEST(a_job_without_progress_fails)
 {
     struct verdict verdict;
 
@@ -117,7 +117,7 @@ START_TEST(a_job_that_does_not_get_on_fails)
 END_TEST
 
 /* The failure names what the queue waited for, and what would end the wait. */
-START_TEST(a_queue_that_nobody_runs_again_fails)
+START_TEST(a_queue_without_a_waker_fails)
 {
     struct verdict verdict;
 
@@ -269,7 +269,7 @@ static char *run_traced(const char *path)
     return trace;
 }
 
-START_TEST(trace_and_capture_tell_what_becomes_of_frames)
+START_TEST(trace_and_capture_show_the_fate_of_frames)
 {
     static const char *const fates[] = {"lost", "corrupted", "duplicate", "late"};
     g_autofree char *folder = g_dir_make_tmp("hcasim-XXXXXX", NULL);
@@ -312,14 +312,14 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_same_seed_is_the_same_run_bit_by_bit);
     tcase_add_test(tcase, a_job_that_is_left_out_changes_no_other_draw);
-    tcase_add_test(tcase, a_failure_is_told_with_its_job);
+    tcase_add_test(tcase, a_failure_names_its_job);
     tcase_add_test(tcase, a_failing_seed_is_made_smaller);
-    tcase_add_test(tcase, a_job_that_does_not_get_on_fails);
-    tcase_add_loop_test(tcase, a_queue_that_nobody_runs_again_fails, 0, 2);
+    tcase_add_test(tcase, a_job_without_progress_fails);
+    tcase_add_loop_test(tcase, a_queue_without_a_waker_fails, 0, 2);
     tcase_add_test(tcase, an_object_that_is_left_fails);
     tcase_add_test(tcase, a_command_says_what_is_set);
     tcase_add_test(tcase, a_capture_has_all_hosts);
-    tcase_add_test(tcase, trace_and_capture_tell_what_becomes_of_frames);
+    tcase_add_test(tcase, trace_and_capture_show_the_fate_of_frames);
     suite_add_tcase(suite, tcase);
     return suite;
 }
