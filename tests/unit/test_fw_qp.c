@@ -580,8 +580,8 @@ START_TEST(a_reserved_number_is_its_users_alone)
 }
 END_TEST
 
-/* "A process can ring only the queues of pages that it has mapped" (model/queue/uar.c): so it
- * makes none on another one's page, where that one could ring. */
+/* A process rings the queues of the doorbell pages that it has mapped. So a user context cannot
+ * make a queue on the page of another context, which could ring there. */
 START_TEST(a_doorbell_page_is_its_users_alone)
 {
     struct hca *hca = &d.fw->hca;

@@ -407,7 +407,7 @@ START_TEST(what_error_correction_there_is_not_is_refused)
 }
 END_TEST
 
-/* "the counters run on for every reader" */
+/* Several readers use the port's counters, so none of them may clear the counters. */
 START_TEST(port_counters_cannot_be_cleared)
 {
     uint8_t bytes[PRM_SIZE(ppcnt_reg)] = {0};

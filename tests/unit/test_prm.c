@@ -9,7 +9,7 @@
 #include "prm/prm.h"
 #include "tests/unit/suite.h"
 
-/* "All layouts are big-endian; bit 31 is the most significant bit of a dword." */
+/* Layouts are big-endian; bit 31 is the most significant bit of a dword (prm/README.md). */
 START_TEST(test_get_reads_big_endian_bits)
 {
     struct prm_qpc qpc[1] = {0};
@@ -127,7 +127,7 @@ START_TEST(test_ptr_reaches_nested_structures)
 }
 END_TEST
 
-/* "A value too wide for its field is an assertion, never a silent truncation." */
+/* A value that is too wide for its field ends the process; it is never truncated. */
 START_TEST(test_set_aborts_on_a_value_too_wide)
 {
     struct prm_qpc qpc[1] = {0};

@@ -72,7 +72,7 @@ START_TEST(errors_of_the_system_are_reported)
 }
 END_TEST
 
-/* "so that two users do not share unless asked": the uid is in the name, the mode is 0600. */
+/* Two users do not share shm:NAME: the uid is in the file's name, and the mode is 0600. */
 START_TEST(a_name_is_this_users_own)
 {
     char *name = g_strdup_printf("shm:unit-test.%d", (int)getpid());
@@ -234,8 +234,8 @@ START_TEST(alone_on_the_segment)
 }
 END_TEST
 
-/* "Lossless back-pressure for unicast": all accepted frames arrive, in order; for a refused frame,
- * the sender is notified when there is room. */
+/* Unicast frames are not lost: all accepted frames arrive, in order. If a frame finds no credit, the
+ * sender is notified when there is room. */
 START_TEST(a_full_receiver_makes_the_sender_wait)
 {
     struct node *a, *b;
@@ -402,8 +402,8 @@ START_TEST(a_flooded_frame_reaches_a_full_receiver)
 }
 END_TEST
 
-/* "who comes late misses such a frame (counted, rx_missed)": and gets all later frames, in
- * order. */
+/* A receiver that reads too late misses a flooded frame (counted, rx_missed), and gets all later
+ * frames, in order. */
 START_TEST(a_late_receiver_misses_flooded_frames)
 {
     enum {

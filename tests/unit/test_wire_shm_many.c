@@ -199,8 +199,8 @@ START_TEST(a_thousand_members_find_each_other)
 }
 END_TEST
 
-/* "Memory is taken for what is used": {members, KiB}. Each member listens, and exchanges frames
- * with one other. */
+/* The segment takes memory only as it is used (wire/shm/segment.h): {members, KiB}. Each member
+ * listens, and exchanges frames with one other member. */
 static const unsigned promised[][2] = {{2, 700}, {128, 8200}, {1000, 60000}};
 
 START_TEST(memory_is_what_is_used)
