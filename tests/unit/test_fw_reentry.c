@@ -439,8 +439,7 @@ Suite *unit_suite(void)
     TCase *tcase = tcase_create("all");
 
     tcase_set_timeout(tcase, 100);
-    tcase_add_loop_test(tcase, reentry_waits_for_the_end_of_the_callback, 0,
-                        FAKE_CALLS);
+    tcase_add_loop_test(tcase, reentry_waits_for_the_end_of_the_callback, 0, FAKE_CALLS);
     tcase_add_loop_test(tcase, reentry_waits_without_mapped_memory_too, 0, FAKE_CALLS);
     tcase_add_test(tcase, reset_by_the_write_of_an_event_waits_for_the_command);
     tcase_add_test(tcase, interrupt_that_rings_its_own_doorbell_does_not_recurse);

@@ -234,8 +234,8 @@ START_TEST(alone_on_the_segment)
 }
 END_TEST
 
-/* Unicast frames are not lost: all accepted frames arrive, in order. If a frame finds no credit, the
- * sender is notified when there is room. */
+/* Unicast frames are not lost: all accepted frames arrive, in order. If a frame finds no credit,
+ * the sender is notified when there is room. */
 START_TEST(a_full_receiver_makes_the_sender_wait)
 {
     struct node *a, *b;
