@@ -181,7 +181,7 @@ ANSWERED = (
     Answered("UCX 1.22's own tests `tag_match_rndv`, `tag_match_rndv_align`",
              "they had not ended after 120 s: do they hang?",
              "no, they move much data: four messages of a sixteenth of the machine's memory for each variant of the latter. "
-             "[ucx.md](../howto/ucx.md#much-at-a-time) says how fast that is"),
+             "[ucx.md](../howto/ucx.md#very-long-messages) says how fast that is"),
     Answered("eight threads that create, use and destroy SRQs, queue pairs and address handles",
              "they had not ended after a minute: does a lock delay them?",
              "no delay was seen: eight threads together create as many objects a second as one thread alone, within the noise, "
