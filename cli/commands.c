@@ -312,7 +312,7 @@ static const struct cli_command commands[] = {
      .run = cli_vm},
     {.name = "wires",
      .arguments = "[WIRE...]",
-     .summary = "lists the wires of this user and their hosts, and removes those of the dead",
+     .summary = "lists the wires of this user and their hosts, and removes abandoned wires",
      .about =
          "Lists the wires of this user on this machine, or those that are named: one line for "
          "each host. WIRE is a name, or a URI such as shm:/PATH. Without WIRE, wires shm:/PATH "
@@ -320,13 +320,13 @@ static const struct cli_command commands[] = {
          "not notice it.\n"
          "HOST is the host number, and ADDRESS the IPv4 address, or the MAC address if that does "
          "not follow from an IPv4 address. A host that has opened no device has no address. "
-         "PROCESS and PROGRAM are - if the process is not to be seen, for example because it runs "
+         "PROCESS and PROGRAM are - if the process is not visible, for example because it runs "
          "in another container.\n"
          "STATE is alive; dead: the host was killed, and the wire is in use by others; "
          "left-behind: no host lives on the wire; other-version: another version of hcasim uses "
          "it, or it is damaged; not-a-wire; or unreadable: a line on standard error says why. AGE "
-         "is the time since the wire was made, and MEMORY what its file takes. In PROGRAM and in "
-         "names, ? stands for blanks and other special characters.\n"
+         "is the time since the wire was made, and MEMORY is the memory that its file takes. In "
+         "PROGRAM and in names, ? stands for blanks and other special characters.\n"
          "The next hcasim run also removes what --clean removes.",
      .statuses = wires_statuses,
      .examples = (const char *const[]){"hcasim wires", "Lists the wires.", "hcasim wires --clean",

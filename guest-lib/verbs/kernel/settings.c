@@ -43,7 +43,7 @@ static const struct hv_setting settings[] = {
     {"memory", HV_SETTING_SIZE, FW_MEMORY_MIN, UINT64_MAX, NULL, "SIZE", "1G",
      "The memory that the objects of a device may take, such as 512M."},
     {"memlock", HV_SETTING_FLAG, 0, 1, NULL, NULL, "0",
-     "Counts the memory that the program registers against RLIMIT_MEMLOCK, as a kernel does that "
+     "Counts the memory that the program registers against RLIMIT_MEMLOCK, as a kernel does, which "
      "pins it: beyond the limit, registration fails with ENOMEM. A program with CAP_IPC_LOCK has "
      "no limit."},
     {"responders", HV_SETTING_NUMBER, 1, FW_RESPONDERS_MAX, NULL, "N", "1024",
@@ -54,23 +54,23 @@ static const struct hv_setting settings[] = {
      "Writes all frames of the first device of each process to FILE (pcapng). Each process is an "
      "interface of it."},
     {"loss", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
-     "The frames that are lost, of those that the device sends."},
+     "How many of the frames that the device sends are lost."},
     {"duplication", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
-     "The frames that are sent twice."},
+     "How many frames are sent twice."},
     {"reorder", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
-     "The frames that are held back for up to 100us, so that later ones pass them."},
+     "How many frames are held back for up to 100us, so that later frames pass them."},
     {"corruption", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
-     "The frames that are sent with a wrong bit. The receiver drops them for their ICRC."},
+     "How many frames are sent with a wrong bit. The receiver drops them: their ICRC is wrong."},
     {"delay", HV_SETTING_TIME, 0, MAX_DELAY, NULL, "TIME", "0us",
-     "How long each frame takes from the device to the wire, such as 100us or 20ms."},
+     "The delay of each frame between the device and the wire, such as 100us or 20ms."},
     {"jitter", HV_SETTING_TIME, 0, MAX_DELAY, NULL, "TIME", "0us",
-     "The most that is added to the delay, by chance. Frames keep their order."},
+     "The longest random time that is added to the delay. Frames keep their order."},
     {"fault_seed", HV_SETTING_NUMBER, 0, UINT32_MAX, NULL, "N", "1",
-     "With the MAC address of a device, decides which of its frames are lost, sent twice and so "
+     "Decides, with the MAC address of a device, which of its frames are lost, sent twice and so "
      "on."},
     {"remove_after", HV_SETTING_SECONDS, 0, MAX_SECONDS, NULL, "SECONDS", "never",
-     "Removes the first device so long after the program opened it, as if somebody pulled out the "
-     "card."},
+     "Removes the first device this many seconds after the program opened it, as if somebody "
+     "pulled out the card."},
     {"remove_when", HV_SETTING_TEXT, 0, 0, NULL, "FILE", "never",
      "Removes the first device when FILE exists."},
     {"log", HV_SETTING_CHOICE, 0, 0, setting_log_levels, "LEVEL", "no log",
