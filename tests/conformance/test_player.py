@@ -193,6 +193,9 @@ class Player(unittest.TestCase):
                 file.write_text(text, encoding="utf-8")
             done = run(CONFORMANCE, "--peer", file, SCRIPT)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (WRONG_USE, "", f"hcasim: {file}: {why}\n"))
+        # The groups of other commands may be in the same file.
+        file.write_text("[hcasim]\nmtu=1500\n[simulation]\nhosts=3\n[peer]\n" + GOOD, encoding="utf-8")
+        self.assertEqual(run(CONFORMANCE, "--list", "--peer", file, SCRIPT).returncode, 0)
 
     def peer(self, **keys):
         """A key file. Without another patience, who waits for something fails this test."""

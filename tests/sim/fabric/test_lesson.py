@@ -46,8 +46,8 @@ def lesson(hcasim, page):
     commands, said, *_ = blocks(section)
     printed = shell(hcasim, commands)
     command, cable, host = re.search(r"`(grep '\\\[lost' [^`]*)` finds all lost frames: (\d+) frames that a cable lost "
-                                     r"\(`\[lost\]`\), and (\d+) frames\s+with the reason `the host has no open device`",
-                                     section).groups()
+                                     r"\(`\[lost\]`\), and (\d+) frames with the reason `the host has no open device`",
+                                     " ".join(section.split())).groups()
     lost = shell(hcasim, f"{commands}{command}").removeprefix(printed).splitlines()
     count = [sum(line.endswith(f"[{fate}]") for line in lost) for fate in ("lost", "lost: the host has no open device")]
     return (differ("the lesson", said, printed) + differ("how many frames a cable lost", int(cable), count[0]) +
