@@ -158,7 +158,7 @@ class Refusals(unittest.TestCase):
         if done.returncode:
             self.skipTest("the tree is no repository")
         used = {name for name in done.stdout.split() if not name.endswith("_H")}
-        self.assertEqual(used - known, listed)
+        self.assertEqual(used - known, listed, "scripts/lib/variables.txt has to list them")
         done = hcasim("run", "true", **{name: "1" for name in listed})
         self.assertEqual((done.returncode, done.stderr), (0, ""), "none looks like a misspelt one")
 
