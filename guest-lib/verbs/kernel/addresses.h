@@ -23,8 +23,8 @@ void hv_mac_of_ipv4(uint32_t ipv4, uint8_t mac[6]);
 bool hv_ipv4_of_mac(const uint8_t mac[6], uint32_t *ipv4);
 
 /* Changes an address to the address of the device that is `index` devices later. In a MAC address,
- * only the last three bytes count on, because the first three belong to the manufacturer (IEEE
- * 802). False: there is no such address. */
+ * only the last three bytes are counted up, because the first three belong to the manufacturer
+ * (IEEE 802). False: there is no such address. */
 bool hv_ipv4_advance(uint32_t *ipv4, unsigned index);
 bool hv_mac_advance(uint8_t mac[6], unsigned index);
 

@@ -37,8 +37,8 @@ static const struct hv_setting settings[] = {
     {"ip", HV_SETTING_IPV4, 0, 0, NULL, "A.B.C.D", "10.0.0.N of host N",
      "The IPv4 address of the first device. Further devices have the addresses that follow."},
     {"mac", HV_SETTING_MAC, 0, 0, NULL, "MAC", "02:68 and the four bytes of the IPv4 address",
-     "The MAC address of the first device. Further devices have the addresses that follow; only the "
-     "last three bytes count on."},
+     "The MAC address of the first device. Further devices have the addresses that follow: only the "
+     "last three bytes are counted up."},
     {"mtu", HV_SETTING_NUMBER, 1500, 9978, NULL, "BYTES", "4200", "The largest IP packet."},
     {"memory", HV_SETTING_SIZE, FW_MEMORY_MIN, UINT64_MAX, NULL, "SIZE", "1G",
      "The memory that the objects of a device may take, such as 512M."},
