@@ -70,6 +70,11 @@ static bool filter_knows(struct wire_port *port, const uint8_t mac[6])
     return wire_knows(filter_inner_of(port), mac);
 }
 
+static bool filter_tells_hosts(struct wire_port *port)
+{
+    return wire_tells_hosts(filter_inner_of(port));
+}
+
 static bool filter_watch_hosts(struct wire_port *port)
 {
     return wire_watch_hosts(filter_inner_of(port));
@@ -118,6 +123,7 @@ const struct wire_port_ops wire_filter_ops = {
     .owe = filter_owe,
     .is_paused = filter_is_paused,
     .knows = filter_knows,
+    .tells_hosts = filter_tells_hosts,
     .watch_hosts = filter_watch_hosts,
     .host_at = filter_host_at,
     .has_ended = filter_has_ended,

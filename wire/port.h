@@ -121,6 +121,7 @@ struct wire_port_ops {
     void (*owe)(struct wire_port *port, bool owes);
     bool (*is_paused)(struct wire_port *port, const uint8_t dmac[6], struct wire_pause *pause);
     bool (*knows)(struct wire_port *port, const uint8_t mac[6]);
+    bool (*tells_hosts)(struct wire_port *port); /* NULL: a port that has knows() does */
     bool (*watch_hosts)(struct wire_port *port);
     uint64_t (*host_at)(struct wire_port *port, const uint8_t mac[6]);
     bool (*has_ended)(struct wire_port *port, uint64_t host);
@@ -234,6 +235,12 @@ static inline bool wire_is_paused(struct wire_port *port, const uint8_t dmac[6],
 static inline bool wire_knows(struct wire_port *port, const uint8_t mac[6])
 {
     return port->ops->knows && port->ops->knows(port, mac);
+}
+
+/* Whether the backend can tell which addresses have hosts: then wire_knows() is an answer. */
+static inline bool wire_tells_hosts(struct wire_port *port)
+{
+    return port->ops->tells_hosts ? port->ops->tells_hosts(port) : port->ops->knows != NULL;
 }
 
 /* From now on host_ended is called, and the other hosts that called this function are notified of

@@ -116,6 +116,8 @@ bool local_find_neighbour(struct local_hca *hca, const uint8_t gid[16], const ui
 void local_on_neighbour(struct local_hca *hca, void (*answered)(void *opaque), void *opaque);
 /* wire_knows(): another host of the wire is known to have this address. */
 bool local_knows(struct local_hca *hca, const uint8_t mac[6]);
+/* wire_tells_hosts(): local_knows() has an answer for this wire. */
+bool local_tells_hosts(struct local_hca *hca);
 /* Sets the callback that is called, with the lock held, when a host of the wire may have ended; the
  * callback only makes a note. There is one callback; NULL: none. From then on other hosts that
  * watch are told of this host's end. False: the wire cannot report ends, so the caller must check

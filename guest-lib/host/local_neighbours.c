@@ -150,6 +150,16 @@ bool local_knows(struct local_hca *hca, const uint8_t mac[6])
     return knows;
 }
 
+bool local_tells_hosts(struct local_hca *hca)
+{
+    bool tells;
+
+    pthread_mutex_lock(&hca->lock);
+    tells = hca->port && wire_tells_hosts(hca->port);
+    pthread_mutex_unlock(&hca->lock);
+    return tells;
+}
+
 uint64_t local_host_at(struct local_hca *hca, const uint8_t mac[6])
 {
     uint64_t host;

@@ -68,9 +68,14 @@ static void lossy_rx(void *opaque, const uint8_t *frame, size_t len, unsigned fl
     }
 }
 
-static bool lossy_knows(struct wire_port *port, const uint8_t mac[6])
+static bool lossy_tells_hosts(struct wire_port *port)
 {
     return !((const struct lossy *)port)->config.strangers;
+}
+
+static bool lossy_knows(struct wire_port *port, const uint8_t mac[6])
+{
+    return lossy_tells_hosts(port);
 }
 
 static void lossy_close(struct wire_port *port)
@@ -92,6 +97,7 @@ struct wire_port *lossy_new(struct wire_port *inner, const struct lossy_config *
     ops = wire_filter_ops;
     ops.close = lossy_close;
     ops.knows = lossy_knows;
+    ops.tells_hosts = lossy_tells_hosts;
     inside = wire_filter_client;
     inside.rx = lossy_rx;
     l->config = *config;

@@ -384,6 +384,27 @@ static const struct wire_port_ops wire_of_hosts = {.tx_reserve = wire_of_hosts_r
                                                    .poll = wire_of_hosts_poll,
                                                    .close = wire_of_hosts_close};
 
+static bool wire_of_hosts_knows(struct wire_port *port, const uint8_t mac[6])
+{
+    return mac[5] == 1;
+}
+
+/* A filter knows what its wire knows, and does not claim more. */
+START_TEST(a_filter_tells_hosts_if_its_wire_does)
+{
+    static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
+    struct wire_port_ops ops = wire_of_hosts;
+
+    ops.knows = _i == 1 ? wire_of_hosts_knows : NULL;
+    wire.port.ops = &ops;
+    sender = wire_faults_new(&wire.port, &(struct wire_faults_config){.delay_ns = 1}, NULL, NULL);
+    ck_assert_int_eq(wire_tells_hosts(&wire.port), _i == 1);
+    ck_assert_int_eq(wire_tells_hosts(sender), _i == 1);
+    ck_assert_int_eq(wire_knows(sender, mac), _i == 1);
+    wire_close(sender);
+}
+END_TEST
+
 START_TEST(a_receiver_without_credit_holds_up_no_other)
 {
     wire.port.ops = &wire_of_hosts;
@@ -558,6 +579,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_delayed_frame_leaves_in_a_poll);
     tcase_add_test(tc, later_frames_pass_a_reordered_one);
     tcase_add_test(tc, delayed_frames_wait_for_credit);
+    tcase_add_loop_test(tc, a_filter_tells_hosts_if_its_wire_does, 0, 2);
     tcase_add_test(tc, a_receiver_without_credit_holds_up_no_other);
     tcase_add_test(tc, frames_without_credit_keep_their_order);
     tcase_add_test(tc, credit_that_comes_within_a_reservation_is_used);

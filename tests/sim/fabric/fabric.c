@@ -200,11 +200,16 @@ static bool fabric_port_link_up(struct wire_port *port)
 
 /* A host cannot know who is on an Ethernet; tests without time for ARP claim that everybody is
  * known. */
+static bool fabric_port_tells_hosts(struct wire_port *port)
+{
+    return !((const struct fabric_port *)port)->fabric->config.strangers;
+}
+
 static bool fabric_port_knows(struct wire_port *port, const uint8_t mac[6])
 {
     const struct fabric_port *p = (const struct fabric_port *)port;
 
-    return !p->fabric->config.strangers && !p->out &&
+    return fabric_port_tells_hosts(port) && !p->out &&
            g_hash_table_contains(p->fabric->macs, fabric_mac_key(mac));
 }
 
@@ -230,6 +235,7 @@ static const struct wire_port_ops fabric_port_ops = {
     .link_up = fabric_port_link_up,
     .close = fabric_port_close,
     .knows = fabric_port_knows,
+    .tells_hosts = fabric_port_tells_hosts,
     .get_stats = fabric_port_get_stats,
 };
 
