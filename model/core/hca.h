@@ -93,6 +93,16 @@ struct key_run {
     uint64_t address;  /* where the range is in that space */
 };
 
+/* An access that a memory key refused; mkey_why() describes it. */
+struct mem_refusal {
+    uint8_t result;    /* enum mem_result */
+    uint8_t access;    /* enum mem_access; 0: the key was to be invalidated */
+    uint32_t key, pdn; /* the key, and the PD that the access was checked against */
+    uint32_t outer;    /* the key whose list names the key; MKEY_NONE: no list does */
+    uint32_t qpn;      /* the QP that may not use the key; 0: that was not the reason */
+    uint64_t va, len;
+};
+
 /* Whether the function's pending work may still include answers that peers wait for
  * (model/port/owing.c). */
 struct owing {
@@ -179,6 +189,7 @@ struct hca {
     bool late_reads;
     bool tracing; /* the owner wants a trace (model/core/trace.h) */
     struct log_bucket logged[HCA_LOG_TRACE];
+    struct mem_refusal refused; /* the last access that a key refused, for the log */
 };
 
 /* The operand sizes that dma_atomic() supports; see hca_limits.pci_atomics. */

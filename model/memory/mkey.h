@@ -86,6 +86,14 @@ enum mem_result mkey_check(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t
  * True for a key that does not exist; mkey_check() refuses that. */
 bool mkey_allows_qp(struct hca *hca, uint32_t key, uint32_t qpn);
 
+/* Says in words which check refused the last access that mkey_check(), mkey_allows_qp(),
+ * mkey_invalidate(), a copy or an atomic refused: "rkey 0x1234 does not exist". For the log, right
+ * after the refusal: the checks are made again. The result lies in words. */
+struct mkey_words {
+    char text[256];
+};
+const char *mkey_why(struct hca *hca, struct mkey_words *words);
+
 /* Copies between a buffer and a key's memory, with all checks. On failure a part may have been
  * copied. */
 enum mem_result mkey_read(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, void *buf,

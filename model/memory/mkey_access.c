@@ -19,6 +19,7 @@ struct mem_op {
     uint8_t *buf;           /* next byte; OP_PLACE: not used */
     struct mem_place place; /* OP_PLACE: receives where the range is; it must be one run */
     bool is_null;           /* OP_PLACE: the range is in the null key */
+    bool is_noted;          /* the refusal is noted for mkey_why() already */
 };
 
 static enum mem_result mkey_walk(struct hca *hca, const struct mkey *mkey, uint64_t va,
@@ -95,21 +96,6 @@ void mkey_changed(struct hca *hca)
 
 /* -- checks ----------------------------------------------------------------------------------- */
 
-static bool mkey_is_reserved_lkey(const struct hca *hca, uint32_t key)
-{
-    return hca->resd_lkey && key == hca->resd_lkey;
-}
-
-static bool is_null_mkey(const struct hca *hca, uint32_t key)
-{
-    return hca->null_mkey && key == hca->null_mkey;
-}
-
-static bool mkey_is_local(unsigned access)
-{
-    return !(access & ~(unsigned)(MEM_LOCAL_READ | MEM_LOCAL_WRITE));
-}
-
 /* The reserved lkey reaches all of memory. Only PDs of the kernel may use it, and only for local
  * access. */
 static bool mkey_reserved_lkey_ok(struct hca *hca, uint32_t pdn, unsigned access)
@@ -132,17 +118,8 @@ static const struct mkey *mkey_lookup(struct hca *hca, uint32_t key, uint32_t pd
     return mkey;
 }
 
-static bool mkey_in_bounds(const struct mkey *mkey, uint64_t va, uint64_t len)
-{
-    if (mkey->length64) {
-        return len == 0 || va <= UINT64_MAX - (len - 1);
-    }
-    return va >= mkey->start && va - mkey->start <= mkey->len &&
-           len <= mkey->len - (va - mkey->start);
-}
-
-enum mem_result mkey_check(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, uint64_t len,
-                           unsigned access)
+static enum mem_result mkey_judge(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                                  uint64_t len, unsigned access)
 {
     const struct mkey *mkey;
 
@@ -162,11 +139,37 @@ enum mem_result mkey_check(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t
     return mkey_in_bounds(mkey, va, len) ? MEM_OK : MEM_BAD_BOUNDS;
 }
 
+/* Notes a refused access for mkey_why(). Returns result. */
+static __attribute__((cold)) enum mem_result
+mkey_refuse_access(struct hca *hca, enum mem_result result, uint32_t key, uint32_t pdn, uint64_t va,
+                   uint64_t len, unsigned access)
+{
+    return mkey_refuse(hca, &(struct mem_refusal){.result = (uint8_t)result,
+                                                  .access = (uint8_t)access,
+                                                  .key = key,
+                                                  .pdn = pdn,
+                                                  .va = va,
+                                                  .len = len});
+}
+
+enum mem_result mkey_check(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, uint64_t len,
+                           unsigned access)
+{
+    enum mem_result result = mkey_judge(hca, key, pdn, va, len, access);
+
+    return G_LIKELY(result == MEM_OK) ? MEM_OK
+                                      : mkey_refuse_access(hca, result, key, pdn, va, len, access);
+}
+
 bool mkey_allows_qp(struct hca *hca, uint32_t key, uint32_t qpn)
 {
     const struct mkey *mkey = mkey_find(hca, key >> 8);
 
-    return !mkey || mkey->qpn == 0xffffff || mkey->qpn == qpn;
+    if (!mkey || mkey->qpn == 0xffffff || mkey->qpn == qpn) {
+        return true;
+    }
+    mkey_refuse(hca, &(struct mem_refusal){.result = MEM_BAD_KEY, .key = key, .qpn = qpn});
+    return false;
 }
 
 /* -- translation ------------------------------------------------------------------------------ */
@@ -271,6 +274,22 @@ static enum mem_result mkey_walk_mtt(struct hca *hca, const struct mkey *mkey, u
     return MEM_OK;
 }
 
+/* Refuses an access to a key that another key's list names. */
+static __attribute__((cold)) enum mem_result
+mkey_refuse_inner(struct hca *hca, enum mem_result result, const struct mkey *outer, uint32_t key,
+                  uint64_t va, uint64_t len, struct mem_op *op)
+{
+    op->is_noted = true;
+    return mkey_refuse(
+        hca, &(struct mem_refusal){.result = (uint8_t)result,
+                                   .access = op->kind == OP_READ ? MEM_LOCAL_READ : MEM_LOCAL_WRITE,
+                                   .key = key,
+                                   .pdn = outer->pdn,
+                                   .outer = outer->obj.num << 8 | outer->variant,
+                                   .va = va,
+                                   .len = len});
+}
+
 /* Accesses a range of a key that another key's list names. The outer key's rights have been
  * checked. The inner key must allow the same access as a local access in the outer key's PD. */
 static enum mem_result mkey_walk_inner(struct hca *hca, const struct mkey *outer, uint32_t key,
@@ -284,15 +303,16 @@ static enum mem_result mkey_walk_inner(struct hca *hca, const struct mkey *outer
         return MEM_OK;
     }
     if (mkey_is_reserved_lkey(hca, key)) {
-        return mkey_reserved_lkey_ok(hca, outer->pdn, access) ? mkey_run_bus(hca, va, len, op)
-                                                              : MEM_BAD_KEY;
+        return mkey_reserved_lkey_ok(hca, outer->pdn, access)
+                   ? mkey_run_bus(hca, va, len, op)
+                   : mkey_refuse_inner(hca, MEM_BAD_KEY, outer, key, va, len, op);
     }
     inner = mkey_lookup(hca, key, outer->pdn, access);
     if (!inner || depth >= MKEY_MAX_DEPTH) {
-        return MEM_BAD_KEY;
+        return mkey_refuse_inner(hca, MEM_BAD_KEY, outer, key, va, len, op);
     }
     if (!mkey_in_bounds(inner, va, len)) {
-        return MEM_BAD_BOUNDS;
+        return mkey_refuse_inner(hca, MEM_BAD_BOUNDS, outer, key, va, len, op);
     }
     return mkey_walk(hca, inner, va, len, op, depth + 1);
 }
@@ -396,8 +416,9 @@ static enum mem_result mkey_walk(struct hca *hca, const struct mkey *mkey, uint6
     }
 }
 
-static enum mem_result access_key(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
-                                  uint64_t len, unsigned access, struct mem_op *op)
+static inline enum mem_result access_checked(struct hca *hca, uint32_t key, uint32_t pdn,
+                                             uint64_t va, uint64_t len, unsigned access,
+                                             struct mem_op *op)
 {
     const struct key_run *run = mkey_run_of(hca, key);
     const struct mkey *mkey;
@@ -431,6 +452,17 @@ static enum mem_result access_key(struct hca *hca, uint32_t key, uint32_t pdn, u
     return mkey_walk(hca, mkey, va, len, op, 1);
 }
 
+static enum mem_result access_key(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                                  uint64_t len, unsigned access, struct mem_op *op)
+{
+    enum mem_result result = access_checked(hca, key, pdn, va, len, access, op);
+
+    if (G_UNLIKELY(result != MEM_OK) && !op->is_noted) {
+        mkey_refuse_access(hca, result, key, pdn, va, len, access);
+    }
+    return result;
+}
+
 enum mem_result mkey_read(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, void *buf,
                           size_t len, unsigned access)
 {
@@ -452,17 +484,15 @@ enum mem_result mkey_write(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t
 static enum mem_result mkey_atomic_place(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
                                          size_t len, struct mem_op *op)
 {
-    enum mem_result result;
-
     *op = (struct mem_op){.kind = OP_PLACE};
-    if (va % len) {
-        return MEM_BAD_BOUNDS;
+    if (va % len == 0) {
+        enum mem_result result = access_key(hca, key, pdn, va, len, MEM_REMOTE_ATOMIC, op);
+
+        if (result || op->is_null || op->place.address % len == 0) {
+            return result;
+        }
     }
-    result = access_key(hca, key, pdn, va, len, MEM_REMOTE_ATOMIC, op);
-    if (!result && !op->is_null && op->place.address % len) {
-        return MEM_BAD_BOUNDS;
-    }
-    return result;
+    return mkey_refuse_access(hca, MEM_BAD_BOUNDS, key, pdn, va, len, MEM_REMOTE_ATOMIC);
 }
 
 /* If CPUs change the word too often, the result is MEM_BUSY: the device treats the request as lost,
@@ -623,7 +653,7 @@ static enum mem_result sge_access(struct hca *hca, const struct sge *list, unsig
         size_t run;
 
         if (next->index >= n) {
-            return MEM_BAD_BOUNDS;
+            return mkey_refuse(hca, &(struct mem_refusal){.result = MEM_BAD_BOUNDS, .len = len});
         }
         at = offset - next->base;
         if (at >= sge->len) {

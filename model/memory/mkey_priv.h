@@ -99,4 +99,34 @@ static inline uint64_t klm_bytes(const struct mkey *mkey, uint64_t sum)
     return (mkey->repeat ? 0 : sum >> 32 << 16) + (uint32_t)sum;
 }
 
+/* -- checks that mkey_why() makes again ------------------------------------------------------- */
+
+static inline bool mkey_is_reserved_lkey(const struct hca *hca, uint32_t key)
+{
+    return hca->resd_lkey && key == hca->resd_lkey;
+}
+
+static inline bool is_null_mkey(const struct hca *hca, uint32_t key)
+{
+    return hca->null_mkey && key == hca->null_mkey;
+}
+
+static inline bool mkey_is_local(unsigned access)
+{
+    return !(access & ~(unsigned)(MEM_LOCAL_READ | MEM_LOCAL_WRITE));
+}
+
+static inline bool mkey_in_bounds(const struct mkey *mkey, uint64_t va, uint64_t len)
+{
+    if (mkey->length64) {
+        return len == 0 || va <= UINT64_MAX - (len - 1);
+    }
+    return va >= mkey->start && va - mkey->start <= mkey->len &&
+           len <= mkey->len - (va - mkey->start);
+}
+
+/* Notes a refused access for mkey_why(). Returns its result. */
+enum mem_result mkey_refuse(struct hca *hca, const struct mem_refusal *refusal)
+    __attribute__((cold));
+
 #endif

@@ -213,7 +213,8 @@ enum mem_result mkey_invalidate(struct hca *hca, uint32_t key, uint32_t pdn, boo
 
     if (!mkey || mkey->free || mkey->variant != (key & 0xff) || mkey->pdn != pdn ||
         !PRM_GET(mkc, mkey->mkc, umr_en) || (remote && !PRM_GET(mkc, mkey->mkc, en_rinval))) {
-        return MEM_BAD_KEY;
+        return mkey_refuse(hca,
+                           &(struct mem_refusal){.result = MEM_BAD_KEY, .key = key, .pdn = pdn});
     }
     PRM_SET(mkc, mkey->mkc, free, 1);
     mkey_parse(mkey);

@@ -24,6 +24,7 @@ struct rdma {
     struct dc_pool dc;
     struct early_pool early;
     struct notices notices;
+    char invalid[192]; /* why the last invalid request is invalid (responder_invalid()) */
 };
 
 void rdma_init(struct hca *hca);

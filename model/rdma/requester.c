@@ -241,10 +241,13 @@ void requester_fail(struct qp *qp, struct send_desc *desc, uint8_t syndrome)
 {
     const char *opcode = prm_enum_name("wqe_opcode", desc->opcode);
     const char *error = prm_enum_name("cqe_syndrome", syndrome);
+    bool key = syndrome == PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
+    struct mkey_words words;
 
-    hca_log(qp->hca, HCA_LOG_GUEST_ERROR, "qp 0x%x: WQE %u (%s 0x%x) fails with %s (syndrome 0x%x)",
-            qp->obj.num, desc->index, opcode ? opcode : "opcode", desc->opcode,
-            error ? error : "an error", syndrome);
+    hca_log(qp->hca, HCA_LOG_GUEST_ERROR,
+            "qp 0x%x: WQE %u (%s 0x%x) fails with %s (syndrome 0x%x)%s%s", qp->obj.num, desc->index,
+            opcode ? opcode : "opcode", desc->opcode, error ? error : "an error", syndrome,
+            key ? ": " : "", key ? mkey_why(qp->hca, &words) : "");
     desc->status = SEND_FAILED;
     desc->syndrome = syndrome;
     requester_queue_step(qp, QUEUE_WQE_FAILED);

@@ -21,6 +21,7 @@
  * The responder gives no end-to-end credits. Every ACK carries the credit count 31, which tells the
  * requester so (IBTA 9.7.7.2). Therefore an empty receive queue causes an RNR NAK.
  */
+#include <stdarg.h>
 #include "model/queue/q_counter.h"
 #include "model/rdma/early.h"
 #include "model/rdma/rdma.h"
@@ -78,24 +79,23 @@ static const struct fault {
     uint8_t nak;     /* NAK for the requester; 0: none */
     uint8_t cqe;     /* syndrome for the receive WQE that the request has taken */
     uint8_t event;   /* event, if there is no such WQE */
-    const char *why; /* in the log */
+    const char *why; /* in the log; NULL: the detail says it all (responder_log_fault()) */
+    bool key;        /* a key refused the access: mkey_why() says why */
 } faults[] = {
     [VERDICT_INVALID] = {AETH_NAK_INVALID, PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR,
-                         PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR,
-                         "the QP does not allow it (access flags, length, order)"},
+                         PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR, NULL, false},
     [VERDICT_LENGTH] = {AETH_NAK_INVALID, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR,
                         PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR,
-                        "the message is longer than the receive that it takes"},
-    [VERDICT_ACCESS] =
-        {AETH_NAK_ACCESS, PRM_CQE_SYNDROME_LOCAL_ACCESS_ERR, PRM_EVENT_TYPE_WQ_ACCESS_ERROR,
-         "its rkey is no key of this PD, or does not allow this access to these bytes"},
+                        "the message is longer than the receive that it takes", false},
+    [VERDICT_ACCESS] = {AETH_NAK_ACCESS, PRM_CQE_SYNDROME_LOCAL_ACCESS_ERR,
+                        PRM_EVENT_TYPE_WQ_ACCESS_ERROR, NULL, true},
     [VERDICT_LOCAL_PROT] = {AETH_NAK_OP, PRM_CQE_SYNDROME_LOCAL_PROT_ERR,
                             PRM_EVENT_TYPE_WQ_CATAS_ERROR,
-                            "a key of the receive that it takes does not allow the write"},
+                            "a key of the receive that it takes does not allow the write", true},
     [VERDICT_OPERATION] = {AETH_NAK_OP, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-                           PRM_EVENT_TYPE_WQ_CATAS_ERROR, "the device cannot carry it out"},
+                           PRM_EVENT_TYPE_WQ_CATAS_ERROR, "the device cannot carry it out", false},
     [VERDICT_INVALIDATE] = {0, PRM_CQE_SYNDROME_MW_BIND_ERR, PRM_EVENT_TYPE_WQ_ACCESS_ERROR,
-                            "the key that it invalidates cannot be invalidated"},
+                            "the key that it invalidates cannot be invalidated", true},
 };
 
 bool responder_park(struct peer *peer)
@@ -135,6 +135,32 @@ enum verdict verdict_of(struct peer *peer, enum mem_result result)
     }
 }
 
+enum verdict responder_invalid(struct peer *peer, const char *fmt, ...)
+{
+    struct rdma *rdma = peer->qp->hca->rdma;
+    va_list ap;
+
+    if (peer->qp->service->reliable) { /* an unreliable QP drops the request without a word */
+        va_start(ap, fmt);
+        g_vsnprintf(rdma->invalid, sizeof(rdma->invalid), fmt, ap);
+        va_end(ap);
+    }
+    return VERDICT_INVALID;
+}
+
+static void responder_log_fault(const struct qp *qp, const struct fault *fault, uint32_t psn)
+{
+    struct mkey_words words;
+    const char *detail = fault->key   ? mkey_why(qp->hca, &words)
+                         : fault->why ? NULL
+                                      : qp->hca->rdma->invalid;
+
+    hca_log(qp->hca, HCA_LOG_GUEST_ERROR,
+            "qp 0x%x: a request of the peer (psn 0x%x) fails: %s%s%s (syndrome 0x%x, nak 0x%x)",
+            qp->obj.num, psn, fault->why ? fault->why : "", fault->why && detail ? ": " : "",
+            detail ? detail : "", fault->cqe, fault->nak);
+}
+
 /* Reports a fault to the requester and in the counters. */
 static const struct fault *responder_report(struct peer *peer, enum verdict verdict, uint32_t psn)
 {
@@ -143,9 +169,7 @@ static const struct fault *responder_report(struct peer *peer, enum verdict verd
 
     peer->resp.nak = fault->nak;
     peer->resp.nak_psn = psn;
-    hca_log(qp->hca, HCA_LOG_GUEST_ERROR,
-            "qp 0x%x: a request of the peer (psn 0x%x) fails: %s (syndrome 0x%x, nak 0x%x)",
-            qp->obj.num, psn, fault->why, fault->cqe, fault->nak);
+    responder_log_fault(qp, fault, psn);
     qp_note_error(qp, PRM_CQE_OPCODE_RESP_ERR, fault->cqe);
     if (qp->service->reliable && fault->nak) {
         responder_step(peer, RESPONDER_FAULT);

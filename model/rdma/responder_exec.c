@@ -3,6 +3,7 @@
  * Executes the requests of connected QPs: SEND, WRITE, READ, atomics. Each request is checked in
  * the order that responder.c describes, and gives a verdict.
  */
+#include <inttypes.h>
 #include <string.h>
 #include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
@@ -10,6 +11,63 @@
 #include "model/rdma/tags.h"
 
 #define MAX_MESSAGE 0x80000000ull /* most bytes of a message (C9-94) */
+
+/* -- invalid requests ------------------------------------------------------------------------- */
+
+/* The QP's access flags do not have the operation. */
+static enum verdict exec_not_enabled(struct peer *peer, const char *operation)
+{
+    const struct qp *qp = peer->qp;
+    bool any = qp->rre || qp->rwe || qp->rae;
+
+    return responder_invalid(
+        peer, "the QP does not allow %s; its qp_access_flags have %s%s%s%s%s%s", operation,
+        qp->rre ? "REMOTE_READ" : "", qp->rre && (qp->rwe || qp->rae) ? ", " : "",
+        qp->rwe ? "REMOTE_WRITE" : "", qp->rwe && qp->rae ? ", " : "",
+        qp->rae ? "REMOTE_ATOMIC" : "", any ? "" : "no remote right");
+}
+
+static enum verdict exec_bad_sequence(struct peer *peer, const struct roce_packet *pkt)
+{
+    static const char *const arriving[] = {
+        [MSG_NONE] = "no message has begun",
+        [MSG_SEND] = "a SEND is arriving",
+        [MSG_WRITE] = "a WRITE is arriving",
+    };
+
+    return responder_invalid(peer, "the packet is %s, but %s", bth_opcodes[pkt->opcode].name,
+                             arriving[peer->resp.msg]);
+}
+
+static enum verdict exec_bad_recipient(struct peer *peer, const struct roce_packet *pkt)
+{
+    return pkt->xrc_srqn == peer->resp.srqn
+               ? responder_invalid(peer, "SRQ 0x%x does not exist in the QP's XRC domain",
+                                   pkt->xrc_srqn)
+               : responder_invalid(peer,
+                                   "the packet names SRQ 0x%x, but its message names SRQ 0x%x",
+                                   pkt->xrc_srqn, peer->resp.srqn);
+}
+
+static enum verdict exec_bad_len(struct peer *peer, const struct roce_packet *pkt)
+{
+    const char *name = bth_opcodes[pkt->opcode].name;
+
+    return pkt->payload_len == 0
+               ? responder_invalid(peer, "the packet (%s) is empty; only a whole message may be",
+                                   name)
+               : responder_invalid(peer,
+                                   "the packet (%s) has %zu bytes, but the path MTU is %u (the "
+                                   "path_mtu of both QPs must be equal)",
+                                   name, pkt->payload_len, peer->qp->mtu);
+}
+
+static enum verdict exec_too_long(struct peer *peer, uint64_t len)
+{
+    return responder_invalid(peer,
+                             "the message has %" PRIu64 " bytes; the QP allows %" PRIu64 " bytes",
+                             len, (uint64_t)MIN(MAX_MESSAGE, 1ull << peer->qp->log_msg_max));
+}
 
 /* -- SEND, WRITE ------------------------------------------------------------------------------- */
 
@@ -67,14 +125,14 @@ static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint
     responder_complete(peer, opcode, resp->done, cqe, pkt->solicited, data);
 }
 
-static enum verdict exec_check_send(const struct peer *peer, size_t len, uint64_t room)
+static enum verdict exec_check_send(struct peer *peer, size_t len, uint64_t room)
 {
     uint64_t end = peer->resp.done + len;
 
     if (end > room) {
         return VERDICT_LENGTH;
     }
-    return end > 1ull << peer->qp->log_msg_max ? VERDICT_INVALID : VERDICT_OK;
+    return end > 1ull << peer->qp->log_msg_max ? exec_too_long(peer, end) : VERDICT_OK;
 }
 
 static enum verdict exec_invalidate(struct peer *peer, uint32_t key)
@@ -166,7 +224,7 @@ static enum verdict exec_check_reth(struct peer *peer, const struct roce_packet 
     struct qp *qp = peer->qp;
 
     if (pkt->reth.len > MAX_MESSAGE || pkt->reth.len > 1ull << qp->log_msg_max) {
-        return VERDICT_INVALID;
+        return exec_too_long(peer, pkt->reth.len);
     }
     if (pkt->reth.len && !mkey_allows_qp(qp->hca, pkt->reth.rkey, qp->obj.num)) {
         return VERDICT_ACCESS;
@@ -186,11 +244,14 @@ static enum verdict exec_write(struct peer *peer, const struct roce_packet *pkt,
     enum verdict verdict;
 
     if (first && !qp->rwe) {
-        return VERDICT_INVALID;
+        return exec_not_enabled(peer, "RDMA WRITE");
     }
     /* The packets together must have exactly the length that the RETH announced (IBTA 9.7.4). */
     if (last ? pkt->payload_len != left : pkt->payload_len >= left) {
-        return VERDICT_INVALID;
+        return responder_invalid(peer,
+                                 "the packet (%s) has %zu bytes, but %" PRIu64
+                                 " bytes of the WRITE are still to come",
+                                 bth_opcodes[pkt->opcode].name, pkt->payload_len, left);
     }
     /* Takes the WQE before the key is checked, because this WQE reports a bad key. */
     if (flags & HDR_IMM_DT) {
@@ -243,7 +304,10 @@ static enum verdict exec_check_room(struct peer *peer)
         return VERDICT_DROP;
     }
     if (peer->resp.answers->fresh >= 1u << peer->qp->log_rra_max) {
-        return VERDICT_INVALID;
+        return responder_invalid(peer,
+                                 "more READs and atomics are outstanding than max_dest_rd_atomic "
+                                 "of the QP, which is %u",
+                                 1u << peer->qp->log_rra_max);
     }
     return responder_has_room(peer) ? VERDICT_OK : VERDICT_DROP;
 }
@@ -264,7 +328,7 @@ static enum verdict exec_read(struct peer *peer, const struct roce_packet *pkt)
     enum verdict verdict;
 
     if (!qp->rre) {
-        return VERDICT_INVALID;
+        return exec_not_enabled(peer, "RDMA READ");
     }
     verdict = exec_check_reth(peer, pkt, MEM_REMOTE_READ);
     if (verdict == VERDICT_OK) {
@@ -312,14 +376,49 @@ static uint32_t exec_number_max(const struct qp *qp)
                : 8u << (qp->atomic_mode - PRM_ATOMIC_MODE_UP_TO_8B);
 }
 
-/* Whether an extended atomic is valid and has a size that the QP's context allows. */
-static bool exec_extended_ok(const struct qp *qp, const struct roce_packet *pkt)
+static enum verdict exec_no_atomic_mode(struct peer *peer)
 {
-    uint32_t len = pkt->reth.len;
+    return responder_invalid(peer,
+                             "the atomic_mode of the QP's context, which is %u, does not "
+                             "allow the atomic",
+                             peer->qp->atomic_mode);
+}
 
-    return masked_len_ok(len) && len <= exec_number_max(qp) && pkt->reth.va % len == 0 &&
-           pkt->payload_len == masked_operand_bytes(exec_masked_op(pkt), len) &&
-           pkt->payload_len <= qp->mtu;
+static enum verdict exec_misaligned(struct peer *peer, uint64_t va, uint32_t len)
+{
+    return responder_invalid(peer, "the address 0x%" PRIx64 " of the atomic is no multiple of %u",
+                             va, len);
+}
+
+/* Checks that an extended atomic is valid and has a size that the QP's context allows. */
+static enum verdict exec_check_extended(struct peer *peer, const struct roce_packet *pkt)
+{
+    const struct qp *qp = peer->qp;
+    uint32_t len = pkt->reth.len;
+    size_t operands = masked_operand_bytes(exec_masked_op(pkt), len);
+
+    if (!qp->rae) {
+        return exec_not_enabled(peer, "atomics");
+    }
+    if (exec_number_max(qp) == 0) {
+        return exec_no_atomic_mode(peer);
+    }
+    if (!masked_len_ok(len) || len > exec_number_max(qp)) {
+        return responder_invalid(peer,
+                                 "the extended atomic is on %u bytes; the QP allows powers of two "
+                                 "from %d to %u",
+                                 len, MASKED_MIN, exec_number_max(qp));
+    }
+    if (pkt->reth.va % len) {
+        return exec_misaligned(peer, pkt->reth.va, len);
+    }
+    if (pkt->payload_len != operands || operands > qp->mtu) {
+        return responder_invalid(peer,
+                                 "the operands of the extended atomic have %zu bytes; they must "
+                                 "have %zu, and not more than the path MTU, which is %u",
+                                 pkt->payload_len, operands, qp->mtu);
+    }
+    return VERDICT_OK;
 }
 
 static enum verdict exec_extended(struct peer *peer, const struct roce_packet *pkt)
@@ -332,8 +431,9 @@ static enum verdict exec_extended(struct peer *peer, const struct roce_packet *p
     enum mem_result result;
     enum verdict verdict;
 
-    if (!qp->rae || !exec_extended_ok(qp, pkt)) {
-        return VERDICT_INVALID;
+    verdict = exec_check_extended(peer, pkt);
+    if (verdict != VERDICT_OK) {
+        return verdict;
     }
     verdict = responder_need_numbers(peer) ? exec_check_room(peer) : VERDICT_DROP;
     if (verdict != VERDICT_OK) {
@@ -377,8 +477,14 @@ static enum verdict exec_atomic(struct peer *peer, const struct roce_packet *pkt
     enum verdict verdict;
     uint64_t value = 0;
 
-    if (!qp->rae || qp->atomic_mode == PRM_ATOMIC_MODE_NONE || pkt->atomic.va % 8) {
-        return VERDICT_INVALID;
+    if (!qp->rae) {
+        return exec_not_enabled(peer, "atomics");
+    }
+    if (qp->atomic_mode == PRM_ATOMIC_MODE_NONE) {
+        return exec_no_atomic_mode(peer);
+    }
+    if (pkt->atomic.va % 8) {
+        return exec_misaligned(peer, pkt->atomic.va, 8);
     }
     verdict = exec_check_room(peer);
     if (verdict != VERDICT_OK) {
@@ -441,8 +547,11 @@ static bool exec_find_recipient(struct peer *peer, const struct roce_packet *pkt
 
 enum verdict responder_execute(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
-    if (!exec_sequence_ok(&peer->resp, flags) || !exec_find_recipient(peer, pkt, flags)) {
-        return VERDICT_INVALID;
+    if (!exec_sequence_ok(&peer->resp, flags)) {
+        return exec_bad_sequence(peer, pkt);
+    }
+    if (!exec_find_recipient(peer, pkt, flags)) {
+        return exec_bad_recipient(peer, pkt);
     }
     if (flags & PKT_READ) {
         return exec_read(peer, pkt);
@@ -451,7 +560,7 @@ enum verdict responder_execute(struct peer *peer, const struct roce_packet *pkt,
         return flags & HDR_RETH ? exec_extended(peer, pkt) : exec_atomic(peer, pkt);
     }
     if (!exec_len_ok(peer, flags, pkt->payload_len)) {
-        return VERDICT_INVALID;
+        return exec_bad_len(peer, pkt);
     }
     if (!(flags & PKT_SEND)) {
         return exec_write(peer, pkt, flags);

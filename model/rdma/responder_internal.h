@@ -95,6 +95,10 @@ void responder_rx_gap(struct peer *peer);
 /* Carries out the early requests that are due now. */
 void responder_rx_early(struct peer *peer);
 enum verdict verdict_of(struct peer *peer, enum mem_result result);
+/* Returns VERDICT_INVALID, and notes for the log why: a sentence with the value that was wrong and
+ * what is allowed. Every VERDICT_INVALID comes from here. */
+enum verdict responder_invalid(struct peer *peer, const char *fmt, ...) G_GNUC_PRINTF(2, 3)
+    __attribute__((cold));
 /* A page is missing for a request or an answer: parks the responder. False: the page never will be
  * there. */
 bool responder_park(struct peer *peer);

@@ -152,7 +152,11 @@ enum verdict tags_begin(struct peer *peer, const struct roce_packet *pkt, uint32
     uint64_t tag;
 
     if (t->msg == TAGS_MATCHED && pkt->payload_len < EAGER_HEADER) {
-        return VERDICT_INVALID; /* not the packet that came before */
+        /* not the packet that came before */
+        return responder_invalid(peer,
+                                 "the message was repeated with other contents: its first packet "
+                                 "had a tag, and has %zu bytes now",
+                                 pkt->payload_len);
     }
     if (t->msg != TAGS_NONE) {
         return VERDICT_OK;

@@ -3,6 +3,7 @@
  * Tests memory keys: translation, checks, atomics, lists, and what hostile software may try.
  */
 #include <check.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/mkey_bench.h"
@@ -385,6 +386,98 @@ START_TEST(chain_of_keys_has_an_end)
         key = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, 100, list, 1);
         ck_assert_int_eq(peek(key, 0, &byte), depth <= MKEY_MAX_DEPTH ? MEM_OK : MEM_BAD_KEY);
     }
+}
+END_TEST
+
+/* -- what the log says ------------------------------------------------------------------------- */
+
+static void __attribute__((format(printf, 1, 2))) why(const char *fmt, ...)
+{
+    struct mkey_words words;
+    char expected[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(expected, sizeof(expected), fmt, ap);
+    va_end(ap);
+    ck_assert_str_eq(mkey_why(&rig.hca, &words), expected);
+}
+
+/* A refusal names the key that refused, and the key whose list names that key. */
+START_TEST(a_key_behind_a_key_says_why)
+{
+    uint32_t inner = create_mtt(VA, PAGE, &(unsigned){1}, 1), outer;
+    uint8_t list[16] = {0}, byte;
+
+    klm(list, 0, PAGE, inner ^ 0x100000, VA);
+    outer = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, PAGE, list, 1);
+    ck_assert_int_eq(peek(outer, 0, &byte), MEM_BAD_KEY);
+    why("lkey 0x%x does not exist; the list of key 0x%x names it", inner ^ 0x100000, outer);
+
+    klm(list, 0, PAGE, inner, VA + 1);
+    outer = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, PAGE, list, 1);
+    ck_assert_int_eq(peek(outer, 0, &byte), MEM_OK);
+    ck_assert_int_eq(peek(outer, PAGE - 1, &byte), MEM_BAD_BOUNDS);
+    why("1 byte at 0x%llx is not inside lkey 0x%x, which has 4096 bytes at 0x%llx; the list of key "
+        "0x%x names it",
+        VA + PAGE, inner, VA, outer);
+
+    ck_assert_int_eq(peek(outer, PAGE, &byte), MEM_BAD_BOUNDS);
+    why("1 byte at 0x1000 is not inside lkey 0x%x, which has 4096 bytes at 0x0", outer);
+}
+END_TEST
+
+START_TEST(a_chain_of_keys_that_is_too_long_says_why)
+{
+    uint8_t list[16] = {0}, byte;
+    uint32_t key = RIG_RESD_LKEY, before = 0, last = 0;
+
+    for (unsigned depth = 1; depth <= MKEY_MAX_DEPTH + 1; depth++) {
+        klm(list, 0, 100, key, depth == 1 ? mem + 9 : 0);
+        last = depth == 2 ? key : last;
+        before = depth == 3 ? key : before;
+        key = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, 100, list, 1);
+    }
+    ck_assert_int_eq(peek(key, 0, &byte), MEM_BAD_KEY);
+    why("the lists of keys before lkey 0x%x are more than 4 deep; the list of key 0x%x names it",
+        last, before);
+}
+END_TEST
+
+START_TEST(lists_that_are_too_short_say_why)
+{
+    struct sge sge = {VA, 8, create_mtt(VA, PAGE, &(unsigned){1}, 1)};
+    struct sge_cursor next = {0};
+    uint8_t buf[16];
+
+    ck_assert_int_eq(sge_gather(&rig.hca, &sge, 1, rig.pdn, &next, 0, buf, 16), MEM_BAD_BOUNDS);
+    why("the list is shorter than the data");
+}
+END_TEST
+
+START_TEST(memory_that_does_not_answer_says_why)
+{
+    uint32_t key = create_mtt(VA, PAGE, &(unsigned){1u << 20}, 1);
+    uint8_t byte;
+
+    ck_assert_int_eq(peek(key, VA, &byte), MEM_NO_ANSWER);
+    why("the memory of lkey 0x%x does not answer: it was unmapped", key);
+    ck_assert_int_eq(peek(RIG_RESD_LKEY, 1ull << 50, &byte), MEM_NO_ANSWER);
+    why("the memory of lkey 0x%x does not answer: it was unmapped", RIG_RESD_LKEY);
+}
+END_TEST
+
+/* An atomic needs a word that is aligned in memory, too. */
+START_TEST(an_atomic_that_is_not_aligned_in_memory_says_why)
+{
+    uint64_t value;
+    uint32_t key;
+    uint8_t list[16] = {0};
+
+    klm(list, 0, PAGE, create_mtt(VA, PAGE, &(unsigned){1}, 1), VA + 4);
+    key = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, PAGE - 8, list, 1);
+    ck_assert_int_eq(mkey_fetch_add(&rig.hca, key, rig.pdn, 8, 1, &value), MEM_BAD_BOUNDS);
+    why("8 bytes at 0x8 are not aligned, or not in one piece of the memory of rkey 0x%x", key);
 }
 END_TEST
 
@@ -780,6 +873,11 @@ Suite *unit_suite(void)
     tcase_add_test(tc, interleaved_list_takes_turns);
     tcase_add_test(tc, keys_that_name_each_other_end);
     tcase_add_test(tc, chain_of_keys_has_an_end);
+    tcase_add_test(tc, a_key_behind_a_key_says_why);
+    tcase_add_test(tc, a_chain_of_keys_that_is_too_long_says_why);
+    tcase_add_test(tc, lists_that_are_too_short_say_why);
+    tcase_add_test(tc, memory_that_does_not_answer_says_why);
+    tcase_add_test(tc, an_atomic_that_is_not_aligned_in_memory_says_why);
     tcase_add_test(tc, bounds_are_checked);
     tcase_add_test(tc, a_region_of_no_bytes_has_nothing_but_them);
     tcase_add_test(tc, each_right_is_its_own);

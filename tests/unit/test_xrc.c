@@ -3,6 +3,7 @@
  * Tests the extended reliable connection (IBTA annex A14): each request names its SRQ, and uses
  * that SRQ's WQEs, completion queue and protection domain. The path MTU is 256 bytes.
  */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include "model/core/pd.h"
@@ -146,6 +147,21 @@ static void expect_refused(uint8_t syndrome, uint32_t psn)
     ck_assert_uint_eq(target.qp->state, PRM_QP_STATE_ERR);
 }
 
+/* The log names this cause. */
+static void __attribute__((format(printf, 2, 3))) expect_said(uint32_t psn, const char *fmt, ...)
+{
+    char why[128], line[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    snprintf(line, sizeof(line),
+             "qp 0x%x: a request of the peer (psn 0x%x) fails: %s (syndrome 0x12, nak 0x61)",
+             target.qpn, psn, why);
+    ck_assert_str_eq(b.host.last_line, line);
+}
+
 static uint32_t srqn(const struct xrc_srq *x)
 {
     return x->srq->obj.num;
@@ -198,6 +214,8 @@ START_TEST(a_message_of_several_packets_stays_with_its_srq)
     expect_ack(ACK, 2);
     rx(BTH_SEND_LAST, 3, srqn(&two), NULL, 1);
     expect_refused(NAK_INVALID, 3);
+    expect_said(3, "the packet names SRQ 0x%x, but its message names SRQ 0x%x", srqn(&two),
+                srqn(&one));
     ck_assert_ptr_nonnull(bench_poll(&b, &one.cq));
     ck_assert_ptr_null(bench_poll(&b, &two.cq));
 }
@@ -282,6 +300,8 @@ START_TEST(an_srq_that_is_not_in_the_domain_is_no_recipient)
     post(&other);
     rx(BTH_SEND_ONLY, 0, _i == 0 ? srqn(&other) : 0xabcdef, NULL, 8);
     expect_refused(NAK_INVALID, 0);
+    expect_said(0, "SRQ 0x%x does not exist in the QP's XRC domain",
+                _i == 0 ? srqn(&other) : 0xabcdef);
     ck_assert_ptr_null(bench_poll(&b, &other.cq));
     ck_assert_int_eq(bench_event(&b, target.qpn), PRM_EVENT_TYPE_SRQ_LAST_WQE);
     ck_assert_int_eq(bench_event(&b, target.qpn), PRM_EVENT_TYPE_WQ_INVAL_REQ_ERROR);

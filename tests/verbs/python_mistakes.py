@@ -25,7 +25,8 @@ MISTAKES = (
      ("modify_qp (QP {qp}, INIT to RTS): there is no such transition; from INIT the QP may go to RESET or RTR or ERR "
       "(EINVAL)",)),
     ("a bad lkey", "mr_from.lkey)", "mr_from.lkey + 1)", "work request 2: local protection error",
-     ("qp {qp}: WQE 0 (SEND 0xa) fails with LOCAL_PROT_ERR (syndrome 0x4)",
+     ("qp {qp}: WQE 0 (SEND 0xa) fails with LOCAL_PROT_ERR (syndrome 0x4): lkey {key} does not exist; the key with this "
+      "index is {other}",
       "QP {qp}, WR 0 (SEND, wr_id 2): IBV_WC_LOC_PROT_ERR (vendor_err 0x51): lkey {key}, for 23 bytes at {address}, is "
       "no key of this PD; look at sge.lkey and at whether the region is still registered")),
     ("a receiver without receives", "qps[1].post_recv", "(lambda wr: None)", "work request 2: RNR retry exceeded",
