@@ -524,6 +524,29 @@ START_TEST(a_region_that_was_deregistered)
 }
 END_TEST
 
+/* The receiver's side: its device has refused the peer's request, which flushes its receives, also
+ * if the program moves the QP to ERR itself before it polls. */
+START_TEST(flushed_by_the_device)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+    both_to_rts();
+    allow_writes();
+    must_be_0(receive_of(1, 5, 8));
+    must_be_0(write_of(0, 9, NO_KEY));
+    ck_assert_int_eq(completion(cq[0]).status, IBV_WC_REM_ACCESS_ERR);
+    if (_i == 1) {
+        must_be_0(ibv_modify_qp(qp[1], &attr, IBV_QP_STATE));
+    }
+    said_catch();
+    ck_assert_int_eq(completion(cq[1]).status, IBV_WC_WR_FLUSH_ERR);
+    said("%s: QP 0x%x, WR 0 (RECV, wr_id 5): IBV_WC_WR_FLUSH_ERR (vendor_err 0xf9): the device "
+         "moved the QP to ERR with LOCAL_ACCESS_ERR (syndrome 0x11), which flushes all WRs; the "
+         "device's line above says why; this is said once\n",
+         name[1], qp[1]->qp_num);
+}
+END_TEST
+
 START_TEST(flushed_by_the_program)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -649,6 +672,7 @@ int main(void)
     tcase_add_test(c, a_wrong_address);
     tcase_add_test(c, an_rkey_of_another_pd);
     tcase_add_test(c, a_region_that_was_deregistered);
+    tcase_add_loop_test(c, flushed_by_the_device, 0, 2);
     tcase_add_test(c, flushed_by_the_program);
     tcase_add_test(c, lists_that_a_send_queue_does_not_take);
     tcase_add_test(c, addresses_and_groups);

@@ -14,9 +14,14 @@ void table_do_not_wait(int fd)
 
 struct verbs_table *verbs_table_new(void)
 {
+    return verbs_table_on(verbs_hosts_new(2, NULL));
+}
+
+struct verbs_table *verbs_table_on(struct verbs_hosts *hosts)
+{
     struct verbs_table *v = g_new0(struct verbs_table, 1);
 
-    v->hosts = verbs_hosts_new(2, NULL);
+    v->hosts = hosts;
     v->a = v->hosts->host[0].ctx;
     v->b = v->hosts->host[1].ctx;
     v->hca[0] = hv_hca_of(v->a);

@@ -16,6 +16,8 @@ struct verbs_table {
 };
 
 struct verbs_table *verbs_table_new(void);
+/* The same on two hosts of the caller's, which verbs_table_free() frees. */
+struct verbs_table *verbs_table_on(struct verbs_hosts *hosts);
 /* Everything made on it must be destroyed. */
 void verbs_table_free(struct verbs_table *v);
 

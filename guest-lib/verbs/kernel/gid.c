@@ -276,6 +276,11 @@ bool hv_knows_host(struct hv_hca *hca, const uint8_t mac[6])
     return local_knows(hca->local, mac);
 }
 
+bool hv_tells_hosts(struct hv_hca *hca)
+{
+    return local_tells_hosts(hca->local);
+}
+
 uint64_t hv_host_at(struct hv_hca *hca, const uint8_t mac[6])
 {
     return local_host_at(hca->local, mac);

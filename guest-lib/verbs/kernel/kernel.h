@@ -260,7 +260,9 @@ void hv_on_neighbour(struct hv_hca *hca, void (*answered)(void *opaque), void *o
 bool hv_on_host_end(struct hv_hca *hca, void (*ended)(void *opaque), void *opaque);
 uint64_t hv_host_at(struct hv_hca *hca, const uint8_t mac[6]);
 bool hv_has_ended(struct hv_hca *hca, uint64_t host);
-/* Whether another host of the wire is known to have this address (wire_knows()). */
+/* Whether another host of the wire is known to have this address (wire_knows()), and whether the
+ * wire can tell that at all. */
 bool hv_knows_host(struct hv_hca *hca, const uint8_t mac[6]);
+bool hv_tells_hosts(struct hv_hca *hca);
 
 #endif

@@ -582,3 +582,25 @@ int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask)
     }
     return 0;
 }
+
+uint8_t uverbs_qp_error(struct hv_qp *qp)
+{
+    struct prm_query_qp_in in[1] = {0};
+    struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* all inputs begin with it */
+    struct prm_query_qp_out out[1];
+    const struct prm_qp_context_extension *ext =
+        PRM_PTR(query_qp_out, out, qp_pas_or_qpc_ext_and_pas);
+
+    if (qp->dc == HV_DC_DCT || qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
+        return 0; /* the device has no QP of that number */
+    }
+    PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, uid, qp->uid);
+    PRM_SET(query_qp_in, in, qpc_ext, 1);
+    PRM_SET(query_qp_in, in, qpn, qp->ibv.qp_num);
+    if (hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out))) {
+        return 0;
+    }
+    return (uint8_t)PRM_GET(cqe_error_syndrome, PRM_PTR(qp_context_extension, ext, error_syndrome),
+                            syndrome);
+}

@@ -110,6 +110,9 @@ void uverbs_use_qp(struct hv_qp *qp, int change);
 int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask);
 /* Queries all attributes except those of the rings. mask: the attributes that are asked for. */
 int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask);
+/* The syndrome (PRM_CQE_SYNDROME_) with which the device moved the QP to ERR. 0: the device names
+ * none. The caller may hold the locks of the user half. */
+uint8_t uverbs_qp_error(struct hv_qp *qp);
 /* Opens a new handle on an existing XRC target. qp->ibv.qp_num is its number. */
 int uverbs_open_qp(struct hv_qp *qp);
 /* The QP was modified through this handle: updates its other handles. */

@@ -3,8 +3,10 @@
 #include "guest-lib/verbs/user/explain.h"
 #include <inttypes.h>
 #include <string.h>
+#include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/config.h"
 #include "guest-lib/verbs/user/send_wqe.h"
+#include "prm/reflect.h"
 
 #define UNIT            16u   /* bytes: what WQEs are made of */
 #define TERMINATOR_LKEY 0x100 /* ends the list of a receive */
@@ -198,17 +200,32 @@ static bool explain_look_at_region(void *obj, void *arg)
     return true;
 }
 
+/* Whether a DevX object is the key; those of mlx5dv_create_mkey() are DevX objects, too. */
+static bool explain_look_at_object(void *obj, void *arg)
+{
+    const struct mlx5dv_devx_obj *made = obj;
+    const struct explain_key *key = arg;
+
+    return made->object == PRM_OBJECT(MKEY) && made->id == key->sge->lkey >> 8;
+}
+
 /* Which of the WR's keys does not allow what it is for. */
 static void explain_keys(const struct explained *e, char *why, size_t size)
 {
+    struct ibv_context *context = e->cq->ibv.context;
+    uint32_t unknown = 0; /* a key of which only the device knows what it allows */
+
     for (unsigned i = 0; e->owner && i < e->num_sge; i++) {
         struct explain_key key = {.sge = &e->sge[i],
                                   .owner = e->owner,
                                   .pdn = e->pdn,
                                   .writes = !e->send || ops[e->opcode].reads};
 
-        hv_handle_find(e->cq->ibv.context, HV_HANDLE_MR, explain_look_at_region, &key);
-        if (!key.found) {
+        hv_handle_find(context, HV_HANDLE_MR, explain_look_at_region, &key);
+        if (!key.found &&
+            hv_handle_find(context, HV_HANDLE_DEVX_OBJ, explain_look_at_object, &key)) {
+            unknown = key.sge->lkey;
+        } else if (!key.found) {
             g_snprintf(why, size,
                        "lkey 0x%x, for %u bytes at 0x%" PRIx64 ", is no key of this PD; look at "
                        "sge.lkey and at whether the region is still registered",
@@ -219,6 +236,13 @@ static void explain_keys(const struct explained *e, char *why, size_t size)
             g_strlcpy(why, key.why, size);
             return;
         }
+    }
+    if (unknown) {
+        g_snprintf(why, size,
+                   "lkey 0x%x was made by mlx5dv or DevX, so only the device knows what it allows; "
+                   "look at the device's line above",
+                   unknown);
+        return;
     }
     g_strlcpy(why,
               "a key of its list did not allow the access when the device used it; look at "
@@ -249,8 +273,10 @@ static bool explain_is_own(const struct explained *e, const uint8_t mac[6])
 static void explain_no_answer(const struct explained *e, const char *peer, char *why, size_t size)
 {
     const struct user_qp *qp = e->qp;
-    bool own = qp && qp->peer.known && explain_is_own(e, qp->peer.mac);
-    bool host = own || (qp && qp->peer.known && hv_knows_host(qp->hca, qp->peer.mac));
+    bool known = qp && qp->peer.known;
+    bool own = known && explain_is_own(e, qp->peer.mac);
+    bool host = known && hv_knows_host(qp->hca, qp->peer.mac);
+    bool asked = known && hv_tells_hosts(qp->hca);
     char tries[64] = "after all retries";
 
     if (qp) {
@@ -258,12 +284,15 @@ static void explain_no_answer(const struct explained *e, const char *peer, char 
                    qp->peer.retry_cnt, qp->peer.timeout);
     }
     g_snprintf(why, size, "%s did not answer %s; %s", peer, tries,
-               own    ? "the device itself has this address, so look at whether dest_qp_num is "
-                        "right, and at whether that QP is in RTR or RTS and connected to this QP"
-               : host ? "a host has this address, so look at whether dest_qp_num is right, and at "
-                        "whether the peer's QP is in RTR or RTS and connected to this QP"
-                      : "no host is known to have this address, so look at whether the peer has "
-                        "ended, and at ah_attr.grh.dgid");
+               own     ? "the device itself has this address, so look at whether dest_qp_num is "
+                         "right, and at whether that QP is in RTR or RTS and connected to this QP"
+               : host  ? "a host has this address, so look at whether dest_qp_num is right, and at "
+                         "whether the peer's QP is in RTR or RTS and connected to this QP"
+               : asked ? "no host is known to have this address, so look at whether the peer has "
+                         "ended, and at ah_attr.grh.dgid"
+                       : "whether a host has this address is not known, so look at whether the "
+                         "peer has ended, at its address and QP number, and at whether its QP is "
+                         "in RTR or RTS and connected to this QP");
 }
 
 static const char *explain_remote_right(uint8_t opcode)
@@ -390,21 +419,30 @@ static struct user_qp_error explain_first(const struct explained *e)
     return first;
 }
 
-static void explain_flush(const struct user_qp_error *first, char *why, size_t size)
+static void explain_flush(const struct explained *e, const struct user_qp_error *first, char *why,
+                          size_t size)
 {
+    uint8_t syndrome = first->status ? 0 : uverbs_qp_error(&e->qp->hv);
+    const char *name = prm_enum_name("cqe_syndrome", syndrome);
+
     if (first->status) {
         g_snprintf(why, size,
                    "the QP went to ERR with %s of wr_id %" PRIu64 " (%s queue), which flushes all "
                    "WRs behind it; this is said once",
                    status_names[first->status], first->wr_id, first->send ? "send" : "receive");
+    } else if (syndrome) {
+        g_snprintf(why, size,
+                   "the device moved the QP to ERR with %s (syndrome 0x%x), which flushes all WRs; "
+                   "the device's line above says why; this is said once",
+                   name ? name : "an error", syndrome);
     } else if (first->by_program) {
         g_strlcpy(why, "the program moved the QP to ERR, which flushes all WRs; this is said once",
                   size);
     } else {
         g_strlcpy(why,
-                  "the QP is in ERR, and no polled completion says why: a WR failed whose "
-                  "completion is not polled yet, or a request of the peer was refused (the log "
-                  "and the asynchronous events have it); this is said once",
+                  "the QP is in ERR, which flushes all WRs; neither a polled completion nor the "
+                  "device says why, as after a DevX command or the removal of the device; this is "
+                  "said once",
                   size);
     }
 }
@@ -476,7 +514,7 @@ static bool explain_status(const struct explained *e, enum ibv_wc_status status,
         if (first.told) {
             return false;
         }
-        explain_flush(&first, why, size);
+        explain_flush(e, &first, why, size);
         break;
     default:
         g_strlcpy(why, "the device gives no more detail", size);
