@@ -93,7 +93,10 @@ static const struct fault {
                             PRM_EVENT_TYPE_WQ_CATAS_ERROR,
                             "a key of the receive that it takes does not allow the write", true},
     [VERDICT_OPERATION] = {AETH_NAK_OP, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR,
-                           PRM_EVENT_TYPE_WQ_CATAS_ERROR, "the device cannot carry it out", false},
+                           PRM_EVENT_TYPE_WQ_CATAS_ERROR,
+                           "the receive queue is unreadable or in error", false},
+    [VERDICT_MEMORY] = {AETH_NAK_OP, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+                        PRM_EVENT_TYPE_WQ_CATAS_ERROR, "the device cannot carry it out", true},
     [VERDICT_INVALIDATE] = {0, PRM_CQE_SYNDROME_MW_BIND_ERR, PRM_EVENT_TYPE_WQ_ACCESS_ERROR,
                             "the key that it invalidates cannot be invalidated", true},
 };
@@ -125,7 +128,7 @@ enum verdict verdict_of(struct peer *peer, enum mem_result result)
     case MEM_OK:
         return VERDICT_OK;
     case MEM_NO_ANSWER:
-        return VERDICT_OPERATION;
+        return VERDICT_MEMORY;
     case MEM_BUSY:
         return VERDICT_DROP;
     case MEM_FAULT:
@@ -397,7 +400,8 @@ static void responder_rx_uc(struct peer *peer, const struct roce_packet *pkt, ui
     }
     resp->epsn = (pkt->psn + 1) & PSN_MASK;
     verdict = responder_execute(peer, pkt, flags);
-    if (verdict == VERDICT_LOCAL_PROT || verdict == VERDICT_OPERATION) {
+    if (verdict == VERDICT_LOCAL_PROT || verdict == VERDICT_OPERATION ||
+        verdict == VERDICT_MEMORY) {
         responder_fail(peer, verdict, pkt->psn);
     } else if (verdict != VERDICT_OK) {
         resp->msg = MSG_NONE;

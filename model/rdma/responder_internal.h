@@ -61,7 +61,8 @@ enum verdict {
     VERDICT_LENGTH,     /* more data than the receive WQE holds */
     VERDICT_ACCESS,     /* the rkey does not allow it */
     VERDICT_LOCAL_PROT, /* an lkey of the receive WQE does not allow the access */
-    VERDICT_OPERATION,  /* this side's queue or memory is broken */
+    VERDICT_OPERATION,  /* this side's queue is broken */
+    VERDICT_MEMORY,     /* the memory behind a key does not answer */
     VERDICT_INVALIDATE, /* the key that a SEND is to invalidate cannot be invalidated */
 };
 

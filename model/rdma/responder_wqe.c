@@ -83,7 +83,7 @@ enum verdict responder_scatter_to(struct peer *peer, const struct sge *sge, unsi
     if (result == MEM_FAULT && responder_park(peer)) {
         return VERDICT_FAULT;
     }
-    return result == MEM_NO_ANSWER ? VERDICT_OPERATION : VERDICT_LOCAL_PROT;
+    return result == MEM_NO_ANSWER ? VERDICT_MEMORY : VERDICT_LOCAL_PROT;
 }
 
 enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *data, size_t len)

@@ -260,6 +260,34 @@ START_TEST(a_key_that_a_send_may_not_invalidate)
 }
 END_TEST
 
+#define NOWHERE (1ull << 40) /* no memory of the host is there */
+
+START_TEST(memory_that_was_unmapped)
+{
+    uint32_t key = bench_mkey(&b, NOWHERE, REGION, ALL);
+
+    if (_i == 0) {
+        rx_write(key, NOWHERE, 8);
+    } else {
+        bench_post_recv(&qp, NOWHERE, 64, key);
+        rx(BTH_SEND_ONLY, 0, 0, 0, 0, 16);
+    }
+    receive_refused("syndrome 0x2, nak 0x63",
+                    "the device cannot carry it out: the memory of %s 0x%x does not answer: it was "
+                    "unmapped",
+                    _i == 0 ? "rkey" : "lkey", key);
+}
+END_TEST
+
+START_TEST(a_receive_queue_that_cannot_be_read)
+{
+    bench_post_recv(&qp, mem, 64, all);
+    b.host.hole = qp.ring;
+    rx(BTH_SEND_ONLY, 0, 0, 0, 0, 16);
+    receive_refused("syndrome 0x2, nak 0x63", "the receive queue is unreadable or in error");
+}
+END_TEST
+
 /* -- invalid requests -------------------------------------------------------------------------- */
 
 static void restart(const struct bench_qp_attr *attr)
@@ -427,6 +455,8 @@ Suite *unit_suite(void)
     tcase_add_loop_test(keys, special_keys, 0, 2);
     tcase_add_test(keys, an_lkey_of_the_receive);
     tcase_add_loop_test(keys, a_key_that_a_send_may_not_invalidate, 0, 2);
+    tcase_add_loop_test(keys, memory_that_was_unmapped, 0, 2);
+    tcase_add_test(keys, a_receive_queue_that_cannot_be_read);
     suite_add_tcase(s, keys);
     tcase_add_checked_fixture(requests, setup, teardown);
     tcase_add_loop_test(requests, an_operation_that_the_qp_does_not_allow, 0, 4);
