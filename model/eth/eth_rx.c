@@ -162,6 +162,23 @@ static enum mem_result eth_rx_scatter(struct hca *hca, struct eth_rq *rq,
                              frame + VLAN_TAG_AT + VLAN_TAG_LEN, len - VLAN_TAG_AT - VLAN_TAG_LEN);
 }
 
+/* Says why the WQE at ci cannot take a frame of len bytes. */
+static void eth_rx_log_failure(struct hca *hca, const struct eth_rq *rq, size_t len,
+                               enum recv_result taken, const struct recv_wqe *wqe,
+                               enum mem_result result)
+{
+    struct mkey_words words;
+    char why[sizeof(words.text)] = "it cannot be read, or is invalid";
+
+    if (result != MEM_OK) {
+        g_strlcpy(why, mkey_why(hca, &words), sizeof(why));
+    } else if (taken == RECV_OK) {
+        g_snprintf(why, sizeof(why), "it has room for %" PRIu64 " bytes", wqe->len);
+    }
+    hca_log(hca, HCA_LOG_GUEST_ERROR, "RQ 0x%x: WQE 0x%x cannot take a frame of %zu bytes: %s",
+            rq->obj.num, rq->wq.ci & 0xffff, len, why);
+}
+
 void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
                     const struct eth_info *info, const struct rss *rss, uint32_t flow_tag)
 {
@@ -176,7 +193,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
         hca->vport->counters.rx_no_steering++;
         return;
     }
-    wqe.num_sge = 0; /* values for the log if the WQE cannot be read */
+    wqe.num_sge = 0; /* if the WQE cannot be read */
     wqe.len = 0;
     taken = rq_peek(hca, &rq->wq, false, &wqe);
     recv_wqe_deny(&wqe, mkey_denied(hca, PRM_GET(rqc, rq->rqc, rlky)));
@@ -195,11 +212,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
         result = eth_rx_scatter(hca, rq, &wqe, frame, len, strip);
     }
     if (taken != RECV_OK || stored > wqe.len || result != MEM_OK) {
-        hca_log(hca, HCA_LOG_GUEST_ERROR,
-                "RQ 0x%x: WQE 0x%x cannot take a frame of %zu bytes (wqe %d, %u elements, %" PRIu64
-                " bytes, memory %d)",
-                rq->obj.num, rq->wq.ci & 0xffff, stored, (int)taken, wqe.num_sge, wqe.len,
-                (int)result);
+        eth_rx_log_failure(hca, rq, stored, taken, &wqe, result);
         eth_rx_fail(hca, rq,
                     taken == RECV_OK && stored > wqe.len ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR
                                                          : PRM_CQE_SYNDROME_LOCAL_PROT_ERR);

@@ -61,9 +61,14 @@ static void eth_tx_fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsi
                         uint8_t syndrome)
 {
     uint16_t index = (uint16_t)sq->wq.ci;
+    bool key = syndrome == PRM_CQE_SYNDROME_LOCAL_PROT_ERR && ds;
+    struct mkey_words words;
 
-    hca_log(hca, HCA_LOG_GUEST_ERROR, "SQ 0x%x: WQE 0x%x opcode 0x%x fails with syndrome 0x%x",
-            sq->obj.num, index, opcode, syndrome);
+    hca_log(hca, HCA_LOG_GUEST_ERROR, "SQ 0x%x: WQE 0x%x opcode 0x%x fails with syndrome 0x%x: %s",
+            sq->obj.num, index, opcode, syndrome,
+            key  ? mkey_why(hca, &words)
+            : ds ? "its segments or lengths are invalid"
+                 : "it cannot be read");
     sq->state = PRM_SQC_STATE_ERR;
     sq->lso_sent = 0;
     eth_sq_complete_error(hca, sq, index, opcode, syndrome);

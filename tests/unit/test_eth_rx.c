@@ -346,6 +346,15 @@ START_TEST(a_frame_without_a_wqe_is_counted_and_dropped)
 }
 END_TEST
 
+/* The last line of the log is about the queue and ends with these words. */
+static void said(const char *why)
+{
+    char line[256];
+
+    snprintf(line, sizeof(line), "RQ 0x%x: %s", rq.num, why);
+    ck_assert_str_eq(b->rig.host.last_line, line);
+}
+
 START_TEST(a_wqe_that_is_too_small_fails_the_queue)
 {
     uint8_t frame[100] = {2, 0, 0, 0, 0, 1};
@@ -355,6 +364,7 @@ START_TEST(a_wqe_that_is_too_small_fails_the_queue)
     post();
     bench_rx(b, frame, sizeof(frame));
     bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR, 0);
+    said("WQE 0x0 cannot take a frame of 100 bytes: it has room for 99 bytes");
     ck_assert_uint_eq(rq_state(), PRM_RQC_STATE_ERR);
     bench_rx(b, frame, sizeof(frame));
     bench_expect_none(&rq); /* dropped; nothing is flushed without flush_in_error_en */
@@ -399,6 +409,8 @@ START_TEST(memory_that_does_not_answer_fails_the_queue)
     post();
     post();
     bench_rx(b, frame, sizeof(frame));
+    said("WQE 0x0 cannot take a frame of 100 bytes: the memory of lkey 0x500 does not answer: it "
+         "was unmapped");
     bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
     /* flush_in_error_en, as mlx5_ib sets it for raw packet QPs */
     bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 1);
@@ -432,8 +444,7 @@ START_TEST(a_ring_that_does_not_answer_fails_the_queue)
     ck_assert_uint_eq(rq_state(), PRM_RQC_STATE_ERR);
     ck_assert_uint_eq(q_counter_get(&b->rig.hca, counter_set)->resp_cqe_error, 1);
     ck_assert_uint_eq(b->rig.host.guest_errors, 1);
-    ck_assert_ptr_nonnull(strstr(b->rig.host.last_line, "WQE 0x0 cannot take a frame of 100 bytes "
-                                                        "(wqe 2, 0 elements, 0 bytes, memory 0)"));
+    said("WQE 0x0 cannot take a frame of 100 bytes: it cannot be read, or is invalid");
 }
 END_TEST
 

@@ -534,6 +534,15 @@ START_TEST(keys_that_do_not_allow_it_fail)
 
         bench_send(&sq, &wr);
         expect_failure(PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
+        if (i == 0) {
+            char line[256];
+
+            snprintf(line, sizeof(line),
+                     "SQ 0x%x: WQE 0x0 opcode 0xa fails with syndrome 0x4: lkey 0x123456 does not "
+                     "exist",
+                     sq.num);
+            ck_assert_str_eq(b->rig.host.last_line, line);
+        }
         revive();
         wr.hdr_len = 0; /* the destination address itself cannot be read */
         bench_send(&sq, &wr);
