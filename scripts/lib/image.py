@@ -15,6 +15,9 @@ import tempfile
 
 BLOBS = "blobs/sha256/"
 CHUNK = 1 << 20
+# The extended headers, which --xattrs needs, would have the times of access and tar's process id. Then the same
+# folder would be another layer each time.
+SAME_AGAIN = ("--format=posix", "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime")
 
 
 def digest_of(path):
@@ -57,7 +60,7 @@ def main():
     folder, name, path = sys.argv[1:]
     with tempfile.NamedTemporaryFile(dir=pathlib.Path(path).resolve().parent, suffix=".layer") as file:
         subprocess.run(["tar", "--create", "--file", file.name, "--directory", folder, "--numeric-owner", "--sort=name",
-                        "--xattrs", "--one-file-system", "."], check=True)
+                        "--xattrs", "--one-file-system", *SAME_AGAIN, "."], check=True)
         image = Image(path)
         layer = image.layer(file.name)
     config = image.blob("config.v1", packed({
