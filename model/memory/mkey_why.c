@@ -62,7 +62,7 @@ static void mkey_say_behind(struct mkey_words *words, const struct mem_refusal *
         mkey_say(words, " not aligned, or not in one piece of the memory of %s 0x%x", kind, r->key);
     } else {
         mkey_say_range(words, r);
-        mkey_say(words, " not all in the list of %s 0x%x, which is too short", kind, r->key);
+        mkey_say(words, " not inside the list of %s 0x%x, which is too short", kind, r->key);
     }
 }
 

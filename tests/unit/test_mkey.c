@@ -448,10 +448,16 @@ START_TEST(lists_that_are_too_short_say_why)
 {
     struct sge sge = {VA, 8, create_mtt(VA, PAGE, &(unsigned){1}, 1)};
     struct sge_cursor next = {0};
-    uint8_t buf[16];
+    uint8_t list[16] = {0}, buf[16];
+    uint32_t key;
 
     ck_assert_int_eq(sge_gather(&rig.hca, &sge, 1, rig.pdn, &next, 0, buf, 16), MEM_BAD_BOUNDS);
     why("the list is shorter than the data");
+
+    klm(list, 0, 10, sge.lkey, VA);
+    key = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, 100, list, 1);
+    ck_assert_int_eq(peek(key, 50, buf), MEM_BAD_BOUNDS);
+    why("1 byte at 0x32 is not inside the list of lkey 0x%x, which is too short", key);
 }
 END_TEST
 

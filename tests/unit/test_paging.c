@@ -208,6 +208,8 @@ START_TEST(a_page_that_never_comes_is_an_error)
     resume(op->remote ? &b : &a, op->side, true);
     expect_error(op->opcode, 0, op->never);
     ck_assert_uint_eq(os.told, 1);
+    ck_assert_ptr_nonnull(strstr((op->remote ? right : left)->host.last_line,
+                                 " has a page that is missing and will not come"));
 }
 END_TEST
 
