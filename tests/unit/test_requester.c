@@ -625,6 +625,34 @@ START_TEST(a_timeout_grows_with_each_retry_in_a_row)
 }
 END_TEST
 
+/* Loses the first two requests, and the second one also when both are sent again. */
+static bool lose_the_second_twice(struct lab *l, unsigned from, const struct roce_packet *pkt)
+{
+    unsigned nth = from == 0 ? l->tap_count++ : UINT_MAX;
+
+    return nth == 2 || nth >= 4;
+}
+
+/* An acknowledgement ends the longer timeout. For the rest the timer runs again, with the usual
+ * timeout, which takes between one and two times as long. */
+START_TEST(the_ack_timer_runs_again_after_progress)
+{
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
+
+    connect_patiently(4);
+    lab->tap = lose_the_second_twice;
+    lab->tap_count = 0;
+    write_from(src, 64, dst);
+    write_from(src, 64, dst);
+    lab_advance(lab, LAB_ACK_TIMEOUT_NS + 1000);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), 4);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS + 1000);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), 5);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 1);
+}
+END_TEST
+
 /* Up to the longest timeout that ack_timeout can request. */
 START_TEST(a_timeout_grows_to_the_longest)
 {
@@ -677,6 +705,7 @@ Suite *unit_suite(void)
     tcase_add_test(rc, after_a_reset_the_record_counts_from_the_next_doorbell_on);
     tcase_add_test(rc, a_doorbell_before_rts_is_not_lost);
     tcase_add_test(rc, a_timeout_grows_with_each_retry_in_a_row);
+    tcase_add_test(rc, the_ack_timer_runs_again_after_progress);
     tcase_add_test(rc, a_timeout_grows_to_the_longest);
     suite_add_tcase(suite, rc);
     return suite;

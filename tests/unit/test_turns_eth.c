@@ -102,6 +102,23 @@ static void expect_flush(struct bench_queue *queue, uint16_t from, uint16_t end)
 
 /* -- send queues ------------------------------------------------------------------------------- */
 
+/* The queue goes on by itself, some WQEs at a time. */
+START_TEST(one_doorbell_is_enough_for_a_long_send_queue)
+{
+    unsigned completed = 0;
+    bool more;
+
+    post_nops(POSTED);
+    do {
+        more = hca_run(hca, BUDGET);
+        for (const void *cqe; (cqe = bench_cqe(&sq)); completed++) {
+            ck_assert_uint_eq(PRM_GET(cqe64, cqe, opcode), PRM_CQE_OPCODE_REQ);
+        }
+    } while (more);
+    ck_assert_uint_eq(completed, POSTED);
+}
+END_TEST
+
 START_TEST(a_long_send_queue_is_flushed_over_several_turns)
 {
     post_nops(POSTED);
@@ -277,6 +294,7 @@ Suite *unit_suite(void)
     TCase *tcase = tcase_create("all");
 
     tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, one_doorbell_is_enough_for_a_long_send_queue);
     tcase_add_test(tcase, a_long_send_queue_is_flushed_over_several_turns);
     tcase_add_test(tcase, what_is_behind_a_bad_wqe_is_flushed_over_several_turns);
     tcase_add_test(tcase, to_rst_drops_what_is_left_of_a_send_queues_flush);

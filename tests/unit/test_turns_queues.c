@@ -413,10 +413,10 @@ static void eq_told(bool arm)
 
 /* Events that wait for a full EQ follow over several turns once it has room, in order, and no later
  * event comes before them. */
-START_TEST(room_in_an_eq_lets_many_events_follow_over_several_turns)
+/* More CQs have an event than the EQ has entries. */
+static void fill_eq(void)
 {
-    unsigned turns = 0, irqs;
-    uint64_t ring, dbr, pieces;
+    uint64_t ring, dbr;
 
     next_cq = 0;
     for (unsigned i = 0; i <= CQS; i++) {
@@ -429,6 +429,14 @@ START_TEST(room_in_an_eq_lets_many_events_follow_over_several_turns)
     }
     take_events();
     ck_assert_uint_eq(next_cq, EQ_SIZE);
+}
+
+START_TEST(room_in_an_eq_lets_many_events_follow_over_several_turns)
+{
+    unsigned turns = 0, irqs;
+    uint64_t pieces;
+
+    fill_eq();
     pieces = left->hca.pieces;
     irqs = left->host.irqs[0];
     eq_told(true);
@@ -449,6 +457,22 @@ START_TEST(room_in_an_eq_lets_many_events_follow_over_several_turns)
     ck_assert_uint_gt(left->host.irqs[0], irqs);
     ck_assert_uint_gt(turns, (CQS - EQ_SIZE) / BUDGET);
     ck_assert_uint_le(left->hca.most_pieces, BUDGET + STEP);
+}
+END_TEST
+
+/* One doorbell is enough for several turns. */
+START_TEST(an_eq_with_room_takes_events_until_it_is_full)
+{
+    unsigned turns = 1;
+
+    fill_eq();
+    eq_told(true);
+    while (hca_run(&left->hca, BUDGET / 16)) {
+        turns++;
+    }
+    take_events();
+    ck_assert_uint_eq(next_cq, 2 * EQ_SIZE);
+    ck_assert_uint_gt(turns, 1);
 }
 END_TEST
 
@@ -737,6 +761,65 @@ START_TEST(a_multicast_to_memory_in_crumbs_ends)
 }
 END_TEST
 
+/* -- receive queues ---------------------------------------------------------------------------- */
+
+/* No doorbell begins the turns in which a receive queue is flushed. */
+START_TEST(a_receive_queue_is_flushed_over_several_turns)
+{
+    enum {
+        RECVS = 60
+    };
+    struct lab_cqe cqe;
+    unsigned turns = 0;
+
+    pair_of(PRM_QP_ST_RC, 4);
+    for (unsigned i = 0; i < RECVS; i++) {
+        lab_post_recv(&a, lab_mem(left, 64, 0), 64);
+    }
+    qp_set_state(a.qp, PRM_QP_STATE_ERR);
+    do {
+        turns++;
+    } while (hca_run(&left->hca, BUDGET / 4));
+    for (unsigned i = 0; i < RECVS; i++) {
+        ck_assert(lab_poll(left, &cqe));
+        ck_assert_uint_eq(cqe.counter, i);
+        ck_assert_uint_eq(cqe.syndrome, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+    }
+    ck_assert_uint_gt(turns, RECVS / (BUDGET / 4));
+}
+END_TEST
+
+/* -- work that nothing wakes ------------------------------------------------------------------- */
+
+static unsigned late_runs;
+
+static void late_run(struct hca *hca, struct work *work)
+{
+    late_runs++;
+}
+
+/* Only so much of it runs at a time. The rest runs the next times. */
+START_TEST(all_late_work_runs_in_the_end)
+{
+    enum {
+        WORKS = 600,
+        MOST = 256 /* at a time */
+    };
+    struct work *works = g_new0(struct work, WORKS);
+
+    late_runs = 0;
+    for (unsigned i = 0; i < WORKS; i++) {
+        works[i].run = late_run;
+        hca_wait_late(&left->hca, &works[i]);
+    }
+    for (unsigned i = 1; i <= 3; i++) {
+        lab_advance(lab, 250 * LAB_MS);
+        ck_assert_uint_eq(late_runs, MIN(i * MOST, WORKS));
+    }
+    g_free(works);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("turns-queues");
@@ -752,12 +835,15 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, destruction_ends_a_flush);
     tcase_add_test(tcase, failing_cq_takes_its_srqs_down_over_several_turns);
     tcase_add_test(tcase, room_in_an_eq_lets_many_events_follow_over_several_turns);
+    tcase_add_test(tcase, an_eq_with_room_takes_events_until_it_is_full);
     tcase_add_test(tcase, a_cq_that_waits_for_an_eq_can_be_destroyed);
     tcase_add_test(tcase, credit_wakes_many_queues_in_one_step);
     tcase_add_test(tcase, credit_goes_first_to_queues_that_had_none);
     tcase_add_test(tcase, credit_wakes_only_the_queues_that_wait_for_it);
     tcase_add_loop_test(tcase, the_sender_that_has_waited_longest_is_the_first_to_try, 0,
                         8 * (SENDERS - 1));
+    tcase_add_test(tcase, a_receive_queue_is_flushed_over_several_turns);
+    tcase_add_test(tcase, all_late_work_runs_in_the_end);
     tcase_add_test(tcase, a_multicast_reaches_as_many_members_as_there_may_be);
     tcase_add_test(tcase, a_multicast_to_memory_in_crumbs_ends);
     suite_add_tcase(suite, tcase);

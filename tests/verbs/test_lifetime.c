@@ -32,6 +32,8 @@ static struct ibv_context *open_another(void)
 
 static void setup(void)
 {
+    /* such as "3 objects of a closed device cannot be destroyed" */
+    g_log_set_always_fatal(G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_WARNING);
     list = ibv_get_device_list(NULL);
     ck_assert(list && list[0]);
     witness = ibv_open_device(list[0]);
@@ -91,6 +93,26 @@ START_TEST(all_kinds_end_with_their_file)
     }
     things_close(t);
     expect_nothing_left("all kinds");
+}
+END_TEST
+
+/* Closing the file also takes a queue pair out of its multicast groups. In a group, it could not be
+ * destroyed. */
+START_TEST(a_member_of_a_multicast_group_ends_with_its_file)
+{
+    struct ibv_context *ctx = open_another();
+    struct ibv_pd *pd = ibv_alloc_pd(ctx);
+    struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
+    struct ibv_qp_init_attr attr = {
+        .qp_type = IBV_QPT_UD, .send_cq = cq, .recv_cq = cq, .cap = {4, 4, 1, 1, 0}};
+    struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+    union ibv_gid group = {.raw = {[0] = 0xff, [1] = 0x0e, [15] = 7}};
+
+    ck_assert_ptr_nonnull(qp);
+    ck_assert_int_eq(ibv_attach_mcast(qp, &group, 0), 0);
+    ck_assert_int_eq(ibv_destroy_qp(qp), EBUSY);
+    ck_assert_int_eq(ibv_close_device(ctx), 0);
+    expect_nothing_left("a member of a multicast group");
 }
 END_TEST
 
@@ -187,6 +209,7 @@ int main(void)
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, each_kind_ends_with_its_file);
     tcase_add_test(tc, all_kinds_end_with_their_file);
+    tcase_add_test(tc, a_member_of_a_multicast_group_ends_with_its_file);
     tcase_add_test(tc, what_is_shared_ends_with_the_last_context);
     tcase_add_test(tc, a_target_is_gone_for_its_peer);
     tcase_add_test(tc, a_channel_outlives_its_file);
