@@ -75,8 +75,8 @@ WRONG_FILES = (
     ("[hcasim]\nmtu=10\n", MTU),
     ("[hcasim]\nmtuu=1500\n", "there is no setting 'mtuu'; did you mean 'mtu'?"),
     ("[hcasim]\ncolour=red\n", "there is no setting 'colour'"),
-    ("[simulations]\nseeds=1\n", "there is no group [simulations]: settings are in group [hcasim]"),
-    ("[hca]\nmtu=1500\n", "there is no group [hca]: settings are in group [hcasim]"),
+    ("[simulations]\nseeds=1\n", "there is no group [simulations]: the keys are in the group [hcasim]"),
+    ("[hca]\nmtu=1500\n", "there is no group [hca]: the keys are in the group [hcasim]"),
     ("mtu=1500\n", "Key file does not start with a group"),
 )
 

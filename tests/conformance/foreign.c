@@ -15,7 +15,7 @@
 #include "wire/look.h"
 #include "wire/open.h"
 
-#define GROUP       "peer"
+#define GROUP       HV_PEER_GROUP
 #define SETTLE_MS   30
 #define PATIENCE_MS 10000
 #define MS_NS       1000000ull
@@ -85,18 +85,12 @@ static bool foreign_check_key(GKeyFile *file, const char *key, GError **err)
     return value && hv_setting_check(setting, value, err);
 }
 
-/* The groups of other commands, which may be in the same file: run, sim. */
-static const char *const other_groups[] = {HV_SETTINGS_GROUP, "simulation", NULL};
-
 static bool foreign_check_file(GKeyFile *file, GError **err)
 {
-    g_auto(GStrv) groups = g_key_file_get_groups(file, NULL), found = NULL;
+    g_auto(GStrv) found = NULL;
 
-    for (char **group = groups; *group; group++) {
-        if (strcmp(*group, GROUP) != 0 && !g_strv_contains(other_groups, *group)) {
-            return foreign_refuse(
-                err, "there is no group [%s]: the keys are in the group [" GROUP "]", *group);
-        }
+    if (!hv_settings_check_groups(file, GROUP, err)) {
+        return false;
     }
     found = g_key_file_get_keys(file, GROUP, NULL, err);
     for (char **key = found; key && *key; key++) {

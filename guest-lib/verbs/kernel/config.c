@@ -41,7 +41,7 @@ static char *config_get(const char *key)
     g_autofree char *upper = g_ascii_strup(key, -1);
     g_autofree char *name = g_strconcat("HCASIM_", upper, NULL);
     g_autofree char *in_file =
-        key_file ? g_key_file_get_string(key_file, "hcasim", key, NULL) : NULL;
+        key_file ? g_key_file_get_string(key_file, HV_SETTINGS_GROUP, key, NULL) : NULL;
     const char *value = g_getenv(name);
 
     if (!value || !*value) {

@@ -430,8 +430,21 @@ bool hv_settings_check_addresses(const char *ip, const char *mac, unsigned devic
 
 /* -- key files --------------------------------------------------------------------------------- */
 
-/* The groups of other commands, which may be in the same file: sim, conformance --peer. */
-static const char *const other_groups[] = {"simulation", "peer", NULL};
+bool hv_settings_check_groups(GKeyFile *file, const char *own, GError **err)
+{
+    static const char *const known[] = {HV_SETTINGS_GROUP, HV_SIMULATION_GROUP, HV_PEER_GROUP,
+                                        NULL};
+    g_auto(GStrv) groups = g_key_file_get_groups(file, NULL);
+
+    for (char **group = groups; *group; group++) {
+        if (!g_strv_contains(known, *group)) {
+            g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI,
+                        "there is no group [%s]: the keys are in the group [%s]", *group, own);
+            return false;
+        }
+    }
+    return true;
+}
 
 /* A setting that is similar to this key, which is none; or NULL. */
 static const char *setting_guess(const char *key)
@@ -472,17 +485,10 @@ static bool setting_check_key(GKeyFile *file, const char *key, GError **err)
 
 static bool setting_check_file(GKeyFile *file, GError **err)
 {
-    g_auto(GStrv) groups = g_key_file_get_groups(file, NULL);
     g_auto(GStrv) keys = g_key_file_get_keys(file, HV_SETTINGS_GROUP, NULL, NULL);
 
-    for (unsigned i = 0; groups[i]; i++) {
-        if (strcmp(groups[i], HV_SETTINGS_GROUP) != 0 &&
-            !g_strv_contains(other_groups, groups[i])) {
-            g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI,
-                        "there is no group [%s]: settings are in group [" HV_SETTINGS_GROUP "]",
-                        groups[i]);
-            return false;
-        }
+    if (!hv_settings_check_groups(file, HV_SETTINGS_GROUP, err)) {
+        return false;
     }
     for (unsigned i = 0; keys && keys[i]; i++) {
         if (!setting_check_key(file, keys[i], err)) {

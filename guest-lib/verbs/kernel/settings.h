@@ -13,8 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HV_MAX_DEVICES    16
-#define HV_SETTINGS_GROUP "hcasim" /* of a key file */
+#define HV_MAX_DEVICES 16
+
+/* The groups of key files: settings, the options of hcasim sim, and the foreign device of hcasim
+ * conformance --peer. One file can have all of them. */
+#define HV_SETTINGS_GROUP   "hcasim"
+#define HV_SIMULATION_GROUP "simulation"
+#define HV_PEER_GROUP       "peer"
 
 enum hv_setting_kind {
     HV_SETTING_NUMBER,  /* decimal, least to most */
@@ -77,6 +82,10 @@ bool hv_setting_check(const struct hv_setting *setting, const char *text, GError
 
 /* Which values the setting can have, in words; the caller frees them. */
 char *hv_setting_values(const struct hv_setting *setting);
+
+/* Whether a key file has no other group than these. False with *err, which names the group `own` of
+ * the command that reads the file. */
+bool hv_settings_check_groups(GKeyFile *file, const char *own, GError **err);
 
 /* Reads a key file and checks all that is in it: each group, key and value. NULL with *err, whose
  * message begins with the path. */

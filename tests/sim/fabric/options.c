@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "guest-lib/verbs/kernel/settings.h"
 #include "guest-lib/verbs/kernel/spelling.h"
 #include "wire/chance.h"
 #include "tests/sim/fabric/options.h"
@@ -269,9 +270,13 @@ bool sim_options_load(struct sim_options *o, const char *path, GError **err)
         g_prefix_error(err, "%s: ", path);
         return false;
     }
-    keys = g_key_file_get_keys(file, "simulation", NULL, err);
+    if (!hv_settings_check_groups(file, HV_SIMULATION_GROUP, err)) {
+        g_prefix_error(err, "%s: ", path);
+        return false;
+    }
+    keys = g_key_file_get_keys(file, HV_SIMULATION_GROUP, NULL, err);
     for (unsigned i = 0; keys && keys[i]; i++) {
-        g_autofree char *value = g_key_file_get_string(file, "simulation", keys[i], err);
+        g_autofree char *value = g_key_file_get_string(file, HV_SIMULATION_GROUP, keys[i], err);
 
         if (!value || !sim_options_set(o, keys[i], value, err)) {
             g_prefix_error(err, "%s: ", path);

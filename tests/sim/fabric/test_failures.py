@@ -82,7 +82,9 @@ class Failures(unittest.TestCase):
     def test_a_key_file_is_named(self):
         for text, why in ((None, "No such file or directory"), ("[simulation]\nhosts=x\n", "hosts must be 0 to 1000, but it is x"),
                           ("[simulation]\ncolour=red\n", "there is no option colour"),
-                          ("[simulation]\nlos=1\n", "there is no option los; did you mean loss?")):
+                          ("[simulation]\nlos=1\n", "there is no option los; did you mean loss?"),
+                          ("[simulation]\nhosts=2\n[simulatoin]\nloss=1\n",
+                           "there is no group [simulatoin]: the keys are in the group [simulation]")):
             with tempfile.TemporaryDirectory() as folder:
                 file = pathlib.Path(folder, "key")
                 if text:
