@@ -241,7 +241,7 @@ class Vm(unittest.TestCase):
             done = self.vm(*words)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (WRONG_USE, "", f"hcasim: {line}\n"), words)
 
-    def test_what_is_missing_is_named_in_one_line(self):
+    def test_a_missing_part_is_named_in_one_line(self):
         for variables, line in (
                 ({"HCASIM_PLUGIN": "/nonexistent/hcasim.so"},
                  "/nonexistent/hcasim.so is not built: run scripts/setup, then ninja -C build qemu-dev/hcasim.so"),
@@ -431,7 +431,7 @@ class Clusters(unittest.TestCase):
         pids = [int(started.stdout.readline().split()[1]) for _ in range(2)]
         return started, pids
 
-    def test_what_each_host_has_of_its_own_is_refused(self):
+    def test_properties_of_a_single_host_are_refused(self):
         for name, value in (("host", "3"), ("ip", "10.0.0.9"), ("mac", "02:00:00:00:00:07")):
             done = hcasim("cluster", "-n", "2", "true", **{f"HCASIM_{name.upper()}": value})
             self.assertEqual((done.returncode, done.stderr),

@@ -178,7 +178,7 @@ class Foreign(Wires):
         self.assertEqual((done.returncode, done.stderr),
                          (1, f"hcasim: {segment('text')}: is not-a-wire, and stays\n"))
 
-    def test_it_says_why_a_wire_cannot_be_read(self):
+    def test_an_unreadable_wire_is_reported_with_its_reason(self):
         segment("locked").touch(mode=0)
         line = f"hcasim: {segment('locked')}: is unreadable: Permission denied\n"
         weak = ["setpriv", "--bounding-set=-all", HCASIM, "wires"]   # root can read all files

@@ -78,7 +78,7 @@ class Search(unittest.TestCase):
         self.assertRegex(said, r"\| one \| 25 \|")
         self.assertRegex(said, r"\| two \| 25 \|")
 
-    def test_what_is_found_is_named_and_ends_in_1(self):
+    def test_a_finding_is_named_and_the_status_is_1(self):
         status, said = self.run_with({"one": GOOD, "two": BAD}, "--seconds", "2")
         self.assertEqual(status, 1)
         self.assertRegex(said, r"\| two \| 5 \| \d+ \| 50 \| 0 \| 1 \|")
@@ -87,11 +87,11 @@ class Search(unittest.TestCase):
         self.assertTrue((self.build / "found/two-crash-1").exists())
         self.assertTrue((self.build / "found/two.log").exists())
 
-    def test_what_has_found_something_does_not_go_on(self):
+    def test_a_target_with_a_finding_is_not_started_again(self):
         self.run_with({"two": BAD}, "--seconds", "2")
         self.assertEqual((self.build / "tests/fuzz/fuzz-two.starts").read_text(), "started\n")
 
-    def test_a_target_that_only_ends_badly_is_found_out(self):
+    def test_an_exit_status_without_a_finding_is_a_failure(self):
         status, said = self.run_with({"one": "#!/bin/sh\nexit 3\n"}, "--seconds", "2")
         self.assertEqual(status, 1)
         self.assertIn("one: exit status 3", said)

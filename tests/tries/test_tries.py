@@ -86,7 +86,7 @@ class Base(unittest.TestCase):
 
 
 class RealTime(Base):
-    def test_what_fails_once_or_twice_is_counted_apart_and_named(self):
+    def test_cases_that_fail_once_or_twice_are_counted_apart_and_named(self):
         cases = self.cases()
         for name, times in (("well", 0), ("once", 1), ("twice", 2)):
             good, _ = self.said(cases.run, name, self.fails(times))
@@ -99,7 +99,7 @@ class RealTime(Base):
         self.assertEqual(last[-1], "1 passed, 0 failed, 0 skipped")
         self.assertEqual(last[-2], f"2 passed at a later try: once; twice (logs of the failed ones: {self.folder})")
 
-    def test_what_always_fails_fails_after_three_tries(self):
+    def test_a_case_that_always_fails_fails_after_three_tries(self):
         cases = self.cases()
         good, _ = self.said(cases.run, "always", self.fails(99))
         self.assertFalse(good)
@@ -132,13 +132,13 @@ class RealTime(Base):
             good, _ = self.said(cases.run, "crash", self.fails(1, text))
             self.assertEqual((good, self.tried), (False, 1), text)
 
-    def test_what_ended_a_program_on_purpose_is_no_crash(self):
+    def test_a_program_that_was_ended_on_purpose_did_not_crash(self):
         for text in ("exit status -9", "exit status 1", "exit status 124"):
             cases = self.cases()
             good, _ = self.said(cases.run, "no crash", self.fails(1, text))
             self.assertTrue(good, text)
 
-    def test_what_looks_back_is_not_repeated(self):
+    def test_a_case_about_earlier_cases_is_not_repeated(self):
         good, _ = self.said(self.cases().run, "nothing is left", self.fails(1), once=True)
         self.assertEqual((good, self.tried), (False, 1))
 
@@ -246,7 +246,7 @@ class Script(Base):
         self.assertRegex(said, r"where the time went: \d+ s, \d+ s of processors\n +\d+ s +\d+ s  fake: fake\n"
                                r"the slowest cases:\n +[\d.]+ s  fake: ")
 
-    def test_what_fails_is_named(self):
+    def test_failed_cases_are_named(self):
         status, said = self.run_with("bad")
         self.assertEqual(status, 1)
         self.assertIn("failed: fake: always", said)

@@ -74,7 +74,7 @@ static char *describe_all(struct fwd *fwd)
 
 /* Users of the default generation rely on tests/unit/cx5.caps. A change of that file is a change
  * for them, and belongs in the commit that causes it. */
-START_TEST(the_default_generation_says_what_it_always_said)
+START_TEST(capabilities_of_the_default_generation_are_unchanged)
 {
     g_autofree char *path = g_build_filename(g_getenv("HCASIM_TESTS"), "cx5.caps", NULL);
     g_autofree char *pinned = NULL, *says = describe_all(&d);
@@ -114,7 +114,7 @@ START_TEST(current_is_within_maximum)
 END_TEST
 
 /* Undescribed bits of a section stay 0: nothing is advertised by accident. */
-START_TEST(no_reserved_capability_bit)
+START_TEST(reserved_capability_bits_are_0)
 {
     uint8_t cap[4096];
     size_t bad;
@@ -169,7 +169,7 @@ START_TEST(advertised_is_implemented)
 END_TEST
 
 /* Abilities whose commands do not exist; if advertised, the driver would use them. */
-START_TEST(not_advertised)
+START_TEST(unsupported_abilities_are_not_advertised)
 {
     static const char *const absent[] = {
         "eswitch_manager",
@@ -549,7 +549,7 @@ Suite *unit_suite(void)
     TCase *cold = tcase_create("cold"), *ready = tcase_create("ready");
 
     tcase_add_checked_fixture(cold, setup, teardown);
-    tcase_add_test(cold, the_default_generation_says_what_it_always_said);
+    tcase_add_test(cold, capabilities_of_the_default_generation_are_unchanged);
     tcase_add_test(cold, another_functions_capabilities_are_not_its_business);
     tcase_add_test(cold, capabilities_are_set);
     tcase_add_loop_test(cold, capabilities_are_not_made_by_setting_them, 0, 9);
@@ -561,9 +561,9 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(ready, setup_ready, teardown);
     tcase_add_loop_test(ready, current_is_within_maximum, 0, G_N_ELEMENTS(sections));
-    tcase_add_loop_test(ready, no_reserved_capability_bit, 0, G_N_ELEMENTS(sections));
+    tcase_add_loop_test(ready, reserved_capability_bits_are_0, 0, G_N_ELEMENTS(sections));
     tcase_add_test(ready, advertised_is_implemented);
-    tcase_add_test(ready, not_advertised);
+    tcase_add_test(ready, unsupported_abilities_are_not_advertised);
     tcase_add_test(ready, ethernet_is_complete);
     tcase_add_loop_test(ready, unknown_sections_are_refused, 0, 9);
     tcase_add_test(ready, capabilities_are_fixed_after_init);

@@ -209,7 +209,7 @@ START_TEST(functions_of_a_card_talk_without_a_cable)
 END_TEST
 
 /* Both vports count a frame from one vport to another; no port counts it. */
-START_TEST(each_vport_counts_its_own)
+START_TEST(each_vport_counts_its_own_frames)
 {
     struct pair pair = rc_pair(&a, &b);
 
@@ -484,7 +484,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, functions_of_a_card_talk_without_a_cable);
-    tcase_add_test(tcase, each_vport_counts_its_own);
+    tcase_add_test(tcase, each_vport_counts_its_own_frames);
     tcase_add_test(tcase, many_messages_arrive_without_loss);
     tcase_add_test(tcase, each_function_reaches_a_third_host);
     tcase_add_test(tcase, a_flood_from_the_cable_arrives_without_loss);

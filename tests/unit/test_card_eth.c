@@ -126,7 +126,7 @@ START_TEST(an_address_in_a_list_belongs_to_its_vport)
 }
 END_TEST
 
-START_TEST(an_address_that_changes_is_found_anew)
+START_TEST(a_frame_follows_a_changed_address)
 {
     vport_set_mac(vport(1), stranger);
     ck_assert_uint_eq(sent_by(0, stranger), TO_SECOND);
@@ -325,7 +325,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_unicast_goes_to_the_owner_of_its_address);
     tcase_add_test(tcase, an_address_in_a_list_belongs_to_its_vport);
-    tcase_add_test(tcase, an_address_that_changes_is_found_anew);
+    tcase_add_test(tcase, a_frame_follows_a_changed_address);
     tcase_add_test(tcase, a_vport_that_is_released_keeps_its_first_address_alone);
     tcase_add_test(tcase, frames_from_the_cable_go_to_both_owners_of_an_address);
     tcase_add_test(tcase, a_group_goes_to_its_listeners_and_to_the_cable);

@@ -536,7 +536,7 @@ START_TEST(a_qp_is_destroyed_while_a_packet_waits)
 END_TEST
 
 /* SQD is reached when the started requests have been sent and acknowledged, at the limited rate. */
-START_TEST(a_limited_queue_drains)
+START_TEST(a_queue_with_a_limited_rate_drains)
 {
     uint8_t type;
     uint32_t num;
@@ -555,7 +555,7 @@ START_TEST(a_limited_queue_drains)
 }
 END_TEST
 
-START_TEST(what_is_lost_is_repeated_at_the_rate_that_there_is)
+START_TEST(lost_packets_are_repeated_at_the_current_rate)
 {
     cong_of(left)->rp.rate_to_set_on_first_cnp = 10;
     tell(&a);
@@ -568,7 +568,7 @@ END_TEST
 
 /* Marks on the way: messages arrive more and more slowly. The first message is on its way when its
  * mark is reported. */
-START_TEST(both_sides_together)
+START_TEST(marked_packets_slow_their_sender_down)
 {
     mark_packets_of(&a);
     time_of(post_write);
@@ -777,9 +777,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_cnp_without_a_reaction_point_is_ignored);
     tcase_add_loop_test(tc, a_limiter_ends_with_reset_and_error, 0, 2);
     tcase_add_test(tc, a_qp_is_destroyed_while_a_packet_waits);
-    tcase_add_test(tc, a_limited_queue_drains);
-    tcase_add_test(tc, what_is_lost_is_repeated_at_the_rate_that_there_is);
-    tcase_add_test(tc, both_sides_together);
+    tcase_add_test(tc, a_queue_with_a_limited_rate_drains);
+    tcase_add_test(tc, lost_packets_are_repeated_at_the_current_rate);
+    tcase_add_test(tc, marked_packets_slow_their_sender_down);
     tcase_add_loop_test(tc, requests_go_on_when_an_answer_ends_the_limiter, 0, ENDS);
     tcase_add_loop_test(tc, answers_go_on_when_a_request_ends_the_limiter, 0, ENDS);
     tcase_add_test(tc, answers_go_on_when_the_qp_is_set_to_rts);

@@ -106,7 +106,7 @@ START_TEST(a_session_ends_behind_its_last_packet)
 }
 END_TEST
 
-START_TEST(what_a_reliable_connection_does)
+START_TEST(dc_has_the_operations_of_a_reliable_connection)
 {
     struct lab_wr read = {.opcode = PRM_WQE_OPCODE_RDMA_READ,
                           .sge = {{src + 8192, 5000, 0}},
@@ -635,7 +635,7 @@ END_TEST
 
 /* The first initiator does not leave: nobody takes the responder of an initiator that may still
  * send requests. */
-START_TEST(refused_for_good)
+START_TEST(a_dc_initiator_that_is_always_refused_fails)
 {
     struct lab_qp second;
 
@@ -809,7 +809,7 @@ START_TEST(a_message_in_progress_is_flushed)
 }
 END_TEST
 
-START_TEST(destroyed_without_draining)
+START_TEST(a_target_is_destroyed_without_draining)
 {
     add_to(&dci, &dct);
     lab_run(lab);
@@ -928,7 +928,7 @@ Suite *unit_suite(void)
     tcase_add_test(sessions, one_session_as_long_as_the_target_is_the_same);
     tcase_add_test(sessions, another_target_is_another_session);
     tcase_add_test(sessions, a_session_ends_behind_its_last_packet);
-    tcase_add_test(sessions, what_a_reliable_connection_does);
+    tcase_add_test(sessions, dc_has_the_operations_of_a_reliable_connection);
     tcase_add_test(sessions, a_send_with_invalidate);
     tcase_add_test(sessions, a_send_that_invalidates_a_foreign_key);
     tcase_add_test(sessions, a_target_on_the_same_device);
@@ -951,7 +951,7 @@ Suite *unit_suite(void)
     tcase_add_test(refusals, a_wrong_key_is_counted_and_raises_one_event);
     tcase_add_test(refusals, another_version_of_the_transport);
     tcase_add_test(refusals, no_responder_to_give);
-    tcase_add_test(refusals, refused_for_good);
+    tcase_add_test(refusals, a_dc_initiator_that_is_always_refused_fails);
     tcase_add_test(refusals, a_fault_ends_one_responder);
     tcase_add_test(refusals, a_lost_nak);
     suite_add_tcase(s, refusals);
@@ -960,7 +960,7 @@ Suite *unit_suite(void)
     tcase_add_test(life, the_queues_of_an_initiator);
     tcase_add_test(life, a_target_drains_and_goes);
     tcase_add_test(life, a_message_in_progress_is_flushed);
-    tcase_add_test(life, destroyed_without_draining);
+    tcase_add_test(life, a_target_is_destroyed_without_draining);
     suite_add_tcase(s, life);
     tcase_add_checked_fixture(hostile, setup, teardown);
     tcase_add_test(hostile, a_peer_that_sends_anything);

@@ -277,7 +277,7 @@ static bool lose_second_request(struct lab *l, unsigned from, const struct roce_
     return from == 1 || l->tap_count++ != 1;
 }
 
-START_TEST(a_target_in_error_says_nothing)
+START_TEST(a_target_in_error_sends_nothing)
 {
     for (unsigned i = 0; i < 2; i++) {
         lab_dct_post_recv(&dct, dst, LEN);
@@ -307,7 +307,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_early_response_of_a_failed_request_is_dropped);
     tcase_add_loop_test(tc, a_nak_that_came_early_is_judged_by_its_own_msn, 0, 2);
     tcase_add_test(tc, a_target_has_the_memory_before_its_connections);
-    tcase_add_test(tc, a_target_in_error_says_nothing);
+    tcase_add_test(tc, a_target_in_error_sends_nothing);
     suite_add_tcase(suite, tc);
     return suite;
 }

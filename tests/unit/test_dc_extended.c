@@ -63,7 +63,7 @@ static void expect_numbers(uint8_t found, uint8_t is)
 }
 
 /* Request and response carry the DCETH, and go to the target that the WQE names. */
-START_TEST(a_number_at_either_target)
+START_TEST(an_extended_atomic_goes_to_the_target_of_its_wqe)
 {
     unsigned requests = 0, responses = 0;
 
@@ -137,7 +137,7 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("to targets");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_number_at_either_target);
+    tcase_add_test(tc, an_extended_atomic_goes_to_the_target_of_its_wqe);
     tcase_add_test(tc, lost_responses_add_nothing);
     tcase_add_loop_test(tc, requests_that_are_refused, 0, 2);
     tcase_add_test(tc, a_target_of_shorter_numbers);

@@ -240,7 +240,7 @@ static bool lose_one(struct lab *l, unsigned from, const struct roce_packet *pkt
 }
 
 /* Nothing is fetched or acknowledged twice. */
-START_TEST(whatever_is_lost_comes_again)
+START_TEST(a_lost_packet_of_a_fetch_is_sent_again)
 {
     uint16_t handle = append(7, ROOM);
     struct lab_cqe cqe;
@@ -264,7 +264,7 @@ END_TEST
 /* "When a posted tagged buffer is insufficient to hold the data of a rendezvous request, the TMH
  * and RVH headers are scattered into the tagged buffer, and message handling is resumed by SW." The
  * same happens if the XRQ has no initiator, the target no offload, or the request no ravh. */
-START_TEST(what_is_not_fetched_is_left_to_software)
+START_TEST(a_rendezvous_that_is_not_fetched_is_left_to_software)
 {
     uint16_t handle;
     uint32_t bytes = REQUEST;
@@ -443,7 +443,7 @@ START_TEST(an_address_takes_a_part_of_the_initiators)
 END_TEST
 
 /* Without memory for another initiator the first one serves all requests, one after the other. */
-START_TEST(one_initiator_serves_all_where_there_is_no_memory)
+START_TEST(one_initiator_serves_all_requests_if_memory_is_short)
 {
     const unsigned n = TAGS - 1;
 
@@ -467,7 +467,7 @@ START_TEST(one_initiator_serves_all_where_there_is_no_memory)
 END_TEST
 
 /* 0 means no timeout for a QP, and 31 means two hours; here it is 4.3 s at most. */
-START_TEST(no_parameter_makes_it_wait_for_ever)
+START_TEST(a_fetch_with_any_timeout_parameter_ends)
 {
     static const uint8_t timeouts[] = {0, 31};
     uint16_t handle = append(7, ROOM);
@@ -566,7 +566,7 @@ START_TEST(a_fetch_goes_on_without_the_target_that_was_asked)
 END_TEST
 
 /* Nobody gets a FIN any more, and the sender's target gets its responder back. */
-START_TEST(an_xrq_takes_its_fetches_with_it)
+START_TEST(destroying_an_xrq_ends_its_fetches)
 {
     uint32_t number = xrq->dci->qp.obj.num;
     uint64_t memory;
@@ -587,7 +587,7 @@ START_TEST(an_xrq_takes_its_fetches_with_it)
 }
 END_TEST
 
-START_TEST(a_reset_takes_all_with_it)
+START_TEST(a_reset_ends_all_fetches)
 {
     begin_what_does_not_end();
     hca_reset(&far->hca);
@@ -677,21 +677,21 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_empty_message_is_read_and_acknowledged);
     tcase_add_test(tc, requests_of_many_are_carried_out);
     tcase_add_test(tc, congestion_slows_the_initiator_down);
-    tcase_add_loop_test(tc, whatever_is_lost_comes_again, 0, 10);
-    tcase_add_loop_test(tc, what_is_not_fetched_is_left_to_software, 0, 4);
+    tcase_add_loop_test(tc, a_lost_packet_of_a_fetch_is_sent_again, 0, 10);
+    tcase_add_loop_test(tc, a_rendezvous_that_is_not_fetched_is_left_to_software, 0, 4);
     tcase_add_test(tc, a_key_that_does_not_allow_it_cancels_that_one_alone);
     tcase_add_test(tc, a_buffer_that_cannot_be_written_cancels_that_one_alone);
     tcase_add_loop_test(tc, a_target_that_does_not_answer_is_given_up, 0, 2);
     tcase_add_test(tc, a_silent_target_keeps_no_other_waiting);
     tcase_add_test(tc, a_target_that_falls_silent_keeps_no_other_waiting);
     tcase_add_test(tc, an_address_takes_a_part_of_the_initiators);
-    tcase_add_test(tc, one_initiator_serves_all_where_there_is_no_memory);
-    tcase_add_loop_test(tc, no_parameter_makes_it_wait_for_ever, 0, 2);
+    tcase_add_test(tc, one_initiator_serves_all_requests_if_memory_is_short);
+    tcase_add_loop_test(tc, a_fetch_with_any_timeout_parameter_ends, 0, 2);
     tcase_add_test(tc, data_that_has_arrived_stays_if_the_fin_fails);
     tcase_add_test(tc, a_target_that_is_never_ready_is_given_up);
     tcase_add_test(tc, a_fetch_goes_on_without_the_target_that_was_asked);
-    tcase_add_test(tc, an_xrq_takes_its_fetches_with_it);
-    tcase_add_test(tc, a_reset_takes_all_with_it);
+    tcase_add_test(tc, destroying_an_xrq_ends_its_fetches);
+    tcase_add_test(tc, a_reset_ends_all_fetches);
     tcase_add_test(tc, no_command_finds_the_initiator);
     tcase_add_test(tc, parameters_change_while_nothing_is_fetched);
     tcase_add_test(tc, parameters_that_make_no_sense_are_refused);

@@ -246,7 +246,7 @@ static void lose_first(unsigned from)
 
 /* A connection keeps a limited number of packets. A packet without room counts as a loss, and from
  * there everything is sent again. The kept packets are not dropped. */
-START_TEST(what_is_kept_has_a_bound)
+START_TEST(the_number_of_early_packets_is_limited)
 {
     const uint32_t len = (EARLY_MOST + 8) * MTU;
     uint64_t src = lab_mem(left, len, 3), dst = lab_mem(right, len, 0);
@@ -335,7 +335,7 @@ static bool lose_requests_but_the_second(struct lab *l, unsigned from,
 
 /* A packet whose turn never comes may belong to an earlier connection: it is dropped before other
  * packets reach its PSN, and does not occupy the function's memory for ever. */
-START_TEST(what_waits_too_long_is_forgotten)
+START_TEST(an_early_packet_that_waits_too_long_is_dropped)
 {
     struct lab_path path = lab_path;
     uint64_t src = lab_mem(left, 2 * MTU, 3), dst = lab_mem(right, 2 * MTU, 0);
@@ -404,7 +404,7 @@ END_TEST
 
 /* An RNR NAK stops its message; the messages behind it are kept until it was sent again (IBTA
  * 9.7.5.2.8). */
-START_TEST(what_is_kept_outlasts_an_rnr_nak)
+START_TEST(early_packets_outlast_an_rnr_nak)
 {
     uint64_t src = lab_mem(left, 8 * MTU, 3), dst = lab_mem(right, 8 * MTU, 0);
 
@@ -539,13 +539,13 @@ Suite *unit_suite(void)
                         PRM_DP_ORDERING_OOO_ALL + 1);
     tcase_add_test(tc, without_dp_ordering_packets_are_sent_again);
     tcase_add_test(tc, early_messages_are_in_their_cqes_in_order);
-    tcase_add_test(tc, what_is_kept_has_a_bound);
+    tcase_add_test(tc, the_number_of_early_packets_is_limited);
     tcase_add_test(tc, a_function_has_a_bounded_number_of_packets);
     tcase_add_test(tc, a_lost_request_is_asked_for);
     tcase_add_test(tc, a_lost_response_is_asked_for);
-    tcase_add_test(tc, what_waits_too_long_is_forgotten);
+    tcase_add_test(tc, an_early_packet_that_waits_too_long_is_dropped);
     tcase_add_test(tc, a_turn_carries_out_what_it_has_room_for);
-    tcase_add_test(tc, what_is_kept_outlasts_an_rnr_nak);
+    tcase_add_test(tc, early_packets_outlast_an_rnr_nak);
     tcase_add_test(tc, an_error_forgets_what_is_kept);
     tcase_add_test(tc, a_reset_forgets_it);
     tcase_add_test(tc, an_unsupported_order_is_refused);

@@ -609,7 +609,7 @@ START_TEST(a_cq_that_fails_takes_its_queue_down)
 END_TEST
 
 /* flush_in_error_en: every posted WQE completes, with WR_FLUSH_ERR behind the failed one. */
-START_TEST(what_is_posted_behind_a_failure_is_flushed)
+START_TEST(wqes_behind_a_failed_one_are_flushed)
 {
     uint8_t frame[64] = {0};
     struct bench_wr good, bad;
@@ -796,7 +796,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, frames_too_short_or_too_long_fail);
     tcase_add_loop_test(tcase, a_doorbell_record_that_cannot_be_fails_the_queue, 0, 2);
     tcase_add_test(tcase, a_cq_that_fails_takes_its_queue_down);
-    tcase_add_test(tcase, what_is_posted_behind_a_failure_is_flushed);
+    tcase_add_test(tcase, wqes_behind_a_failed_one_are_flushed);
     tcase_add_test(tcase, modify_to_err_flushes_too);
     tcase_add_test(tcase, a_failed_queue_works_again_after_recovery);
     tcase_add_test(tcase, completions_carry_the_user_index);

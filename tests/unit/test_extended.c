@@ -192,7 +192,7 @@ START_TEST(replies_are_big_endian_if_the_driver_wants_them_so)
 END_TEST
 
 /* On the wire: a RETH and the operands as in the WQE; in return an AETH and the number. */
-START_TEST(what_the_wire_sees)
+START_TEST(extended_atomics_have_these_headers_on_the_wire)
 {
     uint8_t operands[4 * 16] = {0};
     struct lab_wr wr = extended_wr(CS, 16, operands);
@@ -342,7 +342,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_field_does_not_carry_into_the_next);
     tcase_add_test(tc, boundaries_everywhere_make_an_exclusive_or);
     tcase_add_test(tc, replies_are_big_endian_if_the_driver_wants_them_so);
-    tcase_add_test(tc, what_the_wire_sees);
+    tcase_add_test(tc, extended_atomics_have_these_headers_on_the_wire);
     tcase_add_test(tc, a_lost_response_is_sent_again);
     tcase_add_loop_test(tc, wqes_that_make_no_sense, 0, G_N_ELEMENTS(bad_wqes));
     tcase_add_loop_test(tc, a_response_of_another_length_is_an_error, 0, 4);

@@ -218,7 +218,7 @@ START_TEST(a_firmware_that_failed_is_reset)
 END_TEST
 
 /* Driver poll_health(): a syndrome without rfr is reported, and the driver continues. */
-START_TEST(a_firmware_that_complains_goes_on)
+START_TEST(a_firmware_with_a_reported_problem_continues)
 {
     uint64_t counter;
 
@@ -755,7 +755,7 @@ Suite *unit_suite(void)
     tcase_add_test(cold, reset_starts_over);
     tcase_add_test(cold, fast_teardown);
     tcase_add_test(cold, a_firmware_that_failed_is_reset);
-    tcase_add_test(cold, a_firmware_that_complains_goes_on);
+    tcase_add_test(cold, a_firmware_with_a_reported_problem_continues);
     tcase_add_test(cold, bad_teardown_profile);
     tcase_add_test(cold, a_command_is_found_by_its_opcode);
     tcase_add_test(cold, configuration_is_checked);

@@ -762,7 +762,7 @@ START_TEST(a_guest_takes_no_more_memory_than_its_device_may)
 END_TEST
 
 /* Everything that a guest has made it can free again, by commands or by a reset. */
-START_TEST(what_is_given_back_can_be_taken_again)
+START_TEST(memory_of_a_destroyed_key_can_be_used_again)
 {
     uint32_t keys[2], n = 0;
 
@@ -905,7 +905,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, every_kind_of_object_is_among_these);
     tcase_add_loop_test(tc, a_guest_takes_no_more_memory_than_its_device_may, 0,
                         (int)G_N_ELEMENTS(kinds));
-    tcase_add_test(tc, what_is_given_back_can_be_taken_again);
+    tcase_add_test(tc, memory_of_a_destroyed_key_can_be_used_again);
     tcase_add_test(tc, a_long_command_is_paid_for);
     tcase_add_loop_test(tc, a_guest_does_not_flood_the_log, 0, (int)G_N_ELEMENTS(noises));
     tcase_add_test(tc, the_log_reports_left_out_lines_once);

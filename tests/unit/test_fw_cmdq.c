@@ -395,7 +395,7 @@ END_TEST
 
 /* Entry 0 is posted again whenever it is done, and turns are short. The other entries are served
  * anyway: Linux puts the pages that the device asks for into the last one. */
-START_TEST(the_lowest_entry_does_not_go_first_for_ever)
+START_TEST(a_busy_lowest_entry_does_not_starve_the_others)
 {
     struct prm_cmd_queue_entry *first, *last;
     struct prm_cmd_queue_entry again[1];
@@ -478,7 +478,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, entry_of_software_is_left_alone);
     tcase_add_test(tc, doorbell_without_queue_is_harmless);
     tcase_add_test(tc, all_entries_are_served);
-    tcase_add_test(tc, the_lowest_entry_does_not_go_first_for_ever);
+    tcase_add_test(tc, a_busy_lowest_entry_does_not_starve_the_others);
     tcase_add_test(tc, health_counter_moves);
     tcase_add_test(tc, timer_runs);
     tcase_add_test(tc, mmio_outside_registers_is_harmless);

@@ -188,7 +188,7 @@ END_TEST
 
 /* A header may name no other function's object, no alias, no part of an object, and not more than
  * one object. */
-START_TEST(a_head_that_says_more_is_refused)
+START_TEST(a_header_with_unsupported_fields_is_refused)
 {
     static const struct {
         uint32_t op_param;
@@ -250,7 +250,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_mapping_outlives_its_qp);
     tcase_add_test(tc, a_mapping_that_cannot_be_is_refused);
     tcase_add_test(tc, an_object_is_its_users_alone);
-    tcase_add_test(tc, a_head_that_says_more_is_refused);
+    tcase_add_test(tc, a_header_with_unsupported_fields_is_refused);
     tcase_add_loop_test(tc, no_mappings_before_connectx_5, 0, 2);
     suite_add_tcase(s, tc);
     return s;

@@ -295,7 +295,7 @@ START_TEST(error_correction_is_what_was_wished)
 END_TEST
 
 /* PCAM names exactly the registers 0x5000 to 0x507f that answer. */
-START_TEST(pcam_tells_the_truth)
+START_TEST(pcam_lists_exactly_the_registers_that_exist)
 {
     uint8_t pcam[PRM_SIZE(pcam_reg)] = {0};
 
@@ -596,7 +596,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, cable_has_a_memory);
     tcase_add_test(tc, module_memory_is_bounded);
     tcase_add_test(tc, error_correction_is_what_was_wished);
-    tcase_add_test(tc, pcam_tells_the_truth);
+    tcase_add_test(tc, pcam_lists_exactly_the_registers_that_exist);
     tcase_add_test(tc, the_firmware_version_is_reported);
     tcase_add_loop_test(tc, counter_groups_answer, 0, 6);
     tcase_add_test(tc, copies_for_receivers_too_many_are_discards);

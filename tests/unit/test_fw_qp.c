@@ -176,7 +176,7 @@ static enum syn destroy(void)
     return run(PRM_SIZE(destroy_qp_in), PRM_SIZE(destroy_qp_out));
 }
 
-START_TEST(a_qp_lives)
+START_TEST(a_qp_goes_through_its_states)
 {
     const struct prm_qpc *qpc = PRM_PTR(query_qp_out, out, qpc);
 
@@ -365,7 +365,7 @@ START_TEST(a_bad_qpc_leaves_nothing_behind)
 }
 END_TEST
 
-START_TEST(what_a_qpc_names_must_be_there)
+START_TEST(objects_that_a_qpc_names_must_exist)
 {
     struct prm_qpc *qpc;
 
@@ -629,7 +629,7 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("qp");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_qp_lives);
+    tcase_add_test(tc, a_qp_goes_through_its_states);
     tcase_add_loop_test(tc, no_connection_option_is_enabled, 0, 5);
     tcase_add_test(tc, no_connection_option_of_a_target_is_enabled);
     tcase_add_test(tc, a_stream_is_named_in_the_extended_context);
@@ -639,7 +639,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_extended_context_is_answered_with_zeros);
     tcase_add_test(tc, an_extended_context_needs_its_room);
     tcase_add_test(tc, a_bad_qpc_leaves_nothing_behind);
-    tcase_add_test(tc, what_a_qpc_names_must_be_there);
+    tcase_add_test(tc, objects_that_a_qpc_names_must_exist);
     tcase_add_loop_test(tc, a_path_that_cannot_be_is_refused, 0, 5);
     tcase_add_test(tc, a_path_from_one_network_to_another_is_refused);
     tcase_add_test(tc, a_qp_without_queues_needs_no_ring);

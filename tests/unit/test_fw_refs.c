@@ -581,7 +581,7 @@ START_TEST(spaces_are_emptied_users_first)
 }
 END_TEST
 
-START_TEST(what_is_named_cannot_be_destroyed)
+START_TEST(an_object_in_use_cannot_be_destroyed)
 {
     make_all();
     for (unsigned i = 1; i < THINGS; i++) {
@@ -716,7 +716,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_sort_of_reference_is_among_these);
     tcase_add_test(tc, spaces_are_emptied_users_first);
-    tcase_add_test(tc, what_is_named_cannot_be_destroyed);
+    tcase_add_test(tc, an_object_in_use_cannot_be_destroyed);
     tcase_add_loop_test(tc, objects_go_in_any_order_that_leaves_nothing_dangling, 0, ORDERS);
     tcase_add_test(tc, a_context_goes_with_all_that_names_each_other);
     tcase_add_test(tc, a_resized_cq_keeps_the_umem_of_its_new_ring);

@@ -95,7 +95,7 @@ static enum syn read_mcqi(uint8_t *bytes, size_t size, unsigned component, unsig
     return fwd_reg(&d, PRM_REG_ID_MCQI, false, reg, size);
 }
 
-START_TEST(a_component_says_what_is_known_of_it)
+START_TEST(mcqi_answers_only_the_advertised_kinds_of_information)
 {
     uint8_t bytes[PRM_SIZE(mcqi_reg) + PRM_SIZE(mcqi_version)];
     const void *reg = bytes;
@@ -381,7 +381,7 @@ START_TEST(a_link_that_is_down_says_why)
 END_TEST
 
 /* SFF-8636: a module answers at address 0x50 of its bus, and at no other. */
-START_TEST(nothing_else_is_on_the_modules_bus)
+START_TEST(the_bus_of_a_module_has_no_other_address)
 {
     struct prm_mcia_reg reg[1] = {0};
 
@@ -393,7 +393,7 @@ START_TEST(nothing_else_is_on_the_modules_bus)
 }
 END_TEST
 
-START_TEST(what_error_correction_there_is_not_is_refused)
+START_TEST(unsupported_error_correction_is_refused)
 {
     struct prm_pplm_reg reg[1] = {0};
 
@@ -431,7 +431,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_node_description_is_what_was_written);
     tcase_add_test(tc, the_device_reports_how_long_to_wait);
     tcase_add_test(tc, there_is_one_firmware_component);
-    tcase_add_test(tc, a_component_says_what_is_known_of_it);
+    tcase_add_test(tc, mcqi_answers_only_the_advertised_kinds_of_information);
     tcase_add_test(tc, groups_that_are_not_there_are_refused);
     tcase_add_test(tc, registers_are_accessed_without_commands_too);
     tcase_add_test(tc, pause_and_priority_flow_control_are_set_apart);
@@ -439,8 +439,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, each_dscp_has_a_priority);
     tcase_add_test(tc, frames_are_counted_by_their_priority);
     tcase_add_test(tc, a_link_that_is_down_says_why);
-    tcase_add_test(tc, nothing_else_is_on_the_modules_bus);
-    tcase_add_test(tc, what_error_correction_there_is_not_is_refused);
+    tcase_add_test(tc, the_bus_of_a_module_has_no_other_address);
+    tcase_add_test(tc, unsupported_error_correction_is_refused);
     tcase_add_test(tc, port_counters_cannot_be_cleared);
     suite_add_tcase(s, tc);
     return s;

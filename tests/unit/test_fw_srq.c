@@ -211,7 +211,7 @@ START_TEST(a_ring_may_begin_inside_a_page)
 }
 END_TEST
 
-START_TEST(what_is_out_of_range_is_refused)
+START_TEST(create_rmp_refuses_fields_that_are_out_of_range)
 {
     PRM_SET(wq, rmp_in(), log_wq_sz, 31);
     ck_assert_uint_eq(RUN(create_rmp, LIST_BYTES), SYN_SRQ_SIZE);
@@ -474,7 +474,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, arming_looks_at_the_doorbell_record);
     tcase_add_test(tc, the_page_list_must_cover_the_list);
     tcase_add_test(tc, a_ring_may_begin_inside_a_page);
-    tcase_add_test(tc, what_is_out_of_range_is_refused);
+    tcase_add_test(tc, create_rmp_refuses_fields_that_are_out_of_range);
     tcase_add_test(tc, a_pd_in_use_stays);
     tcase_add_test(tc, an_xrc_srq_lives);
     tcase_add_test(tc, an_srq_lives);

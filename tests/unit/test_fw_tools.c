@@ -35,7 +35,7 @@ static bool has_register(unsigned id)
 }
 
 /* mstflint fw_comps_mgr.cpp getFwSupport(): without these it looks for a flash. */
-START_TEST(what_a_tool_needs_to_do_without_the_flash_is_there)
+START_TEST(mstflint_finds_its_commands_and_needs_no_flash)
 {
     static const unsigned needed[] = {PRM_REG_ID_MGIR, PRM_REG_ID_MQIS, PRM_REG_ID_MCQS,
                                       PRM_REG_ID_MCQI, PRM_REG_ID_MCC,  PRM_REG_ID_MCDA};
@@ -422,7 +422,7 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("tools");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, what_a_tool_needs_to_do_without_the_flash_is_there);
+    tcase_add_test(tc, mstflint_finds_its_commands_and_needs_no_flash);
     tcase_add_test(tc, the_card_says_what_it_is);
     tcase_add_test(tc, texts_come_in_pieces);
     tcase_add_test(tc, no_firmware_image_is_accepted);

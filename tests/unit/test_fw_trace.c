@@ -162,7 +162,7 @@ START_TEST(a_refused_transition_has_its_input)
 END_TEST
 
 /* Without a trace, nobody queries. */
-START_TEST(no_trace_without_a_wish)
+START_TEST(nothing_is_traced_unless_requested)
 {
     uint32_t pdn;
 
@@ -182,7 +182,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_transition_has_the_fields_that_it_changes);
     tcase_add_test(tc, a_list_has_the_elements_that_change);
     tcase_add_test(tc, a_refused_transition_has_its_input);
-    tcase_add_test(tc, no_trace_without_a_wish);
+    tcase_add_test(tc, nothing_is_traced_unless_requested);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -504,7 +504,7 @@ START_TEST(a_function_is_torn_down_in_turns)
 }
 END_TEST
 
-START_TEST(a_context_takes_all_of_its_own_along)
+START_TEST(destroying_a_context_frees_all_its_objects)
 {
     uint32_t pds;
 
@@ -687,7 +687,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, long_keys_lead_where_their_lists_say, 0, 2);
     tcase_add_test(tc, a_target_goes_with_all_its_responders);
     tcase_add_test(tc, a_function_is_torn_down_in_turns);
-    tcase_add_test(tc, a_context_takes_all_of_its_own_along);
+    tcase_add_test(tc, destroying_a_context_frees_all_its_objects);
     tcase_add_loop_test(tc, a_command_half_done_leaves_nothing_behind, 0,
                         kinds * (int)G_N_ELEMENTS(ends));
     tcase_add_loop_test(tc, a_function_goes_with_its_command, 0, kinds);

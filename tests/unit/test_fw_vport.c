@@ -211,7 +211,7 @@ START_TEST(roce_can_be_turned_off_and_on)
 END_TEST
 
 /* QUERY_VPORT_COUNTER with clear: the next query counts from there. */
-START_TEST(counters_begin_anew_when_cleared)
+START_TEST(cleared_counters_start_at_0)
 {
     struct prm_query_vport_counter_in in[1] = {0};
     struct prm_query_vport_counter_out out[1];
@@ -264,7 +264,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_mtu_has_bounds);
     tcase_add_test(tc, fields_of_the_port_manager_are_refused);
     tcase_add_test(tc, roce_can_be_turned_off_and_on);
-    tcase_add_test(tc, counters_begin_anew_when_cleared);
+    tcase_add_test(tc, cleared_counters_start_at_0);
     tcase_add_test(tc, the_partition_table_has_the_default_one);
     suite_add_tcase(s, tc);
     return s;

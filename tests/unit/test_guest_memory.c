@@ -260,7 +260,7 @@ START_TEST(a_fault_outside_of_an_access_is_the_programs)
 END_TEST
 
 /* A signal from kill() is not a fault, wherever the thread is. */
-START_TEST(a_signal_that_somebody_sends_is_the_programs)
+START_TEST(a_signal_of_kill_is_no_fault_of_memory)
 {
     raise(SIGSEGV);
 }
@@ -280,7 +280,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, additions_of_a_device_and_of_a_cpu_are_all_there);
     tcase_add_test(tc, each_thread_has_its_own_faults);
     tcase_add_test_raise_signal(tc, a_fault_outside_of_an_access_is_the_programs, SIGSEGV);
-    tcase_add_test_raise_signal(tc, a_signal_that_somebody_sends_is_the_programs, SIGSEGV);
+    tcase_add_test_raise_signal(tc, a_signal_of_kill_is_no_fault_of_memory, SIGSEGV);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -119,7 +119,7 @@ static void send_something(struct bench_qp *qp)
     b.got = b.read = 0;
 }
 
-START_TEST(nothing_gets_through_or_breaks)
+START_TEST(a_hostile_peer_writes_no_foreign_memory)
 {
     unsigned completions = 0, errors = 0;
 
@@ -167,7 +167,7 @@ Suite *unit_suite(void)
 
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, nothing_gets_through_or_breaks, 0, SEEDS);
+    tcase_add_loop_test(tc, a_hostile_peer_writes_no_foreign_memory, 0, SEEDS);
     suite_add_tcase(s, tc);
     return s;
 }

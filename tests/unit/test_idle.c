@@ -64,7 +64,7 @@ END_TEST
 
 /* All QPs are at work at the same time, as far as there is memory; the others wait, and are
  * served. */
-START_TEST(more_qps_are_at_work_than_there_is_memory_for)
+START_TEST(qps_without_memory_for_their_flight_wait)
 {
     uint64_t addr = lab_mem(left, 64, 1);
 
@@ -460,7 +460,7 @@ static void whole_table(const struct machine *m, unsigned n_states)
     }
 }
 
-START_TEST(every_state_knows_what_each_event_makes_of_it)
+START_TEST(every_state_has_an_action_for_each_event)
 {
     whole_table(&responder_machine, RESPONDER_FAILED + 1);
     whole_table(&requester_queue_machine, QUEUE_RESUMING + 1);
@@ -505,7 +505,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_receive_wqe_is_read_again_from_its_slot);
     tcase_add_loop_test(tc, the_device_reads_by_itself_beside_the_guests_wqes, 0, 2);
     tcase_add_test(tc, the_devices_wqes_are_flushed_with_the_queue);
-    tcase_add_test(tc, every_state_knows_what_each_event_makes_of_it);
+    tcase_add_test(tc, every_state_has_an_action_for_each_event);
     tcase_add_test(tc, a_change_of_state_is_traced_by_name);
     suite_add_tcase(s, tc);
     tcase_add_checked_fixture(bare, setup_bare, teardown);
@@ -515,7 +515,7 @@ Suite *unit_suite(void)
     tcase_add_test(bare, an_ack_is_not_behind_all_the_data_of_reads);
     tcase_add_test(bare, an_ack_is_not_behind_the_rest_of_a_read);
     tcase_add_test(bare, large_writes_take_turns);
-    tcase_add_test(bare, more_qps_are_at_work_than_there_is_memory_for);
+    tcase_add_test(bare, qps_without_memory_for_their_flight_wait);
     tcase_add_loop_test(bare, messages_of_many_qps_come_bit_by_bit, 0, 2);
     tcase_add_test(bare, a_wqe_that_lost_its_blueflame_line_is_in_the_ring);
     suite_add_tcase(s, bare);

@@ -50,7 +50,7 @@ END_TEST
 
 /* The result of a first access serves later ones: as far as the key reaches, and for its users
  * only. */
-START_TEST(what_was_found_ends_where_the_key_does)
+START_TEST(the_cached_key_has_the_bounds_and_users_of_the_key)
 {
     uint64_t start = VA + IN_PAGE, end = VA + 3 * PAGE - 0x200;
     uint32_t key = create_mtt(start, end - start, (unsigned[]){2, 3, 4}, 3);
@@ -532,7 +532,7 @@ START_TEST(a_region_of_no_bytes_has_nothing_but_them)
 }
 END_TEST
 
-START_TEST(each_right_is_its_own)
+START_TEST(each_right_allows_only_its_own_access)
 {
     for (unsigned have = 0; have < 32; have++) {
         struct prm_mkc mkc[1];
@@ -863,7 +863,7 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, page_list_is_followed);
     tcase_add_test(tc, neighbouring_pages_are_read_no_further_than_asked);
-    tcase_add_test(tc, what_was_found_ends_where_the_key_does);
+    tcase_add_test(tc, the_cached_key_has_the_bounds_and_users_of_the_key);
     tcase_add_test(tc, keys_do_not_take_each_others_place);
     tcase_add_test(tc, large_pages_are_followed);
     tcase_add_test(tc, pa_key_translates_nothing);
@@ -886,7 +886,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_atomic_that_is_not_aligned_in_memory_says_why);
     tcase_add_test(tc, bounds_are_checked);
     tcase_add_test(tc, a_region_of_no_bytes_has_nothing_but_them);
-    tcase_add_test(tc, each_right_is_its_own);
+    tcase_add_test(tc, each_right_allows_only_its_own_access);
     tcase_add_test(tc, key_must_be_the_right_one);
     tcase_add_test(tc, key_can_be_bound_to_a_qp);
     tcase_add_test(tc, bad_contexts_are_refused);

@@ -407,7 +407,7 @@ START_TEST(a_umr_costs_what_it_changes)
 END_TEST
 
 /* An access uses the key as it is at that time, however often it was used before. */
-START_TEST(nothing_that_was_found_outlives_a_change)
+START_TEST(an_access_sees_each_change_of_its_key)
 {
     static const unsigned pages[] = {3, 4}, others[] = {7, 9};
     uint32_t key = create_mtt(VA, 2 * PAGE, pages, 2), index = key >> 8;
@@ -463,7 +463,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_key_of_every_qp_passes_the_check_of_its_qpn);
     tcase_add_test(tc, a_changed_list_is_followed_as_it_is_now);
     tcase_add_test(tc, a_umr_costs_what_it_changes);
-    tcase_add_test(tc, nothing_that_was_found_outlives_a_change);
+    tcase_add_test(tc, an_access_sees_each_change_of_its_key);
     suite_add_tcase(suite, tc);
     return suite;
 }

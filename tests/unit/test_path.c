@@ -101,7 +101,7 @@ END_TEST
 /* An IPv4 address can be written as an IPv6 address (RFC 4291, 2.5.5.2). The source's entry
  * decides what is sent (roce_l3_type): from an IPv6 entry the packets are IPv6, whatever the
  * destination. */
-START_TEST(the_entry_of_the_source_says_which_ip)
+START_TEST(the_gid_entry_of_the_source_decides_the_version_of_ip)
 {
     struct vport_gid from = *entry(left), to = *entry(right);
 
@@ -164,7 +164,7 @@ START_TEST(a_datagram_has_the_vlan_of_its_source_and_the_priority_of_its_address
 END_TEST
 
 /* IBTA 10.5.2: a multicast goes to a group, and to the number that stands for its members. */
-START_TEST(a_multicast_to_a_number_of_its_own_is_nobodys)
+START_TEST(a_multicast_to_the_number_of_a_qp_is_not_received)
 {
     static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 239, 0, 0, 1};
     struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_SEND,
@@ -231,11 +231,11 @@ Suite *unit_suite(void)
     tcase_add_test(rc, another_entry_is_no_concern);
     tcase_add_test(rc, without_a_source_address_nothing_is_sent);
     tcase_add_test(rc, the_port_drops_what_its_mtu_does_not_allow);
-    tcase_add_test(rc, the_entry_of_the_source_says_which_ip);
+    tcase_add_test(rc, the_gid_entry_of_the_source_decides_the_version_of_ip);
     suite_add_tcase(suite, rc);
     tcase_add_checked_fixture(ud, setup_datagrams, teardown);
     tcase_add_test(ud, a_datagram_has_the_vlan_of_its_source_and_the_priority_of_its_address);
-    tcase_add_loop_test(ud, a_multicast_to_a_number_of_its_own_is_nobodys, 0, 2);
+    tcase_add_loop_test(ud, a_multicast_to_the_number_of_a_qp_is_not_received, 0, 2);
     tcase_add_test(ud, a_multicast_to_the_own_mac_comes_once);
     suite_add_tcase(suite, ud);
     return suite;

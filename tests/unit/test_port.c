@@ -148,7 +148,7 @@ START_TEST(promiscuous_modes_take_all_of_their_kind)
 END_TEST
 
 /* A raw packet QP's flow adds nothing to the lists of the NIC vport context. */
-START_TEST(a_flow_rule_takes_what_no_list_knows)
+START_TEST(a_flow_rule_receives_addresses_that_are_in_no_list)
 {
     ck_assert(arrives(group));
     ck_assert_ptr_nonnull(bench_cqe(&rq));
@@ -536,7 +536,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, multicast_list_adds_groups);
     tcase_add_test(tcase, broadcasts_need_no_list);
     tcase_add_test(tcase, promiscuous_modes_take_all_of_their_kind);
-    tcase_add_test(tcase, a_flow_rule_takes_what_no_list_knows);
+    tcase_add_test(tcase, a_flow_rule_receives_addresses_that_are_in_no_list);
     tcase_add_test(tcase, nothing_comes_in_while_the_port_is_administratively_down);
     tcase_add_test(tcase, frames_longer_than_the_mtu_are_counted_and_dropped);
     tcase_add_test(tcase, frames_are_counted_by_size_and_class);

@@ -64,7 +64,7 @@ START_TEST(changes_have_both_values)
 }
 END_TEST
 
-START_TEST(nothing_changes_nothing_is_said)
+START_TEST(equal_structures_give_an_empty_line)
 {
     struct prm_qpc qpc[1];
 
@@ -154,7 +154,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, fields_have_names_and_so_do_values);
     tcase_add_test(tc, a_command_has_its_opcode_elsewhere);
     tcase_add_test(tc, changes_have_both_values);
-    tcase_add_test(tc, nothing_changes_nothing_is_said);
+    tcase_add_test(tc, equal_structures_give_an_empty_line);
     tcase_add_test(tc, alternatives_are_printed_once);
     tcase_add_test(tc, chosen_fields_have_their_order);
     tcase_add_test(tc, fields_past_the_length_are_left_out);

@@ -46,7 +46,7 @@ static void teardown(void)
 
 /* Tools and drivers recognize a card by these: PCI id (mlx5_core_pci_table), the firmware's version
  * in the initialization segment, the health buffer's hardware id, the board's PSID. */
-START_TEST(each_says_what_it_is)
+START_TEST(each_generation_has_its_ids)
 {
     struct prm_query_adapter_in in[1] = {0};
     struct prm_query_adapter_out out[1];
@@ -71,7 +71,7 @@ START_TEST(each_says_what_it_is)
 }
 END_TEST
 
-START_TEST(they_are_listed_and_the_default_is_one_of_them)
+START_TEST(fw_profile_names_lists_all_and_the_default_is_cx5)
 {
     const char *const *names = fw_profile_names();
 
@@ -256,8 +256,8 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("profile");
 
     tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_add_loop_test(tc, each_says_what_it_is, 0, G_N_ELEMENTS(generations));
-    tcase_add_test(tc, they_are_listed_and_the_default_is_one_of_them);
+    tcase_add_loop_test(tc, each_generation_has_its_ids, 0, G_N_ELEMENTS(generations));
+    tcase_add_test(tc, fw_profile_names_lists_all_and_the_default_is_cx5);
     tcase_add_loop_test(tc, headers_are_inline_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, data_is_in_order_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, connection_options_come_with_connectx_5, 0, G_N_ELEMENTS(generations));

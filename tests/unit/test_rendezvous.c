@@ -130,7 +130,7 @@ END_TEST
 
 /* Whatever the QP requests for data in CQEs: the data belongs to the receive, not to a WQE of the
  * QP. */
-START_TEST(what_is_fetched_is_in_no_cqe)
+START_TEST(fetched_data_is_in_no_cqe)
 {
     struct bench_qp_attr attr = {.log_rra_max = 2,
                                  .srqn = xrq->obj.num,
@@ -211,7 +211,7 @@ END_TEST
 /* "When a posted tagged buffer is insufficient to hold the data of a rendezvous request, the TMH
  * and RVH headers are scattered into the tagged buffer, and message handling is resumed by SW." The
  * same happens if the QP, or the XRQ, does not fetch. */
-START_TEST(what_the_device_does_not_fetch_is_left_to_software)
+START_TEST(a_rendezvous_that_cannot_be_fetched_is_left_to_software)
 {
     struct told told;
     uint16_t handle;
@@ -440,10 +440,10 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, tags_setup, tags_teardown);
     tcase_add_test(tc, the_data_of_a_matched_request_is_fetched);
-    tcase_add_test(tc, what_is_fetched_is_in_no_cqe);
+    tcase_add_test(tc, fetched_data_is_in_no_cqe);
     tcase_add_test(tc, an_empty_message_is_read_and_acknowledged);
     tcase_add_test(tc, many_rendezvous_go_on_at_a_time);
-    tcase_add_loop_test(tc, what_the_device_does_not_fetch_is_left_to_software, 0, 3);
+    tcase_add_loop_test(tc, a_rendezvous_that_cannot_be_fetched_is_left_to_software, 0, 3);
     tcase_add_test(tc, a_request_of_several_packets_is_left_to_software);
     tcase_add_test(tc, headers_that_do_not_fit_are_a_fault);
     tcase_add_test(tc, a_request_without_a_match_is_unexpected);

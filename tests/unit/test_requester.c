@@ -33,7 +33,7 @@ END_TEST
 
 /* The early answer is not a promise: if configured to answer late, the device does what IBTA
  * allows. */
-START_TEST(a_late_read_brings_what_a_later_write_left)
+START_TEST(a_late_read_returns_data_of_a_later_write)
 {
     uint64_t to = lab_mem(left, 8, 0), from = lab_mem(left, 8, 1), at = lab_mem(right, 8, 2);
 
@@ -281,7 +281,7 @@ END_TEST
 
 /* qpc.log_ack_req_freq: a long message requests ACKs on the way, this often; its last packet always
  * does. */
-START_TEST(acks_are_asked_for_as_often_as_the_context_says)
+START_TEST(acks_are_requested_as_often_as_log_ack_req_freq_says)
 {
     const unsigned packets = 16;
     uint64_t addr = lab_mem(left, packets * 1024, 1), raddr = lab_mem(right, packets * 1024, 0);
@@ -511,7 +511,7 @@ static void expect_error_of(const struct lab_qp *qp, unsigned syndrome)
     ck_assert_int_eq(!PRM_GET(cqe_error_syndrome, error, vendor_error_syndrome), !syndrome);
 }
 
-START_TEST(what_a_qp_failed_with)
+START_TEST(a_qp_keeps_the_syndrome_of_its_error)
 {
     uint64_t src = lab_mem(left, 64, 3), dst = lab_mem(right, 64, 0);
     struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, src, 64, dst);
@@ -678,7 +678,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(rc, setup, teardown);
     tcase_add_loop_test(rc, a_small_read_brings_what_was_there_before_a_later_write, 0, 2);
-    tcase_add_test(rc, a_late_read_brings_what_a_later_write_left);
+    tcase_add_test(rc, a_late_read_returns_data_of_a_later_write);
     tcase_add_test(rc, sends_of_many_sizes);
     tcase_add_test(rc, writes_of_many_sizes);
     tcase_add_test(rc, reads_of_many_sizes);
@@ -688,11 +688,11 @@ Suite *unit_suite(void)
     tcase_add_test(rc, write_with_immediate_of_three_packets);
     tcase_add_loop_test(rc, solicited_event_where_no_receive_completes, 0, 4);
     tcase_add_test(rc, atomics);
-    tcase_add_test(rc, what_a_qp_failed_with);
+    tcase_add_test(rc, a_qp_keeps_the_syndrome_of_its_error);
     tcase_add_test(rc, unsignaled_wqes_complete_silently);
     tcase_add_test(rc, a_full_ring_again_and_again);
     tcase_add_test(rc, window_bounds_what_is_unacknowledged);
-    tcase_add_loop_test(rc, acks_are_asked_for_as_often_as_the_context_says, 0, 5);
+    tcase_add_loop_test(rc, acks_are_requested_as_often_as_log_ack_req_freq_says, 0, 5);
     tcase_add_test(rc, read_responses_do_not_fill_the_window);
     tcase_add_test(rc, outstanding_reads_are_limited);
     tcase_add_test(rc, loopback);

@@ -74,7 +74,7 @@ START_TEST(progress_defers_the_timeout)
 END_TEST
 
 /* Packets that an ACK covers are not sent again, even if an earlier NAK asked for them. */
-START_TEST(acknowledged_while_going_back)
+START_TEST(an_ack_during_a_retransmission_shortens_it)
 {
     uint64_t src = lab_mem(left, 10240, 3), dst = lab_mem(right, 10240, 0);
     struct roce_packet nak = {.opcode = BTH_RC | BTH_ACK, .psn = (lab_path.psn + 2) & PSN_MASK};
@@ -379,7 +379,7 @@ START_TEST(an_answer_ends_a_pause)
 }
 END_TEST
 
-START_TEST(progress_starts_the_count_anew)
+START_TEST(progress_resets_the_retry_count)
 {
     uint64_t src = lab_mem(left, 1024, 1), dst = lab_mem(right, 1024, 0);
 
@@ -476,7 +476,7 @@ END_TEST
 
 /* The ACK for all outstanding requests comes late, or from a peer that lies: the wait ends with its
  * timer anyway. */
-START_TEST(what_is_posted_in_an_rnr_wait_goes_out_after_it)
+START_TEST(requests_posted_in_an_rnr_wait_are_sent_after_it)
 {
     uint64_t src = lab_mem(left, 64, 3), dst = lab_mem(right, 64, 0);
 
@@ -788,7 +788,7 @@ START_TEST(ghost_responses_are_ignored)
 }
 END_TEST
 
-START_TEST(response_of_the_wrong_sort)
+START_TEST(a_response_of_the_wrong_kind_is_an_error)
 {
     lab->tap = drop_all;
     write_from(lab_mem(left, 64, 1), 64, lab_mem(right, 64, 0));
@@ -934,7 +934,7 @@ Suite *unit_suite(void)
     tcase_add_test(rc, lost_last_packet_needs_the_timer);
     tcase_add_test(rc, lost_ack_is_made_up_for);
     tcase_add_test(rc, progress_defers_the_timeout);
-    tcase_add_test(rc, acknowledged_while_going_back);
+    tcase_add_test(rc, an_ack_during_a_retransmission_shortens_it);
     tcase_add_test(rc, later_ack_covers_earlier_requests);
     tcase_add_test(rc, read_goes_on_from_the_missing_response);
     tcase_add_test(rc, lost_last_read_response_needs_the_timer);
@@ -944,10 +944,10 @@ Suite *unit_suite(void)
     tcase_add_test(rc, no_time_passes_on_a_paused_wire);
     tcase_add_test(rc, retries_are_used_up_after_a_pause);
     tcase_add_test(rc, an_answer_ends_a_pause);
-    tcase_add_test(rc, progress_starts_the_count_anew);
+    tcase_add_test(rc, progress_resets_the_retry_count);
     tcase_add_test(rc, idle_qp_has_no_timer);
     tcase_add_test(rc, receiver_not_ready);
-    tcase_add_test(rc, what_is_posted_in_an_rnr_wait_goes_out_after_it);
+    tcase_add_test(rc, requests_posted_in_an_rnr_wait_are_sent_after_it);
     tcase_add_test(rc, rnr_retry_7_never_ends);
     tcase_add_test(rc, remote_access_refused);
     tcase_add_test(rc, receive_buffer_too_short);
@@ -964,7 +964,7 @@ Suite *unit_suite(void)
     tcase_add_test(rc, reset_forgets_everything);
     tcase_add_test(rc, send_queue_drains);
     tcase_add_test(rc, ghost_responses_are_ignored);
-    tcase_add_test(rc, response_of_the_wrong_sort);
+    tcase_add_test(rc, a_response_of_the_wrong_kind_is_an_error);
     tcase_add_test(rc, read_response_of_the_wrong_length);
     tcase_add_loop_test(rc, read_response_of_the_wrong_place, 0, 2);
     tcase_add_test(rc, ack_behind_an_unanswered_read);

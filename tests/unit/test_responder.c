@@ -581,7 +581,7 @@ END_TEST
 
 /* Packets behind a request that was not accepted are no gap on the wire: they are dropped without
  * an answer and without a count, until that request is accepted. */
-START_TEST(what_comes_behind_an_rnr_nak_is_not_out_of_sequence)
+START_TEST(a_packet_behind_an_rnr_nak_is_not_out_of_sequence)
 {
     const struct q_counter *c = qp_counters(qp.qp);
 
@@ -662,7 +662,7 @@ static const struct {
     {0xff, BTH_WRITE_FIRST, MTU, 0x80000001},
 };
 
-START_TEST(what_makes_no_sense_is_an_invalid_request)
+START_TEST(a_request_that_contradicts_itself_is_invalid)
 {
     uint32_t psn = 0;
 
@@ -886,7 +886,7 @@ START_TEST(a_limited_member_and_a_priority_tag_are_fine)
 }
 END_TEST
 
-START_TEST(it_works_over_ipv6)
+START_TEST(a_responder_works_over_ipv6)
 {
     struct roce_packet pkt;
 
@@ -944,9 +944,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, duplicates_without_end_are_bounded);
     tcase_add_test(tc, a_gap_is_reported_once);
     tcase_add_test(tc, an_empty_receive_queue_is_not_ready);
-    tcase_add_test(tc, what_comes_behind_an_rnr_nak_is_not_out_of_sequence);
+    tcase_add_test(tc, a_packet_behind_an_rnr_nak_is_not_out_of_sequence);
     tcase_add_test(tc, a_write_with_immediate_waits_for_its_wqe_at_the_end);
-    tcase_add_loop_test(tc, what_makes_no_sense_is_an_invalid_request, 0,
+    tcase_add_loop_test(tc, a_request_that_contradicts_itself_is_invalid, 0,
                         (int)G_N_ELEMENTS(invalid));
     tcase_add_test(tc, a_message_longer_than_its_buffer_is_a_length_error);
     tcase_add_test(tc, a_receive_buffer_of_a_bad_key_is_our_own_fault);
@@ -956,7 +956,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_first_packet_in_rtr_establishes_the_connection);
     tcase_add_loop_test(tc, packets_of_others_are_not_taken, 0, 7);
     tcase_add_test(tc, a_limited_member_and_a_priority_tag_are_fine);
-    tcase_add_test(tc, it_works_over_ipv6);
+    tcase_add_test(tc, a_responder_works_over_ipv6);
     tcase_add_test(tc, a_qp_that_is_destroyed_leaves_nothing_behind);
     suite_add_tcase(s, tc);
     return s;

@@ -179,7 +179,7 @@ END_TEST
 
 /* What the previous connection has answered does not matter to the next one, whose PSNs begin
  * anywhere. */
-START_TEST(a_connection_that_begins_anew_counts_anew)
+START_TEST(a_connection_that_starts_again_resets_its_counts)
 {
     struct roce_packet ack;
     uint32_t first;
@@ -262,7 +262,7 @@ START_TEST(a_gap_is_reported_at_once)
 END_TEST
 
 /* The ACKs of two QPs wait while the other QP's requests come: the turn ends anyway. */
-START_TEST(a_turn_does_not_look_for_ever)
+START_TEST(a_turn_ends_even_if_requests_keep_coming)
 {
     struct roce_packet pkt;
     uint32_t sent = 0;
@@ -298,13 +298,13 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_peer_that_waits_for_each_ack_has_it_at_once);
     tcase_add_test(tc, an_ack_of_a_stream_waits_for_the_next_requests);
     tcase_add_test(tc, an_ack_answers_so_many_packets_at_most);
-    tcase_add_test(tc, a_connection_that_begins_anew_counts_anew);
+    tcase_add_test(tc, a_connection_that_starts_again_resets_its_counts);
     tcase_add_test(tc, the_ack_of_a_long_message_does_not_wait);
     tcase_add_test(tc, an_ack_that_waits_in_vain_goes_with_the_turn);
     tcase_add_test(tc, a_stream_that_has_ended_is_forgotten);
     tcase_add_test(tc, the_answer_to_a_read_is_the_ack_as_well);
     tcase_add_test(tc, a_gap_is_reported_at_once);
-    tcase_add_test(tc, a_turn_does_not_look_for_ever);
+    tcase_add_test(tc, a_turn_ends_even_if_requests_keep_coming);
     suite_add_tcase(s, tc);
     return s;
 }

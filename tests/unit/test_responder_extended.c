@@ -248,7 +248,7 @@ START_TEST(an_answer_whose_resource_is_taken_is_dropped)
 END_TEST
 
 /* More requests are outstanding than qpc.log_rra_max allows: an invalid request (IBTA 9.7.4). */
-START_TEST(more_than_there_are_resources)
+START_TEST(more_extended_atomics_than_resources_are_invalid)
 {
     struct roce_packet pkt;
 
@@ -308,7 +308,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_key_without_the_right);
     tcase_add_test(tc, duplicates_are_answered_and_not_carried_out);
     tcase_add_test(tc, an_answer_whose_resource_is_taken_is_dropped);
-    tcase_add_test(tc, more_than_there_are_resources);
+    tcase_add_test(tc, more_extended_atomics_than_resources_are_invalid);
     tcase_add_test(tc, numbers_are_paid_for);
     tcase_add_test(tc, opcodes_of_another_service_are_dropped);
     suite_add_tcase(s, tc);

@@ -201,7 +201,7 @@ START_TEST(malformed_wqe)
 }
 END_TEST
 
-START_TEST(list_that_bites_its_tail)
+START_TEST(a_list_of_wqes_with_a_loop_has_an_end)
 {
     set_next(0, 0);
     set_posted(8);
@@ -420,7 +420,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, next_far_outside_the_queue);
     tcase_add_test(tc, more_posted_than_the_queue_holds);
     tcase_add_test(tc, malformed_wqe);
-    tcase_add_test(tc, list_that_bites_its_tail);
+    tcase_add_test(tc, a_list_of_wqes_with_a_loop_has_an_end);
     tcase_add_test(tc, a_ring_is_taken_from_slot_by_slot);
     tcase_add_test(tc, a_ring_of_basic_wqes_has_data_segments_alone);
     tcase_add_test(tc, a_ring_has_its_limit_too);

@@ -179,7 +179,7 @@ START_TEST(a_sniffer_of_what_is_sent_gets_a_copy)
 END_TEST
 
 /* Driver: rdma_rx_root_fs, RDMA_RX_KERNEL_PRIO. */
-START_TEST(a_miss_of_the_rdma_domain_goes_where_the_table_says)
+START_TEST(a_miss_of_the_rdma_domain_follows_its_table)
 {
     struct prm_flow_table_context ctx[1] = {0};
     uint32_t counter, nic_counter, table;
@@ -270,7 +270,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, a_sniffer_gets_a_copy);
     tcase_add_test(tcase, a_sniffer_sees_other_frames_too);
     tcase_add_test(tcase, a_sniffer_of_what_is_sent_gets_a_copy);
-    tcase_add_test(tcase, a_miss_of_the_rdma_domain_goes_where_the_table_says);
+    tcase_add_test(tcase, a_miss_of_the_rdma_domain_follows_its_table);
     tcase_add_test(tcase, a_rule_of_the_rdma_domain_counts);
     tcase_add_test(tcase, a_rule_of_the_rdma_domain_drops);
     tcase_add_test(tcase, a_rule_of_the_rdma_domain_leads_elsewhere);

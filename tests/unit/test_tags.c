@@ -73,7 +73,7 @@ END_TEST
 /* Only byte 0 of a message without a tag belongs to a header. A message that ends within its
  * header, or has an unknown operation, has no tag that the device knows. None of these is
  * counted. */
-START_TEST(what_has_no_tag_goes_to_a_receive_wqe)
+START_TEST(a_message_without_a_tag_goes_to_a_receive_wqe)
 {
     static const struct {
         uint8_t op;
@@ -252,7 +252,7 @@ static void write_with_immediate(void)
 /* IBTA 9.7.5.2.8: after an RNR NAK the request comes again. If the peer sends a WRITE with
  * immediate instead, the WRITE gets the WQE that the SEND had taken. The next SEND begins a new
  * message: it takes a WQE, or may match, and its own header says what it is. */
-START_TEST(a_message_that_lost_its_wqe_begins_anew)
+START_TEST(the_send_after_a_lost_wqe_starts_a_new_message)
 {
     bool had_tag = _i & 1, matches = _i & 2;
     struct told told;
@@ -292,7 +292,7 @@ END_TEST
 
 /* Without a WQE an unexpected message is not accepted: it is not counted, and may match when it
  * comes again. */
-START_TEST(what_finds_no_wqe_is_matched_anew)
+START_TEST(a_message_without_a_wqe_is_matched_again_when_it_is_repeated)
 {
     put_header(PRM_TM_OP_EAGER, 3);
     rx(BTH_SEND_ONLY, 0, 20);
@@ -346,7 +346,7 @@ static struct told remove_entry(uint16_t handle, uint16_t count)
 }
 
 /* "The operation may fail if the associated tag was consumed by an incoming message." */
-START_TEST(what_is_consumed_cannot_be_removed)
+START_TEST(a_consumed_tag_cannot_be_removed)
 {
     uint16_t one = append(1, ALL, 0, ROOM, 0), two = append(2, ALL, 1, ROOM, 0);
 
@@ -671,7 +671,7 @@ static enum syn create_qp(const struct bench_qp_attr *attr)
 }
 
 /* Tag matching is of reliable connections, and so is the offload, which needs an XRQ. */
-START_TEST(what_an_xrq_is_not_for_is_refused)
+START_TEST(only_a_reliable_connection_may_name_an_xrq)
 {
     uint32_t num = xrq->obj.num;
 
@@ -687,7 +687,7 @@ END_TEST
 
 /* QPs of other services have no XRQ whose messages they could fetch; an XRC QP names an SRQ from
  * which it takes nothing. */
-START_TEST(what_fetches_nothing_is_not_offered_to)
+START_TEST(only_a_qp_that_can_fetch_may_have_the_offload)
 {
     static const uint8_t other[] = {PRM_QP_ST_UC, PRM_QP_ST_UD, PRM_QP_ST_XRC, PRM_QP_ST_DCI};
     uint32_t xrcd;
@@ -715,22 +715,22 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_message_of_one_packet_is_matched_and_there_at_once);
     tcase_add_test(tc, a_message_of_several_packets_is_matched_and_later_there);
     tcase_add_test(tc, a_message_without_a_match_is_unexpected);
-    tcase_add_test(tc, what_has_no_tag_goes_to_a_receive_wqe);
+    tcase_add_test(tc, a_message_without_a_tag_goes_to_a_receive_wqe);
     tcase_add_test(tc, the_first_that_matches_is_taken);
     tcase_add_test(tc, bits_outside_the_mask_do_not_count);
     tcase_add_test(tc, a_message_without_data_needs_no_buffer);
     tcase_add_test(tc, a_message_may_carry_an_immediate);
     tcase_add_loop_test(tc, a_message_may_invalidate_a_key, 0, 2);
     tcase_add_test(tc, a_write_with_immediate_is_not_matched);
-    tcase_add_loop_test(tc, a_message_that_lost_its_wqe_begins_anew, 0, 4);
-    tcase_add_test(tc, what_finds_no_wqe_is_matched_anew);
+    tcase_add_loop_test(tc, the_send_after_a_lost_wqe_starts_a_new_message, 0, 4);
+    tcase_add_test(tc, a_message_without_a_wqe_is_matched_again_when_it_is_repeated);
     tcase_add_test(tc, a_message_longer_than_the_buffer_is_a_fault);
     tcase_add_test(tc, a_buffer_whose_key_does_not_allow_it_is_a_fault);
     suite_add_tcase(suite, tc);
 
     tc = tcase_create("list");
     tcase_add_checked_fixture(tc, tags_setup, tags_teardown);
-    tcase_add_test(tc, what_is_consumed_cannot_be_removed);
+    tcase_add_test(tc, a_consumed_tag_cannot_be_removed);
     tcase_add_test(tc, a_silent_change_has_no_completion);
     tcase_add_test(tc, an_append_takes_the_entry_that_the_one_before_named);
     tcase_add_loop_test(tc, a_change_that_makes_no_sense_fails, 0, 5);
@@ -754,8 +754,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_xrq_whose_wqes_make_no_sense_is_in_error);
     tcase_add_test(tc, an_xrq_whose_cq_has_no_room_is_in_error);
     tcase_add_test(tc, an_xrq_in_use_stays);
-    tcase_add_test(tc, what_an_xrq_is_not_for_is_refused);
-    tcase_add_test(tc, what_fetches_nothing_is_not_offered_to);
+    tcase_add_test(tc, only_a_reliable_connection_may_name_an_xrq);
+    tcase_add_test(tc, only_a_qp_that_can_fetch_may_have_the_offload);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -79,7 +79,7 @@ START_TEST(the_end_of_a_message_is_in_the_buffer)
 }
 END_TEST
 
-START_TEST(what_does_not_fit_the_entry_fails)
+START_TEST(a_message_longer_than_its_tagged_buffer_fails)
 {
     append(7, ALL, 0, 20, 0);
     put_header(PRM_TM_OP_EAGER, 7);
@@ -150,7 +150,7 @@ Suite *unit_suite(void)
     tcase_add_test(of_64, matched_data_is_in_the_first_half);
     tcase_add_test(of_64, matched_data_without_room_is_in_the_buffer);
     tcase_add_test(of_64, the_end_of_a_message_is_in_the_buffer);
-    tcase_add_test(of_64, what_does_not_fit_the_entry_fails);
+    tcase_add_test(of_64, a_message_longer_than_its_tagged_buffer_fails);
     tcase_add_test(of_64, an_unexpected_message_is_in_the_cqe_as_a_whole);
     tcase_add_test(of_64, a_request_that_is_not_fetched_is_in_the_cqe);
     tcase_add_checked_fixture(of_32, setup_32, tags_teardown);

@@ -164,7 +164,7 @@ START_TEST(a_packet_without_a_link_is_lost)
 END_TEST
 
 /* Without a request for a trace nothing is printed or formatted. */
-START_TEST(no_trace_without_a_wish)
+START_TEST(nothing_is_traced_unless_requested)
 {
     trace(left);
     left->hca.tracing = false;
@@ -547,7 +547,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_event_has_its_type_and_number);
     tcase_add_test(tc, a_state_has_its_name);
     tcase_add_test(tc, a_packet_without_a_link_is_lost);
-    tcase_add_test(tc, no_trace_without_a_wish);
+    tcase_add_test(tc, nothing_is_traced_unless_requested);
     suite_add_tcase(s, tc);
     tcase_add_checked_fixture(lines, begin, NULL);
     tcase_add_test(lines, a_command_has_inputs_and_outputs);

@@ -133,7 +133,7 @@ START_TEST(a_long_send_queue_is_flushed_over_several_turns)
 }
 END_TEST
 
-START_TEST(what_is_behind_a_bad_wqe_is_flushed_over_several_turns)
+START_TEST(wqes_behind_a_bad_one_are_flushed_over_several_turns)
 {
     const struct bench_wr bad = {.opcode = PRM_WQE_OPCODE_RDMA_READ};
 
@@ -215,7 +215,7 @@ START_TEST(a_long_receive_queue_is_flushed_over_several_turns)
 END_TEST
 
 /* The frame that does not fit fails its WQE at once; the other WQEs follow over several turns. */
-START_TEST(what_is_behind_a_short_buffer_is_flushed_over_several_turns)
+START_TEST(wqes_behind_a_short_buffer_are_flushed_over_several_turns)
 {
     struct bench_pkt pkt = {.ip_version = 4, .proto = 17, .payload = 100};
     uint8_t frame[WIRE_FRAME_MAX], *room;
@@ -296,12 +296,12 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, one_doorbell_is_enough_for_a_long_send_queue);
     tcase_add_test(tcase, a_long_send_queue_is_flushed_over_several_turns);
-    tcase_add_test(tcase, what_is_behind_a_bad_wqe_is_flushed_over_several_turns);
+    tcase_add_test(tcase, wqes_behind_a_bad_one_are_flushed_over_several_turns);
     tcase_add_test(tcase, to_rst_drops_what_is_left_of_a_send_queues_flush);
     tcase_add_test(tcase, a_cq_that_overruns_during_a_flush_does_not_keep_it);
     tcase_add_test(tcase, destruction_ends_a_flush);
     tcase_add_test(tcase, a_long_receive_queue_is_flushed_over_several_turns);
-    tcase_add_test(tcase, what_is_behind_a_short_buffer_is_flushed_over_several_turns);
+    tcase_add_test(tcase, wqes_behind_a_short_buffer_are_flushed_over_several_turns);
     tcase_add_test(tcase, to_rst_drops_what_is_left_of_a_receive_queues_flush);
     tcase_add_test(tcase, a_frame_goes_to_a_bounded_number_of_queues);
     suite_add_tcase(suite, tcase);

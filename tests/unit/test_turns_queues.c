@@ -158,7 +158,7 @@ START_TEST(one_answer_completes_no_more_than_may_be_started)
 END_TEST
 
 /* A queue that may start no more remembers its doorbell when an answer makes room. */
-START_TEST(what_is_posted_to_a_full_requester_is_sent_later)
+START_TEST(requests_beyond_the_limit_of_a_requester_are_sent_later)
 {
     uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
     struct lab_wr wr = write_wr(src, dst);
@@ -828,7 +828,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 100);
     tcase_add_test(tcase, one_answer_completes_no_more_than_may_be_started);
-    tcase_add_test(tcase, what_is_posted_to_a_full_requester_is_sent_later);
+    tcase_add_test(tcase, requests_beyond_the_limit_of_a_requester_are_sent_later);
     tcase_add_test(tcase, back_from_sqer_a_long_queue_is_flushed_over_several_turns);
     tcase_add_loop_test(tcase, to_rst_drops_what_is_left_of_a_flush, 0, 2);
     tcase_add_loop_test(tcase, a_cq_that_overruns_during_a_flush_ends_the_qp, 0, 2);

@@ -328,7 +328,7 @@ START_TEST(a_datagram_longer_than_the_mtu_is_dropped)
 END_TEST
 
 /* IBTA 3.5.10: management packets go to QP 1, whatever its QP's number. */
-START_TEST(what_is_sent_to_qp_1_goes_to_the_gsi_qp)
+START_TEST(a_packet_for_qp_1_goes_to_the_gsi_qp)
 {
     struct roce_packet pkt;
     const struct prm_cqe64 *cqe;
@@ -522,7 +522,7 @@ Suite *unit_suite(void)
     tcase_add_test(dgram, a_datagram_without_a_wqe_is_counted);
     tcase_add_test(dgram, a_datagram_longer_than_its_buffer_is_dropped);
     tcase_add_test(dgram, a_datagram_longer_than_the_mtu_is_dropped);
-    tcase_add_test(dgram, what_is_sent_to_qp_1_goes_to_the_gsi_qp);
+    tcase_add_test(dgram, a_packet_for_qp_1_goes_to_the_gsi_qp);
     tcase_add_test(dgram, groups_and_members_have_a_limit);
     tcase_add_test(dgram, every_group_is_found_and_so_is_its_mac);
     tcase_add_test(dgram, a_multicast_goes_to_every_member);

@@ -261,7 +261,7 @@ START_TEST(fragments_have_no_l4)
 }
 END_TEST
 
-START_TEST(not_ip)
+START_TEST(a_frame_of_arp_is_not_ip)
 {
     struct eth_info info;
     struct frame f;
@@ -597,7 +597,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, ipv6_extension_headers_are_skipped);
     tcase_add_test(tc, headers_are_looked_for_at_the_beginning);
     tcase_add_test(tc, fragments_have_no_l4);
-    tcase_add_test(tc, not_ip);
+    tcase_add_test(tc, a_frame_of_arp_is_not_ip);
     tcase_add_test(tc, contradicting_lengths_are_malformed);
     tcase_add_test(tc, truncations_stay_inside);
     tcase_add_test(tc, headers_alone);

@@ -148,7 +148,7 @@ START_TEST(only_what_is_set_is_a_fault)
 }
 END_TEST
 
-START_TEST(what_is_not_lost_arrives_and_what_is_lost_is_counted)
+START_TEST(lost_frames_are_counted_and_all_others_arrive)
 {
     plug_in(16, &(struct wire_faults_config){.loss = 300000, .seed = 1});
     send_all();
@@ -570,7 +570,7 @@ Suite *unit_suite(void)
 
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, only_what_is_set_is_a_fault);
-    tcase_add_test(tc, what_is_not_lost_arrives_and_what_is_lost_is_counted);
+    tcase_add_test(tc, lost_frames_are_counted_and_all_others_arrive);
     tcase_add_test(tc, a_seed_repeats_its_decisions);
     tcase_add_test(tc, address_resolution_has_no_faults);
     tcase_add_test(tc, a_duplicate_follows_its_original);

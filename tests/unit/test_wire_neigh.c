@@ -131,7 +131,7 @@ static size_t changed(uint8_t *frame, unsigned family, bool answer, size_t at, u
     return len;
 }
 
-START_TEST(what_makes_no_sense_is_dropped)
+START_TEST(a_malformed_arp_or_neighbour_message_is_dropped)
 {
     static const struct {
         unsigned family;
@@ -238,7 +238,7 @@ Suite *unit_suite(void)
 
     tcase_add_test(tc, a_question_is_understood_and_answered);
     tcase_add_test(tc, a_known_owner_is_asked_alone);
-    tcase_add_test(tc, what_makes_no_sense_is_dropped);
+    tcase_add_test(tc, a_malformed_arp_or_neighbour_message_is_dropped);
     tcase_add_test(tc, the_changes_above_are_what_was_refused);
     tcase_add_test(tc, a_probe_is_answered);
     suite_add_tcase(suite, tc);

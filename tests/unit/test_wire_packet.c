@@ -634,7 +634,7 @@ START_TEST(a_frame_is_parsed_alike_after_any_other)
 }
 END_TEST
 
-START_TEST(what_is_no_roce_packet_gets_no_icrc)
+START_TEST(a_frame_of_another_protocol_gets_no_icrc)
 {
     uint8_t frame[64], before[64];
 
@@ -827,7 +827,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_wrong_icrc_is_named);
     tcase_add_test(tc, an_icrc_can_be_left_out_and_put_in_later);
     tcase_add_test(tc, a_frame_is_parsed_alike_after_any_other);
-    tcase_add_test(tc, what_is_no_roce_packet_gets_no_icrc);
+    tcase_add_test(tc, a_frame_of_another_protocol_gets_no_icrc);
     tcase_add_test(tc, padding_of_the_ethernet_frame_is_ignored);
     tcase_add_test(tc, other_frames_are_not_roce);
     tcase_add_test(tc, bad_headers_are_named);

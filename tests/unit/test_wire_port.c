@@ -377,7 +377,7 @@ START_TEST(capture_passes_everything_else_through)
 }
 END_TEST
 
-START_TEST(capture_that_cannot_be_made_says_why)
+START_TEST(a_capture_that_cannot_be_made_is_refused)
 {
     GError *err = NULL;
 
@@ -480,7 +480,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, capture_holds_both_directions);
     tcase_add_test(tc, a_captured_frame_has_its_icrc);
     tcase_add_test(tc, capture_passes_everything_else_through);
-    tcase_add_test(tc, capture_that_cannot_be_made_says_why);
+    tcase_add_test(tc, a_capture_that_cannot_be_made_is_refused);
     tcase_add_test(tc, a_full_disk_ends_the_capture_and_not_the_traffic);
     tcase_add_test(tc, a_killed_process_leaves_a_readable_capture);
     suite_add_tcase(s, tc);

@@ -529,7 +529,7 @@ START_TEST(a_frame_without_icrc_arrives_as_such)
 }
 END_TEST
 
-START_TEST(a_frame_goes_where_it_says_and_not_where_it_was_reserved)
+START_TEST(the_address_of_a_frame_decides_not_its_reservation)
 {
     struct node *a, *b, *c;
     uint8_t *frame;
@@ -814,7 +814,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_flooded_frame_that_is_overwritten_is_thrown_away);
     tcase_add_test(tc, a_frame_without_a_known_destination_is_not_lost);
     tcase_add_test(tc, a_frame_without_icrc_arrives_as_such);
-    tcase_add_test(tc, a_frame_goes_where_it_says_and_not_where_it_was_reserved);
+    tcase_add_test(tc, the_address_of_a_frame_decides_not_its_reservation);
     tcase_add_test(tc, reservations_do_not_leak);
     tcase_add_test(tc, a_sleeper_is_woken_and_a_worker_is_not);
     tcase_add_test(tc, a_sleeper_is_woken_by_several_frames);

@@ -133,7 +133,7 @@ static unsigned chunks_of(struct shm_port *sp, unsigned id)
 
 /* A receiver whose slots all have an owner, and which removes chunks from the list as they come,
  * has no room. A sender sees that after a few looks, and waits as for any other receiver. */
-START_TEST(a_region_that_is_never_free_is_not_searched_for_ever)
+START_TEST(the_search_for_a_free_chunk_in_a_hostile_region_ends)
 {
     struct node *a, *b;
     struct shm_port *sp;
@@ -487,7 +487,7 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 50); /* less than what used to be waited for the lock */
     tcase_add_test(tc, a_changing_generation_costs_no_search);
     tcase_add_test(tc, made_up_entries_are_taken_as_many_as_asked_for);
-    tcase_add_test(tc, a_region_that_is_never_free_is_not_searched_for_ever);
+    tcase_add_test(tc, the_search_for_a_free_chunk_in_a_hostile_region_ends);
     tcase_add_test(tc, waking_many_is_spread);
     tcase_add_test(tc, a_fifo_that_never_empties_is_left);
     tcase_add_test(tc, living_and_leaving_members_need_no_join_lock);

@@ -251,7 +251,7 @@ START_TEST(memory_of_a_full_receiver)
 }
 END_TEST
 
-START_TEST(there_is_one_more_than_fits)
+START_TEST(one_host_too_many_is_refused)
 {
     GError *err = NULL;
     char *uri = seg_uri();
@@ -402,7 +402,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_thousand_members_find_each_other);
     tcase_add_loop_test(tc, memory_is_what_is_used, 0, G_N_ELEMENTS(promised));
     tcase_add_test(tc, memory_of_a_full_receiver);
-    tcase_add_test(tc, there_is_one_more_than_fits);
+    tcase_add_test(tc, one_host_too_many_is_refused);
     tcase_add_test(tc, a_poll_visits_only_senders);
     tcase_add_test(tc, the_table_of_addresses_is_exact);
     tcase_add_test(tc, a_reused_place_has_none_of_the_old_addresses);

@@ -86,7 +86,7 @@ START_TEST(the_turn_that_took_a_frame_has_to_end)
 END_TEST
 
 /* The frame was taken and the turn is over, but the owner still has work from it. */
-START_TEST(what_an_owner_owes_has_to_be_done)
+START_TEST(a_pause_lasts_until_the_owner_owes_nothing)
 {
     struct node *a, *b;
 
@@ -132,7 +132,7 @@ START_TEST(an_answer_that_waits_for_room_is_owed)
 END_TEST
 
 /* For a lost frame nothing is owed: other frames that never end prolong the wait only so far. */
-START_TEST(what_waits_for_room_is_not_owed_for_ever)
+START_TEST(frames_of_a_sender_that_never_ends_prolong_a_pause_only_so_far)
 {
     struct node *a, *b;
     unsigned sent = 0;
@@ -347,9 +347,9 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, frames_that_are_not_taken_pause);
     tcase_add_test(tc, the_turn_that_took_a_frame_has_to_end);
-    tcase_add_test(tc, what_an_owner_owes_has_to_be_done);
+    tcase_add_test(tc, a_pause_lasts_until_the_owner_owes_nothing);
     tcase_add_test(tc, an_answer_that_waits_for_room_is_owed);
-    tcase_add_test(tc, what_waits_for_room_is_not_owed_for_ever);
+    tcase_add_test(tc, frames_of_a_sender_that_never_ends_prolong_a_pause_only_so_far);
     tcase_add_test(tc, later_frames_do_not_prolong_it);
     tcase_add_test(tc, an_answer_that_was_not_looked_at_may_be_the_one);
     tcase_add_loop_test(tc, positions_that_wrap_pause_as_well, 0, 3);

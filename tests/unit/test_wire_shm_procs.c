@@ -278,7 +278,7 @@ START_TEST(reservations_of_the_dead_come_back)
 }
 END_TEST
 
-START_TEST(what_a_dead_sender_had_sent_still_arrives)
+START_TEST(frames_of_a_sender_that_died_still_arrive)
 {
     struct node *a = join(1);
     struct child c;
@@ -360,7 +360,7 @@ START_TEST(a_place_is_taken_over)
 END_TEST
 
 /* "stale segments reclaimed" */
-START_TEST(a_segment_of_the_dead_is_made_anew)
+START_TEST(the_segment_of_dead_processes_is_replaced)
 {
     struct child c = spawn(nothing_more), d = spawn(join_and_announce);
     struct node *a, *b;
@@ -579,7 +579,7 @@ static void chatter(uint8_t self)
 }
 
 /* Processes are killed at any point; the surviving process continues to be served. */
-START_TEST(kills_at_random_moments)
+START_TEST(processes_are_killed_at_random_moments)
 {
     pid_t pids[3] = {0};
     struct node *a = join(1), *b = join(2);
@@ -638,7 +638,7 @@ END_TEST
 
 /* Whatever the shared memory contains, a port neither crashes nor hangs nor delivers an invalid
  * frame. */
-START_TEST(scribbled_memory_harms_nobody)
+START_TEST(random_bytes_in_shared_memory_cause_no_crash)
 {
     struct node *a, *b, *c;
     char *path = g_build_filename(nodes_dir, "seg", NULL);
@@ -755,17 +755,17 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_end_of_a_host_is_reported);
     tcase_add_test(tc, a_host_that_leaves_has_not_ended);
     tcase_add_test(tc, reservations_of_the_dead_come_back);
-    tcase_add_test(tc, what_a_dead_sender_had_sent_still_arrives);
+    tcase_add_test(tc, frames_of_a_sender_that_died_still_arrive);
     tcase_add_test(tc, a_look_for_the_dead_takes_nothing_that_they_had_sent);
     tcase_add_test(tc, a_place_is_taken_over);
-    tcase_add_test(tc, a_segment_of_the_dead_is_made_anew);
+    tcase_add_test(tc, the_segment_of_dead_processes_is_replaced);
     tcase_add_test(tc, segments_of_the_dead_are_swept);
     tcase_add_test(tc, a_fifo_without_its_segment_is_swept);
     tcase_add_test(tc, unfinished_segments_are_swept);
     tcase_add_test(tc, a_wire_with_the_name_of_a_fifo_stays);
     tcase_add_test(tc, many_processes_lose_nothing);
-    tcase_add_test(tc, kills_at_random_moments);
-    tcase_add_loop_test(tc, scribbled_memory_harms_nobody, 0, 6);
+    tcase_add_test(tc, processes_are_killed_at_random_moments);
+    tcase_add_loop_test(tc, random_bytes_in_shared_memory_cause_no_crash, 0, 6);
     suite_add_tcase(s, tc);
     return s;
 }
