@@ -39,7 +39,7 @@ static int require_wait(pid_t pid, const sigset_t *signals)
     }
 }
 
-/* In the child. The program ends with hcasim: nobody else waits for it. */
+/* In the child. The program ends with hcasim, because no other process waits for it. */
 static void require_exec(char **argv, const sigset_t *before, const struct sigaction *child,
                          pid_t parent)
 {
@@ -55,8 +55,8 @@ static void require_exec(char **argv, const sigset_t *before, const struct sigac
 int require_run(char **argv)
 {
     g_autofree char *address = NULL, *outer = g_strdup(g_getenv(HV_OPENED_VARIABLE));
-    /* A caller that ignores SIGCHLD passes that on: then the kernel would tell nobody of the end.
-     */
+    /* A caller that ignores SIGCHLD passes that on: then the kernel would not report the end of
+     * the program. */
     struct sigaction usual = {.sa_handler = SIG_DFL}, child;
     struct hv_opened opened;
     sigset_t signals, before;

@@ -76,7 +76,7 @@ const char *const *fw_profile_names(void);
 bool fw_profile_pci_id(const char *profile, struct fw_pci_id *id);
 
 /* The mode that PTYS reports for a profile's port (NULL: the default) while the link is up and
- * nobody has limited its speed: bits of enum eth_link_mode and enum ext_eth_link_mode. False: there
+ * its speed is not limited: bits of enum eth_link_mode and enum ext_eth_link_mode. False: there
  * is no such profile. */
 bool fw_profile_link_mode(const char *profile, uint32_t *legacy, uint32_t *ext);
 

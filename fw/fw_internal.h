@@ -220,7 +220,7 @@ void pages_cant_give(struct fw *fw);
 /* Gives back up to n pages, into the big-endian list pas; at->n says how many. SYN_AGAIN: a part is
  * done. */
 enum syn pages_take(struct fw *fw, uint8_t *pas, uint32_t n, struct pages_progress *at);
-/* Forgets the request under way, because nobody will answer it any more. */
+/* Forgets the request under way, because it will not be answered any more. */
 void pages_forget_request(struct fw *fw);
 /* Raises a PAGE_REQUEST if the ledger needs one. Called after every command. */
 void pages_balance(struct fw *fw);

@@ -107,7 +107,7 @@ void vsc_reset(struct vsc *vsc, PCIDevice *dev)
 void vsc_config_read(struct vsc *vsc, PCIDevice *dev, uint32_t addr, int len)
 {
     if (ranges_overlap(addr, len, vsc->cap + VSC_COUNTER, 4)) {
-        /* A value that nobody else has got, and not that of a free semaphore. */
+        /* A value that no other owner has got, and not that of a free semaphore. */
         if (++vsc->counter == 0) {
             vsc->counter = 1;
         }

@@ -3,7 +3,7 @@
  * Looks at wires from outside: lists the wires, the hosts that live on them, and the files that
  * dead hosts have left.
  *
- * Looking joins nothing, takes no lock, writes nothing and waits for nobody. The hosts do not
+ * Looking joins nothing, takes no lock, writes nothing and does not wait. The hosts do not
  * notice it. The result is true for the moment only: a host may join or end meanwhile. So no caller
  * may remove a file because of it; wire_sweep() and wire_clean() check again, under the locks.
  *
@@ -19,7 +19,7 @@
 
 enum wire_condition {
     WIRE_IN_USE,        /* at least one host lives */
-    WIRE_LEFT,          /* nobody lives on it */
+    WIRE_LEFT,          /* no host lives on it */
     WIRE_OTHER_VERSION, /* another version of this program made it, and is using it */
     WIRE_FOREIGN,       /* something else */
     WIRE_UNREADABLE,    /* errno says why it could not be read */

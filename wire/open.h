@@ -49,7 +49,8 @@ bool wire_is_uri(const char *uri);
 
 /*
  * A number from 1 to WIRE_NUMBER_MAX on the wire that a URI names, for addresses that must differ.
- * Nobody else gets the same number until it is released or its process has ended, however it ended.
+ * No other process gets the same number until it is released or its process has ended, however it
+ * ended.
  * All processes that can join the wire see the number taken, in whatever container they are. If
  * wanted is 0, the lowest free number is taken. NULL: *err says why. A child of fork() does not
  * hold its parent's number.
@@ -65,11 +66,11 @@ bool wire_number_is_held(const struct wire_number *number);
 void wire_number_release(struct wire_number *number);
 
 /* The lowest number above `beyond` that is free at the moment. The call takes and makes nothing and
- * waits for nobody, so the next caller may get the same answer. If there is no such wire yet, the
+ * does not wait, so the next caller may get the same answer. If there is no such wire yet, the
  * answer is beyond + 1. 0: no number is free. */
 unsigned wire_number_look(const char *uri, unsigned beyond);
 
-/* Removes the wires of this user on which nobody lives, as wire_open() does for its caller. Adds
+/* Removes the wires of this user on which no host lives, as wire_open() does for its caller. Adds
  * the paths of the removed files to `removed` (freed with g_free()), which may be NULL. */
 void wire_sweep(GPtrArray *removed);
 

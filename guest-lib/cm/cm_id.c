@@ -188,7 +188,7 @@ void cm_destroy_id(struct cm_id *id)
         if (id->transport == PRM_CM_TRANSPORT_EXTENDED && id->is_asked) {
             break; /* an XRC target may outlive its creator: its initiator ends the connection */
         }
-        cm_send_dreq(id); /* not repeated: nobody here waits for the answer */
+        cm_send_dreq(id); /* not repeated: no program waits for the answer */
         cm_enter_timewait(id);
         break;
     case CM_DREQ_SENT:

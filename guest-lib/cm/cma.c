@@ -377,7 +377,7 @@ int cma_set_afonly(struct cma_id *id, bool afonly)
 /* -- multicast ----------------------------------------------------------------------------------
  */
 
-/* Over RoCE the GID of a group follows from its address, so nobody is asked. */
+/* Over RoCE the GID of a group follows from its address, so no query is sent. */
 int cma_join(struct cma_id *id, const struct sockaddr *addr, struct rdma_ucm_event_resp *event)
 {
     uint8_t mgid[16];

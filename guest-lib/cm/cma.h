@@ -114,7 +114,7 @@ struct cm *cma_cm(struct cma *cma);
 void cma_run(struct cma *cma, bool answered);
 uint64_t cma_deadline_ns(const struct cma *cma);
 const struct cma_device *cma_device_of(const struct cma_id *id); /* or NULL */
-/* The device is gone: its addresses belong to nobody, and no peer can be reached through it. The
+/* The device is gone: its addresses belong to no host, and no peer can be reached through it. The
  * consumer must end the identifiers that are bound to it. An identifier that only resolves a peer
  * through it gets an error event. To be called once. */
 void cma_remove_device(struct cma *cma, unsigned device);

@@ -503,7 +503,7 @@ static gboolean ucma_is_of(gpointer id, gpointer context, gpointer file)
     return ((struct ucma_context *)context)->file == file;
 }
 
-/* Freeing one context may free others, so the search begins anew each time. */
+/* Freeing one context may free others, so the search starts again each time. */
 static void ucma_free_contexts(const struct ucma *ucma, struct ucma_file *file)
 {
     struct ucma_context *context;

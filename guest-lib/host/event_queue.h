@@ -3,8 +3,8 @@
  * A queue of events with a descriptor that is readable while an event waits, and that honours
  * O_NONBLOCK.
  *
- * The descriptor is an eventfd with one token for each event that nobody has taken. A thread that
- * takes an event waits for a token first, without the lock, as in read() on the kernel's
+ * The descriptor is an eventfd with one token for each event that no thread has taken. A thread
+ * that takes an event waits for a token first, without the lock, as in read() on the kernel's
  * descriptors. If an object is destroyed, its events are removed with as many tokens; a thread that
  * already had one of these tokens waits again. An event that is taken is counted before the lock is
  * released, so a thread that destroys an object finds each of its events either in the queue or
@@ -32,7 +32,7 @@ struct hv_event_queue {
     bool holds_signals; /* block signals while an event is taken: a handler may call exit() */
 };
 
-/* Returns 0 or errno. free_event: frees the events that nobody takes any more, or NULL. */
+/* Returns 0 or errno. free_event: frees the events that no thread will take, or NULL. */
 int hv_event_queue_init(struct hv_event_queue *queue, GDestroyNotify free_event);
 /* Ends the queue. Threads may be in hv_event_take(), but in no other call. */
 void hv_event_queue_fini(struct hv_event_queue *queue);

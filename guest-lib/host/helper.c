@@ -42,8 +42,8 @@ void local_helper_wake(struct local_hca *hca)
     }
 }
 
-/* How long the next scan of the doorbell pages may wait. A store to memory wakes nobody: the longer
- * nothing was there, the less often the pages are scanned
+/* How long the next scan of the doorbell pages may wait. A store to memory wakes no thread. The
+ * longer the pages had no doorbell, the less often they are scanned
  * (docs/adr/0018-doorbells-are-memory-that-is-looked-at.md). */
 static uint64_t helper_look_ns(const struct local_hca *hca, uint64_t now)
 {

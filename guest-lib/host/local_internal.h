@@ -23,9 +23,9 @@
 enum local_driven {
     LOCAL_BY_THREADS, /* the threads of this process, or its helper */
     LOCAL_BY_WORLD,
-    LOCAL_BY_PARENT, /* nobody here: this process is a child of the HCA's process */
+    LOCAL_BY_PARENT, /* no thread here: this process is a child of the HCA's process */
     LOCAL_BY_DRIVER, /* the thread that closes it: its program has closed it */
-    LOCAL_BY_NOBODY  /* nobody: it was removed, or has ended */
+    LOCAL_BY_NOBODY  /* no thread: it was removed, or has ended */
 };
 
 /* The thread that works for the others (progress.c). Changed under the lock. */

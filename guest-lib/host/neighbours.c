@@ -110,8 +110,8 @@ static void neighbours_use(struct neighbours *n, struct neighbour *one)
     g_queue_push_head_link(&n->used, &one->link);
 }
 
-/* A neighbour that nobody has asked for is the first to make room, so such neighbours displace only
- * each other. */
+/* A neighbour that this host has not asked for is the first to make room, so such neighbours
+ * displace only each other. */
 static struct neighbour *neighbours_add(struct neighbours *n, const uint8_t gid[GID_BYTES],
                                         bool is_used)
 {

@@ -40,7 +40,7 @@ void hca_init_on(struct hca *hca, const struct hca_host_ops *ops, void *host,
  * and what the driver has set on the vport. */
 void hca_reset(struct hca *hca);
 /* Does a part of hca_reset(): at least one step, and more as long as hca_has_room(). False: there
- * is more to do. Until it returns true, nobody may make objects. */
+ * is more to do. Until it returns true, no object may be made. */
 bool hca_reset_part(struct hca *hca);
 void hca_clear(struct hca *hca);
 

@@ -4,8 +4,8 @@
  *
  * Such an access returns MEM_FAULT, which is neither success nor error. The step that met the fault
  * is parked, and the function's pager is told which page is missing. The pager resumes the step
- * when the page is present, or says that the page will never come. Without a pager nobody would
- * resume the step; then the access returns MEM_NO_ANSWER.
+ * when the page is present, or says that the page will never come. Without a pager the step
+ * would never be resumed; then the access returns MEM_NO_ANSWER.
  *
  * While a step is parked, the device does the following (IBTA knows no paging; a card does so):
  *   requester    It stops sending, and its ACK timer stands still. It drops a response whose memory

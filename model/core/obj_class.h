@@ -24,8 +24,9 @@ struct obj_class {
     const char *name;
     size_t space; /* offset of the kind's table in struct hca; 0: the kind has no number space */
     uint16_t icm, host;
-    /* Frees a part of a large object, as long as hca_has_room(). From the first call on, nobody
-     * uses the object. False: there is more to free. NULL: objects of this kind are small. */
+    /* Frees a part of a large object, as long as hca_has_room(). From the first call on,
+     * the object is not used. False: there is more to free. NULL: objects of this kind are small.
+     */
     bool (*trim)(struct hca *hca, struct obj *obj);
     void (*free)(struct hca *hca, struct obj *obj);
     const struct prm_object *object; /* the commands on the object; NULL: it has none */

@@ -11,7 +11,7 @@
 
 /* For struct port_receivers: takes a received frame. from_td: the transport domain of the queue
  * that sent it, or PORT_NO_TD. passed_filter: the frame passed the vport's MAC filter. False:
- * nobody took the frame. */
+ * no queue took the frame. */
 bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td,
             bool passed_filter);
 /* For struct port_receivers: a RoCE frame on its way to a QP passes the flow tables that see RoCE.

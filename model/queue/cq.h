@@ -56,8 +56,8 @@ static inline struct obj *cq_obj(struct cq *cq)
  * a CQE of 128 bytes the image is the second half. solicited: the CQE counts for a CQ that is armed
  * for solicited completions (a solicited receive, or any error). data is data that goes into the
  * CQE too (model/queue/cqe.h), or NULL; without 64 bytes of data the first half of a 128-byte CQE
- * is not written. False: the CQ has failed, now or before, and nobody will see this CQE or the
- * data.
+ * is not written. False: the CQ has failed, now or before, and the program will see neither this
+ * CQE nor the data.
  */
 bool cq_post_data(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool solicited,
                   const struct cqe_data *data);

@@ -27,8 +27,8 @@ enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn);
  * WQE's control segment. The QPN in them leads to the doorbell function of the queue's kind
  * (model/core/obj_class.h). If the user goes on to fill the buffer in order, 8 bytes at a time, the
  * device gets that WQE itself. Once the buffer has the whole WQE, the device takes it from there
- * and not from the ring (unless the WQE has been executed by then). Writes to pages that nobody
- * allocated, and doorbells of queues that do not exist, are ignored and logged.
+ * and not from the ring (unless the WQE has been executed by then). Writes to pages that are
+ * not allocated, and doorbells of queues that do not exist, are ignored and logged.
  *
  * Returns true if this was a doorbell and the buffer was filled after the previous doorbell. Then
  * more of the WQE is likely to follow at once, and the turn that the doorbell asks for should come

@@ -39,7 +39,7 @@ struct dci {
     struct hca_timer idle_timer;
 
     /* streams */
-    bool alone;          /* each WQE is a stream of its own, which nobody needs to reset */
+    bool alone;          /* each WQE is a stream of its own, which needs no reset */
     uint8_t log_streams; /* log2 of the number of streams; 0: no streams */
     uint8_t num_failed;
     uint64_t failed; /* a bit for each failed stream */

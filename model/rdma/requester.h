@@ -42,8 +42,8 @@ struct wqe_source;
 
 /*
  * Why a send queue sends nothing now: the result of its last attempt. For each value, the comment
- * names who runs the queue's work again; nobody else needs to. (tests/sim/fabric/liveness.c checks
- * this.)
+ * names the code that runs the queue's work again; no other code needs to.
+ * (tests/sim/fabric/liveness.c checks this.)
  */
 enum send_wait {
     SEND_GOES_ON,     /* something was done; there may be more to do */

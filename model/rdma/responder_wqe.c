@@ -104,7 +104,7 @@ void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t 
                      solicited, cqe, data);
 }
 
-/* If an XRC SRQ was destroyed while its WQE was held, nobody waits for the completion. */
+/* If an XRC SRQ was destroyed while its WQE was held, no program waits for the completion. */
 void responder_abandon(struct peer *peer, uint8_t syndrome)
 {
     struct responder *resp = &peer->resp;

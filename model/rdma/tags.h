@@ -73,7 +73,7 @@ void tags_delivered(struct peer *peer, const struct roce_packet *pkt, uint32_t f
 /* Completes the CQE of a receive WQE that a SEND has filled. */
 void tags_mark_wqe(struct tags *tags, struct prm_cqe64 *cqe);
 /* A WRITE with immediate completes the peer's receive WQE. If a SEND had taken this WQE before and
- * got an RNR NAK, the next SEND begins anew: it takes a WQE, or may match. */
+ * got an RNR NAK, the next SEND begins a new message: it takes a WQE, or may match. */
 void tags_lose_wqe(struct peer *peer);
 
 /* The data of a taken entry's rendezvous is there (tags_complete()), or will not come

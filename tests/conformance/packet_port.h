@@ -10,7 +10,7 @@
  * Returns whether a URI is one of these:
  *
  *   unix:OURS:THEIRS  datagrams between two Unix sockets, as in QEMU's -netdev dgram; the file
- *                     OURS is created anew
+ *                     OURS is replaced
  *   tap:NAME          the user-space end of a tap interface (tun(4))
  *   if:NAME           a network interface (packet(7))
  */

@@ -41,7 +41,7 @@ void shm_ends_look(struct shm_port *sp)
     char events[1024];
 
     /* Reads once: if more events wait, the descriptor stays readable and wakes the port again. So
-     * nobody can keep the caller here. */
+     * no other process can keep the caller here. */
     if (sp->ends_fd >= 0 && read(sp->ends_fd, events, sizeof(events)) > 0) {
         sp->ended = true;
     }

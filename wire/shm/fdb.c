@@ -6,7 +6,8 @@
 #include "wire/shm/fdb.h"
 
 enum {
-    TRIES = 8, /* then somebody changes the table all the time, and the address stays unknown */
+    TRIES =
+        8, /* then another process changes the table all the time, and the address stays unknown */
 };
 
 static uint64_t shm_fdb_place_word(uint64_t mac, unsigned id)

@@ -22,7 +22,7 @@
 
 enum {
     JOIN_LOCK_SLEEP_US = 1000,
-    LOOKS_AT_LEAVING = 8, /* more in a row mean that somebody joins and leaves all the time */
+    LOOKS_AT_LEAVING = 8, /* more in a row mean that a process joins and leaves all the time */
 };
 
 bool shm_file_fail(GError **err, const char *path, const char *what)
@@ -230,7 +230,7 @@ bool shm_file_unlink_fifo(const char *fifo)
     return lstat(fifo, &st) == 0 && S_ISFIFO(st.st_mode) && unlink(fifo) == 0;
 }
 
-/* Removes the FIFOs of members that died. To be called when nobody lives in the segment. */
+/* Removes the FIFOs of members that died. To be called when no member lives in the segment. */
 static void shm_file_unlink_fifos(const char *path, GPtrArray *removed)
 {
     for (unsigned id = 0; id < SHM_MEMBERS; id++) {
@@ -270,7 +270,7 @@ static int shm_file_open_any(const char *path, bool *made)
 
 /* Opens the file at path and takes the join lock; the file is then still the one at path. The
  * file's last user may remove it while this process waits for the lock; then the loop opens the new
- * file. That happens once or rarely. If it happens again and again, somebody replaces the file all
+ * file. That happens once or rarely. If it happens again and again, a process replaces the file all
  * the time; after SHM_JOIN_WAIT_MS this call fails. *made: this call made the file. */
 static int shm_file_open_locked(const char *path, bool own_only, bool *made, GError **err)
 {
@@ -347,7 +347,7 @@ static bool shm_file_was_segment(int fd)
     return kind == SHM_FILE_SEGMENT || kind == SHM_FILE_OTHER;
 }
 
-/* Makes an empty segment of the file. Nobody lives in it, so nobody has it mapped. */
+/* Makes an empty segment of the file. No member lives in it, so no process has it mapped. */
 static bool shm_file_create(int fd, const char *path, GError **err)
 {
     struct shm_start start = {.version = SHM_VERSION, .members = SHM_MEMBERS};
@@ -371,9 +371,10 @@ static bool shm_file_create(int fd, const char *path, GError **err)
 /* ---- removing ---- */
 
 /*
- * Removes the file at path and the FIFOs of its members, if the file is a segment in which nobody
- * lives. This is the only function that removes a segment, for members that leave, for sweepers,
- * and for `hcasim wires --clean`. Why it never harms a segment in use or one that is just joined:
+ * Removes the file at path and the FIFOs of its members, if the file is a segment in which no
+ * member lives. This is the only function that removes a segment, for members that leave, for
+ * sweepers, and for `hcasim wires --clean`. Why it never harms a segment in use or one that is just
+ * joined:
  * - It removes the file only while it holds the join lock and no byte of a member or a number is
  *   locked.
  * - Whoever joins takes the join lock first, and takes its byte before it releases the join lock.
@@ -408,7 +409,7 @@ static void shm_file_leave(int fd, const char *path, bool with_remains, GPtrArra
 }
 
 /* Makes an empty segment of the file. If that fails, the file is empty afterwards; *is_waste then
- * tells that nobody needs it: this process has made it, or it was a segment of the dead. An empty
+ * tells that it is not needed: this process has made it, or it was a segment of the dead. An empty
  * file that a user has made for a group stays. */
 static bool shm_file_make_segment(int fd, const char *path, bool made, bool *is_waste, GError **err)
 {
@@ -476,11 +477,11 @@ void shm_file_left(int fd, const char *path)
 }
 
 /*
- * A program may end without closing its device. If nobody else lives in the segment, the file is
- * removed here, although this process still holds its place: other threads may go on with the
- * memory until the process is gone, and whoever joins now makes a new file. The handler runs after
- * the handlers that release numbers. If the process has several places in a segment, each one is in
- * use as seen from the others; then the next sweep removes the file.
+ * A program may end without closing its device. If no other member lives in the segment, the file
+ * is removed here, although this process still holds its place: other threads may go on with the
+ * memory until the process is gone, and a process that joins now makes a new file. The handler runs
+ * after the handlers that release numbers. If the process has several places in a segment, each one
+ * is in use as seen from the others; then the next sweep removes the file.
  */
 __attribute__((destructor(101))) static void shm_file_at_exit(void)
 {
@@ -499,8 +500,8 @@ __attribute__((destructor(101))) static void shm_file_at_exit(void)
 }
 
 /* Removes a FIFO whose segment was removed by hand. An empty segment file is made in its place, and
- * removed with its FIFOs as a segment in which nobody lives. The file's join lock protects another
- * process that is just making this segment: its FIFOs stay. */
+ * removed with its FIFOs as a segment in which no member lives. The file's join lock protects
+ * another process that is just making this segment: its FIFOs stay. */
 static void shm_file_sweep_fifo(const char *fifo, GPtrArray *removed)
 {
     const char *id = strrchr(fifo, '.');

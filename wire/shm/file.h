@@ -8,10 +8,10 @@
  * child closes its descriptors of such files. (A mapping also refers to an open file description,
  * so mappings are made from another one.)
  *
- * One more byte is the join lock. Whoever inspects the file, makes it anew, removes it, or gives
- * out places in it holds this lock, for a few system calls. A process that needs the join lock
- * waits for SHM_JOIN_WAIT_MS at most. A process that leaves does not wait for it: the holder checks
- * again, after it has released the lock, whether the file is still needed.
+ * One more byte is the join lock. A process that inspects the file, replaces it, removes it, or
+ * gives out places in it holds this lock, for a few system calls. A process that needs the join
+ * lock waits for SHM_JOIN_WAIT_MS at most. A process that leaves does not wait for it: the holder
+ * checks again, after it has released the lock, whether the file is still needed.
  */
 #ifndef HCASIM_WIRE_SHM_FILE_H
 #define HCASIM_WIRE_SHM_FILE_H
@@ -35,10 +35,10 @@ bool shm_is_locked(int fd, off_t byte, off_t len);
 bool shm_allocate(int fd, off_t offset, size_t len);
 
 /*
- * Opens the segment at path. If the file is not there, or nobody lives in it, it is made anew (mode
- * 0600). own_only: fails if the file belongs to another user. Returns the descriptor, with the join
- * lock taken, so that the caller can take a place and then call shm_file_joined(). -1: *err says
- * why.
+ * Opens the segment at path. If the file is not there, or no member lives in it, it is made again
+ * (mode 0600). own_only: fails if the file belongs to another user. Returns the descriptor, with
+ * the join lock taken, so that the caller can take a place and then call shm_file_joined(). -1:
+ * *err says why.
  */
 int shm_file_open(const char *path, bool own_only, GError **err);
 void shm_file_joined(int fd);
@@ -52,18 +52,18 @@ bool shm_file_is_open(int fd);
 void shm_file_close(int fd);
 
 /* To be called when this open file description holds no place any more. Removes the file at path if
- * it is this file and nobody lives in it. Never waits. */
+ * it is this file and no member lives in it. Never waits. */
 void shm_file_left(int fd, const char *path);
 
-/* Removes the segment at path and its FIFOs if it belongs to this user and nobody lives in it.
+/* Removes the segment at path and its FIFOs if it belongs to this user and no member lives in it.
  * with_remains: also what a process leaves that dies while it makes a segment. Adds the paths of
  * the removed files to `removed`, which may be NULL. */
 void shm_file_sweep_one(const char *path, bool with_remains, GPtrArray *removed);
 
 /* Removes the segments in a folder that belong to this user, whose names begin with prefix, and in
- * which nobody lives. Their FIFOs are removed with them: a process that is killed, or that ends
- * with _exit(), leaves its FIFO behind. A FIFO without a segment is removed, too, and so is what a
- * process leaves that dies while it makes a segment. Adds the paths of the removed files to
+ * which no member lives. Their FIFOs are removed with them: a process that is killed, or that ends
+ * with _exit(), leaves its FIFO behind. A FIFO without a segment is removed, too, and so are the
+ * files of a process that died while it made a segment. Adds the paths of the removed files to
  * `removed`, which may be NULL. */
 void shm_file_sweep(const char *dir, const char *prefix, GPtrArray *removed);
 

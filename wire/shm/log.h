@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The log of a member: frames for all members. The sender writes each frame once, to its own log in
- * the header, and each receiver reads it there. Nobody waits: a receiver that comes after the frame
- * has been overwritten misses it.
+ * the header, and each receiver reads it there. The sender does not wait: a receiver that comes
+ * after the frame has been overwritten misses it.
  *
  * A log is a ring of bytes whose positions never wrap. A record begins at a multiple of SHM_LINE
  * and lies in one piece. A record without a frame says that the next record is at the ring's

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * See wire/look.h. The file is read with pread(), so a file that somebody truncates meanwhile gives
- * short reads and no SIGBUS. Which bytes are locked comes from the kernel (F_OFD_GETLK). Which
- * process holds a lock is in /proc/PID/fdinfo, because the lock belongs to an open file
+ * See wire/look.h. The file is read with pread(), so a file that a process truncates meanwhile
+ * gives short reads and no SIGBUS. Which bytes are locked comes from the kernel (F_OFD_GETLK).
+ * Which process holds a lock is in /proc/PID/fdinfo, because the lock belongs to an open file
  * description.
  */
 #include "wire/shm/look.h"

@@ -19,8 +19,8 @@ enum {
     SHM_PREFETCH_LINES = 3, /* of the next slot: enough for headers and a short message */
 };
 
-/* What this member knows of another member to which it sends. Private memory: nobody else can
- * change it. */
+/* What this member knows of another member to which it sends. Private memory: no other process
+ * can change it. */
 struct shm_peer {
     struct shm_region *region;  /* NULL: no memory yet for a ring in that region */
     uint32_t tx_head, tx_tail;  /* positions published, and positions known to be consumed; they

@@ -2,9 +2,9 @@
 /*
  * Receiving from a shared-memory segment: the rings of the senders, and the logs.
  *
- * If nobody has written to a ring for a while, the receiver stops visiting it (`active`) and takes
- * its sender out of `senders`; the sender then announces itself when it sends again. So the cost of
- * a poll grows with the number of recent senders, not with the number of members.
+ * If no sender has written to a ring for a while, the receiver stops visiting it (`active`) and
+ * takes its sender out of `senders`; the sender then announces itself when it sends again. So the
+ * cost of a poll grows with the number of recent senders, not with the number of members.
  */
 #include "wire/shm/port.h"
 

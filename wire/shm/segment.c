@@ -145,7 +145,7 @@ static bool shm_segment_move_in(struct shm_segment *seg, GError **err)
     return true;
 }
 
-/* Gives up the place. Removes the file if nobody else lives in it. */
+/* Gives up the place. Removes the file if no other member lives in it. */
 static void shm_segment_move_out(struct shm_segment *seg)
 {
     for (unsigned id = 0; id < SHM_MEMBERS; id++) {

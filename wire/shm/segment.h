@@ -194,7 +194,7 @@ struct shm_segment {
  */
 bool shm_segment_join(struct shm_segment *seg, const char *path, bool own_only, GError **err);
 
-/* Takes the member out of the tables: from now on nobody sends to it. */
+/* Takes the member out of the tables: from now on no member sends to it. */
 void shm_segment_detach(struct shm_segment *seg);
 
 /* Leaves the segment, detached or not. The last member to leave removes the file. */

@@ -5,7 +5,7 @@
  * are.
  *
  * A member has a bit in a word. The word has a bit in `some`, which is set after the member's bit
- * and means that the word may have something that nobody has looked at. A reader clears the bit in
+ * and means that the word may have something that no reader has seen. A reader clears the bit in
  * `some` first and then reads the word. (If a process dies between its two writes, its bit is seen
  * when another member of the same word is added.)
  */
@@ -43,7 +43,7 @@ static inline bool shm_set_has(struct shm_set *set, unsigned id)
     return atomic_load_explicit(&set->word[id / 64], memory_order_relaxed) >> id % 64 & 1;
 }
 
-/* Whether there may be something that nobody has looked at. */
+/* Whether there may be something that no reader has seen. */
 static inline bool shm_set_any(struct shm_set *set)
 {
     return atomic_load_explicit(&set->some, memory_order_relaxed);

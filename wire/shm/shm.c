@@ -32,7 +32,7 @@
  *   unknown.
  * - A transport whose answer does not come calls shm_tx_is_paused(). A receiver that lives but has
  *   not settled what was sent to it is stopped or has no processor: the sender waits for it without
- *   a limit. The kernel tells whether it lives, so nobody waits for a killed receiver.
+ *   a limit. The kernel tells whether it lives, so no sender waits for a killed receiver.
  * - A port that watches for the ends of others (ends.c) is woken by a watch of the segment's file.
  * - Slots that dead senders had reserved: if a sender waits for a receiver's credit, the receiver
  *   frees these slots, unless published frames of that dead sender still wait.
@@ -308,7 +308,7 @@ static void shm_fd_event(struct wire_port *port)
     uint64_t expired;
     char bytes[256];
 
-    /* If somebody goes on writing, the rest is left for the next call. */
+    /* If a process goes on writing, the rest is left for the next call. */
     for (int i = 0; i < 16 && read(sp->seg.wake_fd, bytes, sizeof(bytes)) == sizeof(bytes); i++) {
     }
     shm_renew_sleep(sp);

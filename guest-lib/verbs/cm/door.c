@@ -4,9 +4,10 @@
  *
  * Like a kernel's, it exists from the first time that it is needed, and it answers peers about
  * connections whose program has closed its files. It has a thread of its own, so that received
- * messages and due timers wait for nobody. The thread sleeps until there is something to do, and
- * works in turns; between turns the program's commands run. A child of fork() has neither the
- * thread nor the HCAs, and gets a connection manager of its own when it opens the file.
+ * messages and due timers do not wait for a command of the program. The thread sleeps until there
+ * is something to do, and works in turns; between turns the program's commands run. A child of
+ * fork() has neither the thread nor the HCAs, and gets a connection manager of its own when it
+ * opens the file.
  */
 #define _GNU_SOURCE
 #include "guest-lib/verbs/cm/door.h"
@@ -384,9 +385,9 @@ static void door_close(struct ucma_file *file)
     cancel_restore(state);
 }
 
-/* In a child, another thread of the parent may hold the lock, so the child makes it anew. fork()
- * does not wait for this lock, because its holder takes the locks of the devices, for which fork()
- * waits. */
+/* In a child, another thread of the parent may hold the lock, so the child initializes it again.
+ * fork() does not wait for this lock, because its holder takes the locks of the devices, for which
+ * fork() waits. */
 static void door_in_child(void)
 {
     pthread_mutex_init(&lock, NULL);

@@ -3,8 +3,8 @@
  * The facts about the process's HCAs, for readers that open no device (guest-lib/verbs/facts.h).
  *
  * Once the process is a host, the facts are its own. A child that it forks has the same facts until
- * the child becomes a host itself. Before the process is a host, the facts are derived anew for
- * each reader. The lock is a leaf: no other lock is taken while it is held.
+ * the child becomes a host itself. Before the process is a host, the facts are derived again
+ * for each reader. The lock is a leaf: no other lock is taken while it is held.
  */
 #define _GNU_SOURCE
 #include "guest-lib/verbs/kernel/facts.h"

@@ -42,7 +42,7 @@ uint64_t hv_gsi_host_at(struct hv_gsi *gsi, unsigned sgid_index, const union ibv
 bool hv_gsi_has_ended(struct hv_gsi *gsi, uint64_t host);
 /* Sends a datagram. If the neighbour's MAC address has to be asked for, the datagram waits for the
  * answer, as long as hv_resolve_mac() would. False: it is not sent, because too many datagrams
- * wait, the address belongs to nobody, or the HCA is the parent's or was removed. */
+ * wait, the address belongs to no host, or the HCA is the parent's or was removed. */
 bool hv_gsi_send(struct hv_gsi *gsi, unsigned sgid_index, const union ibv_gid *dgid,
                  const uint8_t mad[HV_MAD_LEN]);
 

@@ -235,7 +235,7 @@ void hv_uar_free(struct hv_context *ctx, struct hv_uar *uar);
 unsigned hv_gid_table_len(struct hv_hca *hca);
 /* The MAC address of a GID on the port's wire (gid.c). The MAC addresses of multicast GIDs (33:33
  * and 01:00:5e) and of the port's own GIDs are known; for others, the wire is asked. */
-/* how long the wire is asked before the address counts as nobody's */
+/* how long the wire is asked before the address counts as unused */
 #define HV_RESOLVE_NS 3000000000ull
 /* Returns 0 or errno: EAGAIN: the wire is being asked; EINVAL; EHOSTUNREACH; EIO. Does not wait. */
 int hv_find_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,

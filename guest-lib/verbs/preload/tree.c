@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Makes and removes the tree. It is made when a program first asks for something in it, made anew
+ * Makes and removes the tree. It is made when a program first asks for something in it, made again
  * if the process has become a host since then (its addresses may differ from those that it would
  * have had), and removed at the end.
  *
@@ -155,7 +155,7 @@ static bool tree_is_fresh(const struct hv_facts *facts)
 
 /* -- lookup ------------------------------------------------------------------------------------ */
 
-/* Opens the tree anew, because the program may have closed tree_fd. */
+/* Opens the tree again, because the program may have closed tree_fd. */
 static void tree_join_machine(const char *path)
 {
     int fd = open(tree_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

@@ -4,7 +4,7 @@
 #include "guest-lib/verbs/user/explain.h"
 #include "guest-lib/verbs/user/qp.h"
 
-/* Goes to RESET: the rings begin anew, and the QP's completions are removed from the CQs. */
+/* Goes to RESET: the rings begin again at 0, and the QP's completions are removed from the CQs. */
 static void qp_reset_rings(struct user_qp *qp)
 {
     hv_qp_clean_cqs(qp, false);

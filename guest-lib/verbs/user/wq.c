@@ -167,7 +167,7 @@ static int destroy_wq(struct ibv_wq *ibwq)
 /* -- states ------------------------------------------------------------------------------------
  */
 
-/* Empties the queue, which begins anew after RESET. */
+/* Empties the queue, which begins again at 0 after RESET. */
 static void wq_reset_ring(struct hv_rwq *wq)
 {
     struct user_cq *cq = user_cq(wq->ibv.cq);

@@ -18,8 +18,8 @@ struct datagram {
     bool write;
     bool lost; /* its receiver must not accept it: it has another Q_Key, or it is longer than any
                   receive */
-    /* The expected status: success, or an error because nobody owns its memory or it is longer than
-     * an MTU. */
+    /* The expected status: success, or an error because its memory belongs to no key or it is
+     * longer than an MTU. */
     enum ibv_wc_status ends;
     uint64_t seen; /* how many times it arrived */
 };

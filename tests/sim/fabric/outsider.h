@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two hosts with a protection domain each that nobody else uses, a connection between them, and a
+ * Two hosts with a protection domain each that no other job uses, a connection between them, and a
  * key at each end that any peer of that domain may invalidate. A peer of another domain must not
  * invalidate it. The outsider at the other end checks whether the key is still valid.
  */

@@ -27,7 +27,7 @@ struct place {
     unsigned num_parts;
     uint64_t va;
     uint32_t key, stale; /* stale: a previous key, or 0 */
-    /* The key's rights; and the ones among them that it may lose at this moment. */
+    /* The key's rights; and the rights among them that it may lose at this moment. */
     unsigned rights, doubtful;
     uint32_t only;  /* the only QP of its host that may be used, or 0 */
     bool rests;     /* no new operations start */
@@ -43,7 +43,7 @@ static inline size_t place_bytes(const struct place *p)
 {
     return (size_t)PLACE_SLOTS * p->slot;
 }
-/* Fills the place. Its parts must be set, place_bytes() in all, and nobody may use it. */
+/* Fills the place. Its parts must be set, place_bytes() in all, and no request may use it. */
 void place_fill(struct place *p);
 /* The host writes to unused slots. */
 void place_scribble(struct place *p);

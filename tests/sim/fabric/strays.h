@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames that nobody was to send: copies a request under way, changes its data, and sends it with
+ * Frames that no host was to send: copies a request under way, changes its data, and sends it with
  * another P_Key, from another address, or as a packet of another transport. A host has to drop each
  * of them (IBTA 9.6), so they change nothing else. The jobs notice if they do.
  */
