@@ -366,7 +366,7 @@ static char **foreign_ask(struct foreign *foreign, struct play *p, const char *l
     return g_strsplit(what, " ", -1);
 }
 
-/* Whether the wire can tell who is on it, and nobody is but this player. */
+/* Whether the wire can list its hosts, and this player is its only host. */
 static bool foreign_is_alone(const char *wire)
 {
     g_autoptr(GPtrArray) views = wire_views_new();

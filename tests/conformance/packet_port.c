@@ -173,7 +173,7 @@ static bool packet_is_up(const char *name)
     return is_up;
 }
 
-/* An interface that does not exist would be made, as an interface that nobody else has. */
+/* An interface that does not exist would be made, as an interface without a peer. */
 static int packet_open_tap(struct packet_port *p, const char *name, GError **err)
 {
     struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI};

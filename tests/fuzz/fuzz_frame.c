@@ -767,7 +767,7 @@ static void step(struct guest_input *in)
     case 14: {
         struct drv_mem open = {peer.closed->ptr + OPEN, peer.closed->mem.bus + OPEN, OPEN};
 
-        /* registers the key again, after somebody invalidated it */
+        /* registers the key again, after it was invalidated */
         drv_dereg_mr(in->t->a.drv, &peer.open);
         g_assert_cmpint(drv_reg_mr(in->t->a.drv, in->t->a.drv->pdn, &open, 0x40000000, OPEN,
                                    DRV_ALL, &peer.open),

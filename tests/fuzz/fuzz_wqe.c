@@ -201,7 +201,7 @@ static void restart(struct node *node, struct drv_qp *qp)
 {
     struct drv_path self = path_to(node, qp);
 
-    self.retry_count = self.rnr_retry = 2; /* requests that nobody receives end soon */
+    self.retry_count = self.rnr_retry = 2; /* requests without a receiver end soon */
     self.ack_timeout = 10;
     g_assert_cmpint(drv_modify_qp(qp, PRM_CMD_OP_2RST_QP, 0, NULL), ==, 0);
     qp->dbr[0] = qp->dbr[1] = 0;

@@ -482,7 +482,7 @@ static enum ibv_wc_status write_to(struct ibv_qp *qp, const struct place *there)
     return wc.status;
 }
 
-/* The dead host does not even answer that a queue pair or a key is unknown: nobody is there. */
+/* The dead host does not even answer that a queue pair or a key is unknown. */
 START_TEST(a_dead_host_answers_no_more)
 {
     struct place there;

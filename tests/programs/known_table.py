@@ -23,7 +23,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Answered:
-    """A finding of somebody else's program about hcasim, and its explanation."""
+    """A finding of another project's program about hcasim, and its explanation."""
     name: str
     question: str
     answer: str

@@ -439,7 +439,7 @@ END_TEST
 
 /* -- sleep ------------------------------------------------------------------------------------- */
 
-/* The device keeps time although nobody polls and nothing arrives: the retries of a queue pair
+/* The device keeps time although no thread polls and nothing arrives: the retries of a queue pair
  * without a peer run out long after anything else happened. */
 START_TEST(retries_run_out_while_the_program_sleeps)
 {
@@ -573,7 +573,7 @@ START_TEST(a_cq_stays_until_its_events_are_acknowledged)
 }
 END_TEST
 
-/* An event that nobody took is destroyed with its CQ, and so is its notification: a program that
+/* An event that no thread took is destroyed with its CQ, and so is its notification: a program that
  * checks the channel's descriptor does not wait for a destroyed event. */
 START_TEST(an_event_goes_with_its_cq)
 {
@@ -633,7 +633,7 @@ static struct ibv_wc post_on(struct pair *p, const struct ibv_mr *mr, enum ibv_w
 
 /* Hardware keeps a region's pages as long as it is registered, so a peer can still read memory that
  * the program has unmapped. Here the memory is gone or inaccessible. The answer is that of a
- * function whose DMA nobody answers: an operational error for the peer and a protection error for
+ * function whose DMA gets no answer: an operational error for the peer and a protection error for
  * the program's own work request. The program never ends by it. */
 START_TEST(a_peer_is_refused_memory_that_is_gone)
 {

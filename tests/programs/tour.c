@@ -338,7 +338,7 @@ static void run_list(void)
     expect(t.send_cq, IBV_WC_SUCCESS, "a list");
 }
 
-/* Sends to qpn; the second UD QP receives it, or nobody. */
+/* Sends to qpn; the second UD QP receives it, or no QP does. */
 static void run_datagram(struct ibv_ah *ah, uint32_t qpn, unsigned flags, uint32_t len,
                          bool arrives)
 {

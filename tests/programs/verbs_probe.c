@@ -541,8 +541,8 @@ static const struct probe_call calls[] = {
     {" ibv_copy_path_rec_from_kern ibv_copy_path_rec_to_kern ", copies_path},
 };
 
-/* Functions that return nothing and do nothing here: for objects that nobody can have, or for
- * drivers of rdma-core. */
+/* Functions that return nothing and do nothing here: for objects that do not exist here, or
+ * for drivers of rdma-core. */
 static const char silent[] =
     " ibv_unimport_dm mlx5dv_free_var mlx5dv_pp_free mlx5dv_dr_domain_set_reclaim_device_memory "
     "mlx5dv_dr_domain_allow_duplicate_rules __verbs_log verbs_register_driver_34 verbs_set_ops "

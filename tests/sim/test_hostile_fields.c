@@ -323,7 +323,7 @@ static bool is_open_to_all(uint16_t opcode)
 
 /* A user context that owns nothing must not change or destroy the kernel's objects, or use them for
  * something new. Most refusals concern the owner (BAD_RES, PRM: resource belongs to another).
- * Actions that no user context may do at all, or that nobody can do, give BAD_PARAM. */
+ * Actions that no user context may do at all, or that are impossible, give BAD_PARAM. */
 START_TEST(objects_of_another_user)
 {
     const struct fw_cmd_row *row = fw_cmd_at((size_t)_i);

@@ -524,7 +524,7 @@ START_TEST(qkey_violations_stop_counting)
 }
 END_TEST
 
-/* A response of each kind that nobody waits for: a ghost (IBTA 9.7.6.1). */
+/* A response of each kind without a request that waits for it: a ghost (IBTA 9.7.6.1). */
 START_TEST(responses_to_nothing)
 {
     static const uint8_t opcodes[] = {

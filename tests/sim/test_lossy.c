@@ -224,7 +224,7 @@ START_TEST(every_operation_takes_effect_once_and_in_order)
 }
 END_TEST
 
-/* dp_ordering: on a cable that only reorders, nobody retransmits (docs/adr/0012). */
+/* dp_ordering: on a cable that only reorders, no host retransmits (docs/adr/0012). */
 START_TEST(an_order_of_its_own_is_no_loss)
 {
     const struct lossy_config late = {.seed = 20 + (uint32_t)_i, .late = 200};

@@ -830,7 +830,7 @@ def build_with_a_blank(hosts):
 
 
 def refused(hosts):
-    """A connection to a port that nobody listens on is refused."""
+    """A connection to a port without a listener is refused."""
     hosts.start("rping", "-s", "-a", SERVER_IP, "-p", "7000", options=["--ip", SERVER_IP])
     client = hosts.start("rping", "-c", "-a", SERVER_IP, "-p", "7001", "-C", "1", options=["--ip", CLIENT_IP])
     text = client.communicate(timeout=PATIENCE)[0]

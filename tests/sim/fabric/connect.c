@@ -14,8 +14,8 @@
 #define RNR_SHORT 8  /* 0.16 ms */
 #define RNR_LONG  20 /* 10 ms */
 
-/* Draws values. Waits for a receive are so long that a few retries are never used up, unless nobody
- * posts receives. */
+/* Draws values. Waits for a receive are so long that a few retries are never used up, unless no
+ * receives are posted. */
 static void connect_draw_patience(struct job *job, struct connect_terms *terms)
 {
     struct chance *chance = &job->chance;

@@ -180,7 +180,7 @@ static uint64_t flow_far_va(const struct flow *f, const void *at)
 }
 
 /* Sets an operation's address and key at the far side. An operation that must be refused gets an
- * invalid key, an old key or somebody else's key, or reaches a byte too far. For no bytes any key
+ * invalid key, an old key or another owner's key, or reaches a byte too far. For no bytes any key
  * is accepted (C9-88). */
 static void flow_name_target(struct flow *f, bool bad, uint32_t len, uint64_t *at, uint32_t *key)
 {

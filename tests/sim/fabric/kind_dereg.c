@@ -16,7 +16,7 @@ struct region {
     uint8_t *memory[2]; /* the region uses one of them */
     unsigned which;
     struct ibv_mr *mr; /* NULL: not registered */
-    bool goes;         /* deregister when nobody uses it */
+    bool goes;         /* deregister when it is not in use */
 };
 
 struct dereg {
@@ -96,7 +96,7 @@ static void dereg_move(struct reach *r, struct region *g)
     dereg_opened(g, EVERYTHING);
 }
 
-/* Waits until nobody uses the region, or does not wait. */
+/* Waits until the region is not in use, or does not wait. */
 static bool dereg_step_region(struct reach *r, struct region *g)
 {
     if (!g->mr) {

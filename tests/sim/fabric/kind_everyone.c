@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * All hosts: each sends a datagram to each other host. A host that is ahead waits for the slowest
- * host, so nobody gets more datagrams than it has receives. On a fabric without faults all of them
+ * host, so no host gets more datagrams than it has receives. On a fabric without faults all of them
  * arrive, once.
  */
 #include "tests/sim/fabric/datagrams.h"

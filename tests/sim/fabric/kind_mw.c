@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory windows of type 1 and 2 under traffic: bound, bound again, invalidated by their owner and
- * by the peer, deallocated and made again. While a window is bound it lets in those that may use
- * it. From the completion on that ends the binding it lets in nobody. A window of type 2 lets in
+ * by the peer, deallocated and made again. A bound window lets in the peers that may use it.
+ * From the completion on that ends the binding, it lets in no peer. A window of type 2 lets in
  * only the peer of the QP that has bound it, and only that peer can invalidate it: a SEND that is
  * to invalidate another key is refused, and that key stays valid.
  */
@@ -30,7 +30,7 @@ struct window {
     struct ibv_mr *mr;
     enum mw_ctrl ctrl; /* operation under way */
     unsigned conn;     /* its connection, or the connection where it was bound */
-    bool goes;         /* deallocate when nobody uses it */
+    bool goes;         /* deallocate when it is not in use */
     bool unsure;       /* the operation was flushed, and may have been executed before */
     uint64_t turn;     /* counts operations on the window */
     uint32_t tried;    /* the last key that it was to have */

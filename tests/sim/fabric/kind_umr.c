@@ -2,7 +2,7 @@
 /*
  * Keys that a program lays over fragments of its memory (mlx5dv_wr_mr_list() and
  * mlx5dv_wr_mr_interleaved()), and messages from and to them, by the host itself and by its peer. A
- * key is laid again only while nobody uses it; it is invalidated also while an operation uses it.
+ * key is laid again only while it is not in use; it is invalidated also while an operation uses it.
  */
 #include "tests/sim/fabric/reach.h"
 #include <errno.h>
@@ -27,7 +27,7 @@ struct key {
     struct mlx5dv_mkey *mkey;
     struct span span; /* memory of its fragments */
     enum umr_ctrl ctrl;
-    bool goes;   /* replace when nobody uses it */
+    bool goes;   /* replace when it is not in use */
     bool unsure; /* the request under way was flushed, and may have been executed before */
 };
 

@@ -414,7 +414,7 @@ static void pair_fall_silent(struct pair *pair)
     unsigned nth = (unsigned)chance_below(&pair->job->chance, 2);
 
     if (flow_is_done(&pair->flow[!nth])) {
-        return; /* nobody would find out */
+        return; /* the other side would not notice */
     }
     sim_note(pair->job, "one of its QPs falls silent");
     pair->silent = nth;

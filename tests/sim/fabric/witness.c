@@ -93,7 +93,7 @@ struct end {
     unsigned reads;    /* READs and atomics without an answer */
     uint32_t answered; /* PSN up to which answers have come */
     uint32_t repeat;   /* the PSN that comes next if it continues to retransmit */
-    bool is_hidden;    /* its cable was out: nobody saw what it sent meanwhile */
+    bool is_hidden;    /* its cable was out: the frames that it sent meanwhile are unknown */
     /* A READ that will be sent again when it is answered; its last PSN. */
     uint8_t read[READ_BYTES];
     bool has_read;
