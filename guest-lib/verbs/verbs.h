@@ -127,7 +127,7 @@ static inline struct hv_hca *hv_hca_of(struct ibv_context *context)
     return hv_context(context)->hca;
 }
 
-/* Rings have a whole number of pages. */
+/* Rounds up to a whole number of pages. */
 static inline size_t hv_whole_pages(size_t size)
 {
     return (size + PCI_PAGE - 1) & ~(size_t)(PCI_PAGE - 1);
@@ -314,7 +314,7 @@ struct hv_qp {
     struct hv_cq *send_cq, *recv_cq;
     struct hv_srq *srq;
     enum ibv_qp_state state;
-    uint8_t *ring;
+    uint8_t *ring; /* without the send queue, if hv_qp_has_two_rings() */
     size_t ring_size;
     uint32_t *dbrec; /* [0] receive, [1] send counter, big-endian */
     struct hv_uar *uar;
@@ -384,6 +384,13 @@ static inline struct hv_pd *hv_pd(struct ibv_pd *pd)
 static inline struct ibv_pd *hv_qp_pd(const struct hv_qp *qp)
 {
     return qp->ibv.qp_type == IBV_QPT_XRC_RECV ? NULL : qp->ibv.pd;
+}
+
+/* Whether the send queue has a ring of its own, at sq.buf: in a raw packet QP that also receives.
+ */
+static inline bool hv_qp_has_two_rings(const struct hv_qp *qp)
+{
+    return qp->ibv.qp_type == IBV_QPT_RAW_PACKET && qp->sq.wqe_cnt && qp->rq.wqe_cnt;
 }
 
 /* The PD that objects are in: the last one in the chain of references. */

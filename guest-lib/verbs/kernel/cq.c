@@ -12,8 +12,9 @@ static void *cq_ring_cmd(const uint8_t *ring, size_t size, size_t *len)
 {
     struct prm_create_cq_in *in;
 
-    *len = PRM_SIZE(create_cq_in) + 8 * (size / PCI_PAGE);
+    *len = PRM_SIZE(create_cq_in) + 8 * hv_ring_pages(ring, size);
     in = g_malloc0(*len);
+    PRM_SET(cqc, PRM_PTR(create_cq_in, in, cq_context), page_offset, hv_ring_offset(ring));
     hv_set_pas(PRM_PTR(create_cq_in, in, pas), ring, size);
     return in;
 }
@@ -32,7 +33,9 @@ int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
         ((const struct hv_channel *)channel)->file.file != hv_context(cq->ibv.context)->file) {
         return hv_refuse(cq->hca, EBADF, "create_cq: the completion channel is of another context");
     }
-    err = hv_pin_queue(cq->ibv.context, cq->ring, cq->ring_size, cq->dbrec, &cq->pinned);
+    err = hv_ring_check(cq->hca, "create_cq", cq->ring, HV_QUEUE_OFFSETS);
+    err =
+        err ? err : hv_pin_queue(cq->ibv.context, cq->ring, cq->ring_size, cq->dbrec, &cq->pinned);
     if (err) {
         return err;
     }
@@ -135,12 +138,14 @@ int uverbs_resize_cq(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigne
     g_autofree struct prm_modify_cq_in *in = cq_ring_cmd(ring, size, &len);
     struct prm_cqc *cqc = PRM_PTR(modify_cq_in, in, cq_context);
     uint64_t pinned;
-    int err = hv_pin(cq->hca, ring, size, &pinned);
+    int err = hv_ring_check(cq->hca, "resize_cq", ring, HV_QUEUE_OFFSETS);
 
+    err = err ? err : hv_pin(cq->hca, ring, size, &pinned);
     if (err) {
         return err;
     }
     G_STATIC_ASSERT(PRM_OFFSET(modify_cq_in, pas) == PRM_OFFSET(create_cq_in, pas));
+    G_STATIC_ASSERT(PRM_OFFSET(modify_cq_in, cq_context) == PRM_OFFSET(create_cq_in, cq_context));
     PRM_SET(modify_cq_in, in, opcode, PRM_CMD_OP_MODIFY_CQ);
     PRM_SET(modify_cq_in, in, op_mod, PRM_MODIFY_CQ_OP_RESIZE_CQ);
     PRM_SET(modify_cq_in, in, uid, hv_context(cq->ibv.context)->uid);

@@ -15,13 +15,48 @@ int hv_mkey_destroy(struct hv_hca *hca, uint32_t key);
  * is not writable although writable is set. */
 int hv_umem_check(const void *addr, size_t len, bool writable);
 
+/* The bytes that page_offset counts in: a program's allocator may let a ring begin inside a page.
+ */
+#define HV_RING_STEP (PCI_PAGE / 64)
+/* The values that page_offset has: 5 bits in the context of a WQ or an RMP (struct wq), else 6. */
+#define HV_WQ_OFFSETS    32u
+#define HV_QUEUE_OFFSETS 64u
+
+/* Checks that page_offset, which has that many values in the context, can say where a ring begins:
+ * 0 or EINVAL (mlx5_umem_find_best_quantized_pgoff()). */
+static inline int hv_ring_check(struct hv_hca *hca, const char *verb, const void *ring,
+                                unsigned values)
+{
+    unsigned offset = (uintptr_t)ring % PCI_PAGE;
+
+    return offset % HV_RING_STEP == 0 && offset / HV_RING_STEP < values
+               ? 0
+               : hv_refuse(hca, EINVAL,
+                           "%s: the ring that the parent domain's alloc() returned begins at byte "
+                           "%u of its page; it must begin at a multiple of %u below %u",
+                           verb, offset, HV_RING_STEP, values * HV_RING_STEP);
+}
+
+/* The number of pages that a ring is on. */
+static inline size_t hv_ring_pages(const uint8_t *ring, size_t size)
+{
+    return ((uintptr_t)ring % PCI_PAGE + size + PCI_PAGE - 1) / PCI_PAGE;
+}
+
+/* Where a ring begins in its first page, for the page_offset of its context. */
+static inline uint32_t hv_ring_offset(const uint8_t *ring)
+{
+    return (uint32_t)((uintptr_t)ring % PCI_PAGE / HV_RING_STEP);
+}
+
 /* Writes a ring's list of pages into a command. */
 static inline void hv_set_pas(void *pas, const uint8_t *ring, size_t size)
 {
+    uintptr_t first = (uintptr_t)ring - (uintptr_t)ring % PCI_PAGE;
     uint8_t *to = pas;
 
-    for (size_t i = 0; i < (size + PCI_PAGE - 1) / PCI_PAGE; i++) {
-        prm_store64(to + 8 * i, (uintptr_t)ring + i * PCI_PAGE);
+    for (size_t i = 0; i < hv_ring_pages(ring, size); i++) {
+        prm_store64(to + 8 * i, first + i * PCI_PAGE);
     }
 }
 

@@ -118,7 +118,7 @@ uint32_t hv_qp_ece(const struct hv_qp *qp)
 
 static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
 {
-    size_t len = PRM_SIZE(create_qp_in) + qp->ring_size / PCI_PAGE * 8;
+    size_t len = PRM_SIZE(create_qp_in) + 8 * hv_ring_pages(qp->ring, qp->ring_size);
     g_autofree struct prm_create_qp_in *in = g_malloc0(len);
     struct prm_create_qp_out out[1];
     struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
@@ -141,6 +141,7 @@ static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
     }
     qp_fill_queues(qp, ctx, qpc);
     qp_fill_scatter_to_cqe(qp, qpc);
+    PRM_SET(qpc, qpc, page_offset, hv_ring_offset(qp->ring));
     hv_set_pas(PRM_PTR(create_qp_in, in, pas), qp->ring, qp->ring_size);
     err = hv_cmd(ctx->hca, in, len, out, sizeof(out));
     qp->ibv.qp_num = PRM_GET(create_qp_out, out, qpn);
@@ -199,12 +200,29 @@ static int qp_destroy_cmd(struct hv_qp *qp)
     return hv_cmd_simple(qp->hca, in, sizeof(in));
 }
 
-/* Pins the QP's memory. An XRC target has no queue, and a DCT has no memory of its own. */
+/* Checks and pins the QP's memory. An XRC target has no queue, and a DCT has no memory of its own.
+ */
 static int qp_pin(struct hv_qp *qp)
 {
-    return qp->ibv.qp_type == IBV_QPT_XRC_RECV || qp->dc == HV_DC_DCT
-               ? 0
-               : hv_pin_queue(qp->ibv.context, qp->ring, qp->ring_size, qp->dbrec, &qp->pinned);
+    unsigned offsets = qp->ibv.qp_type == IBV_QPT_RAW_PACKET ? HV_WQ_OFFSETS : HV_QUEUE_OFFSETS;
+    uint64_t sq_pinned;
+    int err;
+
+    if (qp->ibv.qp_type == IBV_QPT_XRC_RECV || qp->dc == HV_DC_DCT) {
+        return 0;
+    }
+    err = hv_ring_check(qp->hca, "create_qp", qp->ring, offsets);
+    if (!err && hv_qp_has_two_rings(qp)) {
+        err = hv_ring_check(qp->hca, "create_qp", qp->sq.buf, offsets);
+    }
+    err =
+        err ? err : hv_pin_queue(qp->ibv.context, qp->ring, qp->ring_size, qp->dbrec, &qp->pinned);
+    if (err || !hv_qp_has_two_rings(qp)) {
+        return err;
+    }
+    err = hv_pin(qp->hca, qp->sq.buf, (size_t)qp->sq.wqe_cnt << qp->sq.wqe_shift, &sq_pinned);
+    qp->pinned += sq_pinned;
+    return err;
 }
 
 int uverbs_create_qp(struct hv_qp *qp)

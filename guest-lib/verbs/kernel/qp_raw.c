@@ -31,6 +31,7 @@ static void raw_fill_wq(struct hv_qp *qp, struct prm_wq *wq, const struct hv_wq 
     PRM_SET(wq, wq, dbr_addr, (uintptr_t)qp->dbrec);
     PRM_SET(wq, wq, log_wq_stride, ring->wqe_shift);
     PRM_SET(wq, wq, log_wq_sz, g_bit_storage(ring->wqe_cnt) - 1);
+    PRM_SET(wq, wq, page_offset, hv_ring_offset(ring->buf));
     hv_set_pas(PRM_PTR(wq, wq, pas), ring->buf, (size_t)ring->wqe_cnt << ring->wqe_shift);
 }
 
@@ -54,8 +55,8 @@ static int raw_create_tis(struct hv_qp *qp)
 
 static int raw_create_sq(struct hv_qp *qp)
 {
-    size_t len = PRM_SIZE(create_sq_in) +
-                 8 * (hv_whole_pages((size_t)qp->sq.wqe_cnt << SQ_STRIDE) / PCI_PAGE);
+    size_t len =
+        PRM_SIZE(create_sq_in) + 8 * hv_ring_pages(qp->sq.buf, (size_t)qp->sq.wqe_cnt << SQ_STRIDE);
     g_autofree struct prm_create_sq_in *in = g_malloc0(len);
     struct prm_create_sq_out out[1] = {0};
     struct prm_sqc *sqc = PRM_PTR(create_sq_in, in, ctx);
@@ -152,7 +153,7 @@ static int raw_create_direct_tir(struct hv_qp *qp)
 static int raw_create_rq(struct hv_qp *qp)
 {
     size_t size = (size_t)qp->rq.wqe_cnt << qp->rq.wqe_shift;
-    size_t len = PRM_SIZE(create_rq_in) + 8 * (hv_whole_pages(size) / PCI_PAGE);
+    size_t len = PRM_SIZE(create_rq_in) + 8 * hv_ring_pages(qp->rq.buf, size);
     g_autofree struct prm_create_rq_in *in = g_malloc0(len);
     struct prm_create_rq_out out[1] = {0};
     struct prm_rqc *rqc = PRM_PTR(create_rq_in, in, ctx);

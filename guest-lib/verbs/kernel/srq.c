@@ -34,6 +34,7 @@ static void srq_set_wq(const struct hv_srq *srq, struct prm_wq *wq)
     PRM_SET(wq, wq, log_wq_sz, (uint32_t)g_bit_storage(srq->ring_cnt) - 1);
     PRM_SET(wq, wq, pd, srq->pd->pdn);
     PRM_SET(wq, wq, dbr_addr, (uintptr_t)srq->dbrec);
+    PRM_SET(wq, wq, page_offset, hv_ring_offset(srq->ring));
     hv_set_pas(PRM_PTR(wq, wq, pas), srq->ring, srq->ring_size);
 }
 
@@ -41,7 +42,7 @@ static void srq_set_wq(const struct hv_srq *srq, struct prm_wq *wq)
 
 static int srq_create_rmp(struct hv_srq *srq)
 {
-    size_t len = PRM_SIZE(create_rmp_in) + 8 * (srq->ring_size / PCI_PAGE);
+    size_t len = PRM_SIZE(create_rmp_in) + 8 * hv_ring_pages(srq->ring, srq->ring_size);
     g_autofree struct prm_create_rmp_in *in = g_malloc0(len);
     struct prm_create_rmp_out out[1] = {0};
     struct prm_rmpc *rmpc = PRM_PTR(create_rmp_in, in, ctx);
@@ -90,7 +91,7 @@ static int srq_query_rmp(const struct hv_srq *srq, uint32_t *limit)
 
 static int srq_create_xrc(struct hv_srq *srq)
 {
-    size_t len = PRM_SIZE(create_xrc_srq_in) + 8 * (srq->ring_size / PCI_PAGE);
+    size_t len = PRM_SIZE(create_xrc_srq_in) + 8 * hv_ring_pages(srq->ring, srq->ring_size);
     g_autofree struct prm_create_xrc_srq_in *in = g_malloc0(len);
     struct prm_create_xrc_srq_out out[1] = {0};
     struct prm_xrc_srqc *ctx = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
@@ -107,6 +108,7 @@ static int srq_create_xrc(struct hv_srq *srq)
     PRM_SET(xrc_srqc, ctx, pd, srq->pd->pdn);
     PRM_SET(xrc_srqc, ctx, db_record_addr_h, (uint32_t)(dbr >> 32));
     PRM_SET(xrc_srqc, ctx, db_record_addr_l, (uint32_t)dbr >> 2);
+    PRM_SET(xrc_srqc, ctx, page_offset, hv_ring_offset(srq->ring));
     hv_set_pas(PRM_PTR(create_xrc_srq_in, in, pas), srq->ring, srq->ring_size);
     err = hv_cmd(srq->hca, in, len, out, sizeof(out));
     srq->srqn = PRM_GET(create_xrc_srq_out, out, xrc_srqn);
@@ -142,7 +144,7 @@ static int srq_query_xrc(const struct hv_srq *srq, uint32_t *limit)
 
 static int srq_create_xrq(struct hv_srq *srq)
 {
-    size_t len = PRM_SIZE(create_xrq_in) + 8 * (srq->ring_size / PCI_PAGE);
+    size_t len = PRM_SIZE(create_xrq_in) + 8 * hv_ring_pages(srq->ring, srq->ring_size);
     g_autofree struct prm_create_xrq_in *in = g_malloc0(len);
     struct prm_create_xrq_out out[1] = {0};
     struct prm_xrqc *xrqc = PRM_PTR(create_xrq_in, in, xrq_context);
@@ -269,6 +271,9 @@ int uverbs_create_srq(struct hv_srq *srq)
 {
     int err = srq_check_handles(srq);
 
+    err = err ? err
+              : hv_ring_check(srq->hca, "create_srq", srq->ring,
+                              srq->type == IBV_SRQT_XRC ? HV_QUEUE_OFFSETS : HV_WQ_OFFSETS);
     err = err ? err
               : hv_pin_queue(srq->ibv.context, srq->ring, srq->ring_size, srq->dbrec, &srq->pinned);
     err = err ? err : srq_kind(srq)->create(srq);

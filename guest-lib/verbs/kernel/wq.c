@@ -10,7 +10,7 @@
 int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
 {
     struct hv_context *ctx = hv_context(wq->ibv.context);
-    size_t len = PRM_SIZE(create_rq_in) + 8 * (wq->ring_size / PCI_PAGE);
+    size_t len = PRM_SIZE(create_rq_in) + 8 * hv_ring_pages(wq->ring, wq->ring_size);
     g_autofree struct prm_create_rq_in *in = g_malloc0(len);
     struct prm_create_rq_out out[1] = {0};
     struct prm_rqc *rqc = PRM_PTR(create_rq_in, in, ctx);
@@ -18,6 +18,7 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
     int err = hv_pd_check(wq->ibv.pd);
 
     err = err ? err : hv_cq_check(wq->ibv.cq);
+    err = err ? err : hv_ring_check(wq->hca, "create_wq", wq->ring, HV_WQ_OFFSETS);
     err =
         err ? err : hv_pin_queue(wq->ibv.context, wq->ring, wq->ring_size, wq->dbrec, &wq->pinned);
     if (err) {
@@ -37,6 +38,7 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
     PRM_SET(wq, ring, dbr_addr, (uintptr_t)wq->dbrec);
     PRM_SET(wq, ring, log_wq_stride, wq->rq.wqe_shift);
     PRM_SET(wq, ring, log_wq_sz, g_bit_storage(wq->rq.wqe_cnt) - 1);
+    PRM_SET(wq, ring, page_offset, hv_ring_offset(wq->ring));
     hv_set_pas(PRM_PTR(wq, ring, pas), wq->ring, wq->ring_size);
     err = hv_cmd(wq->hca, in, len, out, sizeof(out));
     if (err) {

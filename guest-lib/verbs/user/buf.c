@@ -38,26 +38,35 @@ static void *buf_huge_alloc(size_t size)
     return ptr == MAP_FAILED ? NULL : ptr;
 }
 
-void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, enum hv_from *from)
+/* Asks the allocators of a parent domain. NULL with errno: there is no memory.
+ * IBV_ALLOCATOR_USE_DEFAULT: the library is to allocate it. */
+static void *buf_ask_program(struct hv_pd *pd, size_t size, size_t alignment, uint64_t type,
+                             enum hv_from *from)
 {
-    const char *wanted;
+    void *ptr = pd->alloc(&pd->ibv, pd->pd_context, size, alignment, type);
+
+    *from = ptr == IBV_ALLOCATOR_USE_DEFAULT ? HV_FROM_HELD : HV_FROM_PROGRAM;
+    if (!ptr) {
+        errno = ENOMEM;
+    }
+    return ptr;
+}
+
+void *hv_buf_alloc(struct hv_pd *pd, size_t size, size_t alignment, uint64_t type,
+                   enum hv_from *from)
+{
+    const char *wanted = buf_wanted_memory(type);
 
     hv_fork_note_memory();
-    *from = HV_FROM_HELD;
     if (pd && pd->alloc) {
-        void *ptr = pd->alloc(&pd->ibv, pd->pd_context, size, PCI_PAGE, type);
+        void *ptr = buf_ask_program(pd, size, alignment, type, from);
 
-        if (!ptr) {
-            errno = ENOMEM;
-            return NULL;
-        }
         if (ptr != IBV_ALLOCATOR_USE_DEFAULT) {
-            *from = HV_FROM_PROGRAM;
-            memset(ptr, 0, size);
             return ptr;
         }
+        wanted = NULL; /* libmlx5 reads the variables only if there are no allocators */
     }
-    wanted = buf_wanted_memory(type);
+    *from = HV_FROM_HELD;
     if (wanted && (!strcmp(wanted, "HUGE") || !strcmp(wanted, "PREFER_HUGE"))) {
         void *ptr = buf_huge_alloc(size);
 
@@ -66,7 +75,7 @@ void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, enum hv_from *f
             return ptr;
         }
     }
-    return hv_ring_alloc(size);
+    return hv_ring_alloc(hv_whole_pages(size));
 }
 
 void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, enum hv_from from)
@@ -76,27 +85,20 @@ void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, enum h
     } else if (from == HV_FROM_HUGE) {
         munmap(ptr, buf_huge_size(size));
     } else {
-        hv_ring_free(ptr, size);
+        hv_ring_free(ptr, hv_whole_pages(size));
     }
 }
 
 uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, enum hv_from *from)
 {
-    *from = HV_FROM_HELD;
     if (pd && pd->alloc) {
-        void *ptr =
-            pd->alloc(&pd->ibv, pd->pd_context, DBREC_SIZE, DBREC_SIZE, MLX5DV_RES_TYPE_DBR);
+        void *ptr = buf_ask_program(pd, DBREC_SIZE, DBREC_SIZE, MLX5DV_RES_TYPE_DBR, from);
 
-        if (!ptr) {
-            errno = ENOMEM;
-            return NULL;
-        }
         if (ptr != IBV_ALLOCATOR_USE_DEFAULT) {
-            *from = HV_FROM_PROGRAM;
-            memset(ptr, 0, DBREC_SIZE);
             return ptr;
         }
     }
+    *from = HV_FROM_HELD;
     return hv_dbrec_alloc(ctx);
 }
 

@@ -160,6 +160,10 @@ static void cq_free_memory(struct user_cq *cq, struct hv_context *ctx)
     if (cq->ring) {
         hv_buf_free(cq->parent_domain, cq->ring, cq->ring_size, MLX5DV_RES_TYPE_CQ, cq->ring_from);
     }
+}
+
+static void cq_free(struct user_cq *cq)
+{
     pthread_spin_destroy(&cq->lock);
     free(cq);
 }
@@ -196,7 +200,8 @@ struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_in
     cq->log_size = (uint32_t)g_bit_storage(attr->cqe);
     cq->comp_vector = attr->comp_vector;
     cq->ring_size = cq_ring_bytes(1u << cq->log_size, cq->cqe_size);
-    cq->ring = hv_buf_alloc(cq->parent_domain, cq->ring_size, MLX5DV_RES_TYPE_CQ, &cq->ring_from);
+    cq->ring = hv_buf_alloc(cq->parent_domain, cq->ring_size, PCI_PAGE, MLX5DV_RES_TYPE_CQ,
+                            &cq->ring_from);
     cq->dbrec = cq->ring ? hv_db_alloc(ctx, cq->parent_domain, &cq->dbrec_from) : NULL;
     if (!cq->dbrec) {
         err = ENOMEM;
@@ -206,11 +211,13 @@ struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_in
     }
     if (!err) {
         cq_init_ring(cq->ring, 1u << cq->log_size, cq->cqe_size);
+        cq->dbrec[0] = cq->dbrec[1] = 0; /* the program's, too (create_cq() of libmlx5) */
         cq_init_public(cq, context, attr);
         err = uverbs_create_cq(&cq->hv, flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
     }
     if (err) {
         cq_free_memory(cq, ctx);
+        cq_free(cq);
         errno = err;
         return NULL;
     }
@@ -266,12 +273,13 @@ HV_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
     }
     hv_event_drain_cq(cq);
     cq_use_channel(cq, -1);
-    if (cq->parent_domain) {
-        g_atomic_int_add(&cq->parent_domain->refs, -1);
-    }
     pthread_mutex_destroy(&ibcq->mutex);
     pthread_cond_destroy(&ibcq->cond);
     cq_free_memory(cq, ctx);
+    if (cq->parent_domain) { /* its free() is not called any more */
+        g_atomic_int_add(&cq->parent_domain->refs, -1);
+    }
+    cq_free(cq);
     return 0;
 }
 
@@ -350,7 +358,7 @@ static int cq_resize_locked(struct user_cq *cq, int cqe)
     if (err) {
         return err;
     }
-    ring = hv_buf_alloc(cq->parent_domain, size, MLX5DV_RES_TYPE_CQ, &from);
+    ring = hv_buf_alloc(cq->parent_domain, size, PCI_PAGE, MLX5DV_RES_TYPE_CQ, &from);
     if (!ring) {
         errno = ENOMEM; /* libmlx5 allocates before it sends the command, and returns -1 */
         return -1;

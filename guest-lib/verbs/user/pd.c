@@ -170,7 +170,8 @@ static struct ibv_pd *pd_alloc_parent_domain(struct ibv_context *context,
         pd->td = (struct hv_td *)attr->td;
         g_atomic_int_inc(&pd->td->refs);
     }
-    if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
+    /* libmlx5 uses neither function unless both are there (mlx5_is_custom_alloc()) */
+    if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS && attr->alloc && attr->free) {
         pd->alloc = attr->alloc;
         pd->free = attr->free;
     }

@@ -2,10 +2,10 @@
 /*
  * Queue pairs: sizes and rings, creation, destruction, queries.
  *
- * A QP's ring has the receive queue first, then the send queue. Sizes are libmlx5's: a send WQE has
- * room for the largest overhead of its service type and of the operations that the program named
- * (sq_overhead()), plus its gather list or inline data, in blocks of 64 bytes. Requested sizes are
- * rounded up, and the program gets the results.
+ * A QP's ring has the receive queue first, then the send queue. A raw packet QP has a ring for each
+ * queue. Sizes are libmlx5's: a send WQE has room for the largest overhead of its service type and
+ * of the operations that the program named (sq_overhead()), plus its gather list or inline data, in
+ * blocks of 64 bytes. Requested sizes are rounded up, and the program gets the results.
  */
 #include <string.h>
 #include "guest-lib/verbs/user/cq.h"
@@ -160,18 +160,31 @@ static struct hv_pd *qp_allocator(const struct user_qp *qp)
     return pd ? hv_pd(pd) : NULL;
 }
 
+/* The size of the send queue's own ring. */
+static size_t qp_sq_ring_size(const struct user_qp *qp)
+{
+    return hv_whole_pages((size_t)qp->sq.wqe_cnt * WQEBB);
+}
+
+static void qp_free_memory(struct user_qp *qp)
+{
+    struct hv_pd *pd = qp_allocator(qp);
+
+    if (qp->dbrec) {
+        hv_db_free(hv_context(qp->ibv.context), pd, qp->dbrec, qp->dbrec_from);
+    }
+    if (qp->ring) {
+        hv_buf_free(pd, qp->ring, qp->ring_size, MLX5DV_RES_TYPE_QP, qp->ring_from);
+    }
+    if (hv_qp_has_two_rings(&qp->hv) && qp->sq.buf) {
+        hv_buf_free(pd, qp->sq.buf, qp_sq_ring_size(qp), MLX5DV_RES_TYPE_QP, qp->sq_ring_from);
+    }
+}
+
 static void qp_free(struct user_qp *qp)
 {
-    struct hv_context *ctx = hv_context(qp->ibv.context);
-
-    if (qp->ring) {
-        hv_buf_free(qp_allocator(qp), qp->ring, qp->ring_size, MLX5DV_RES_TYPE_QP, qp->ring_from);
-    }
-    if (qp->dbrec) {
-        hv_db_free(ctx, qp_allocator(qp), qp->dbrec, qp->dbrec_from);
-    }
     if (qp->uidx >= 0) {
-        hv_uidx_free(ctx, (uint32_t)qp->uidx);
+        hv_uidx_free(hv_context(qp->ibv.context), (uint32_t)qp->uidx);
     }
     g_free(qp->sq.wrid);
     g_free(qp->sq.wr_data);
@@ -182,17 +195,43 @@ static void qp_free(struct user_qp *qp)
     free(qp);
 }
 
-static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
+/* The alignment that libmlx5 asks a program's allocator for: what the page_offset of a QP's context
+ * can say if the ring is one page, and the size of a WQE (mlx5_set_custom_qp_alignment()). */
+static size_t qp_ring_alignment(const struct user_qp *qp, size_t size)
+{
+    size_t page = qp_power_of_two((uint32_t)hv_whole_pages(size));
+
+    return MAX(page / 64, (size_t)1 << MAX(qp->sq.wqe_shift, qp->rq.wqe_shift));
+}
+
+/* Allocates the rings: 0 or ENOMEM. As libmlx5 does it, except that libmlx5 also asks the program
+ * for 0 bytes if there is no queue. */
+static int qp_alloc_rings(struct user_qp *qp)
 {
     size_t rq = (size_t)qp->rq.wqe_cnt << qp->rq.wqe_shift;
     size_t sq = (size_t)qp->sq.wqe_cnt * WQEBB;
+    bool raw = qp->ibv.qp_type == IBV_QPT_RAW_PACKET, two = hv_qp_has_two_rings(&qp->hv);
+    size_t size = two ? rq : rq + sq;
+    size_t alignment = raw || !size ? PCI_PAGE : qp_ring_alignment(qp, size);
+    struct hv_pd *pd = size ? qp_allocator(qp) : NULL;
 
-    if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) { /* two queues: each begins at a page */
-        rq = hv_whole_pages(rq);
+    qp->ring_size = MAX((size + alignment - 1) & ~(alignment - 1), WQEBB);
+    qp->ring = hv_buf_alloc(pd, qp->ring_size, alignment, MLX5DV_RES_TYPE_QP, &qp->ring_from);
+    if (!qp->ring) {
+        return ENOMEM;
     }
-    qp->ring_size = MAX(hv_whole_pages(rq + sq), PCI_PAGE);
-    qp->ring = hv_buf_alloc(qp_allocator(qp), qp->ring_size, MLX5DV_RES_TYPE_QP, &qp->ring_from);
-    qp->dbrec = qp->ring ? hv_db_alloc(ctx, qp_allocator(qp), &qp->dbrec_from) : NULL;
+    qp->rq.buf = qp->ring;
+    qp->sq.buf =
+        two ? hv_buf_alloc(pd, qp_sq_ring_size(qp), PCI_PAGE, MLX5DV_RES_TYPE_QP, &qp->sq_ring_from)
+            : qp->ring + rq;
+    return qp->sq.buf ? 0 : ENOMEM;
+}
+
+static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
+{
+    int err = qp_alloc_rings(qp);
+
+    qp->dbrec = err ? NULL : hv_db_alloc(ctx, qp_allocator(qp), &qp->dbrec_from);
     if (!qp->dbrec) {
         return ENOMEM;
     }
@@ -202,8 +241,6 @@ static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
             return ENOMEM;
         }
     }
-    qp->rq.buf = qp->ring;
-    qp->sq.buf = qp->ring + rq;
     qp->sq.wrid = g_new0(uint64_t, MAX(qp->sq.wqe_cnt, 1));
     qp->sq.wr_data = g_new0(uint8_t, MAX(qp->sq.wqe_cnt, 1));
     qp->sq_wqe_head = g_new0(uint32_t, MAX(qp->sq.wqe_cnt, 1));
@@ -520,6 +557,7 @@ struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr
           : qp->dc == HV_DC_DCT ? qp_create_dct(qp, ctx, attr, extra)
                                 : qp_create_queues(qp, ctx, attr, extra);
     if (err) {
+        qp_free_memory(qp);
         qp_free(qp);
         errno = err;
         return NULL;
@@ -588,7 +626,8 @@ HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
         hv_event_drain_qp(qp);
     }
     hv_qp_clean_cqs(qp, true);
-    uverbs_use_qp(&qp->hv, -1);
+    qp_free_memory(qp);
+    uverbs_use_qp(&qp->hv, -1); /* its parent domain's free() is not called any more */
     qp_free(qp);
     return 0;
 }

@@ -65,6 +65,7 @@ struct user_qp {
     uint32_t ece_wanted, ece_enabled;
     struct user_qp_error first_error; /* under hv_said_lock() */
     void *dv;                         /* state of direct verbs, freed with free() */
+    enum hv_from sq_ring_from;        /* if hv_qp_has_two_rings() */
 };
 
 static inline struct user_cq *user_cq(struct ibv_cq *cq)

@@ -148,7 +148,7 @@ static int srq_choose_size(struct hv_srq *srq, const struct ibv_srq_attr *attr)
                          attr->max_sge, (uint32_t)((max_wqe_size - NEXT_SEG) / DATA_SEG));
     }
     srq->max_gs = ((1u << srq->wqe_shift) - NEXT_SEG) / DATA_SEG;
-    srq->ring_size = hv_whole_pages((size_t)srq->ring_cnt << srq->wqe_shift);
+    srq->ring_size = (size_t)srq->ring_cnt << srq->wqe_shift;
     return 0;
 }
 
@@ -156,7 +156,8 @@ static int srq_alloc_memory(struct hv_srq *srq)
 {
     struct hv_context *ctx = hv_context(srq->ibv.context);
 
-    srq->ring = hv_buf_alloc(srq->pd, srq->ring_size, MLX5DV_RES_TYPE_SRQ, &srq->ring_from);
+    srq->ring =
+        hv_buf_alloc(srq->pd, srq->ring_size, PCI_PAGE, MLX5DV_RES_TYPE_SRQ, &srq->ring_from);
     srq->wrid = srq->ring ? calloc(srq->wqe_cnt, sizeof(*srq->wrid)) : NULL;
     srq->dbrec = srq->wrid ? hv_db_alloc(ctx, srq->pd, &srq->dbrec_from) : NULL;
     if (!srq->dbrec) {
@@ -170,18 +171,22 @@ static int srq_alloc_memory(struct hv_srq *srq)
     return 0;
 }
 
-static void srq_free(struct hv_srq *srq)
+static void srq_free_memory(struct hv_srq *srq)
 {
     struct hv_context *ctx = hv_context(srq->ibv.context);
 
-    if (srq->uidx >= 0) {
-        hv_uidx_free(ctx, (uint32_t)srq->uidx);
-    }
     if (srq->dbrec) {
         hv_db_free(ctx, srq->pd, srq->dbrec, srq->dbrec_from);
     }
     if (srq->ring) {
         hv_buf_free(srq->pd, srq->ring, srq->ring_size, MLX5DV_RES_TYPE_SRQ, srq->ring_from);
+    }
+}
+
+static void srq_free(struct hv_srq *srq)
+{
+    if (srq->uidx >= 0) {
+        hv_uidx_free(hv_context(srq->ibv.context), (uint32_t)srq->uidx);
     }
     free(srq->wrid);
     pthread_mutex_destroy(&srq->ibv.mutex);
@@ -245,6 +250,7 @@ static struct ibv_srq *srq_create(struct ibv_srq_init_attr_ex *ex, enum ibv_srq_
     err = err ? err : srq_check_ex(ex, type);
     err = err ? err : uverbs_create_srq(srq);
     if (err) {
+        srq_free_memory(srq);
         srq_free(srq);
         errno = err;
         return NULL;
@@ -310,7 +316,8 @@ HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
     if (srq->tm) {
         hv_tm_free(srq);
     }
-    uverbs_use_srq(srq, -1);
+    srq_free_memory(srq);
+    uverbs_use_srq(srq, -1); /* its parent domain's free() is not called any more */
     srq_free(srq);
     return 0;
 }

@@ -30,10 +30,14 @@ static inline const struct hv_rsc *hv_uidx_find(const struct hv_context *ctx, ui
     return rsc->type != HV_RSC_NONE ? rsc : NULL;
 }
 
-/* Allocates zeroed memory for a ring or doorbell record (buf.c). It comes from the allocator of a
- * parent domain, if that has one for this type (MLX5DV_RES_TYPE_), else from the library; *from
- * says which. pd may be NULL. NULL with errno ENOMEM: there is no memory. */
-void *hv_buf_alloc(struct hv_pd *pd, size_t size, uint64_t type, enum hv_from *from);
+/* Allocates memory for a ring or doorbell record (buf.c). It comes from the allocators of a parent
+ * domain, unless they leave this type (MLX5DV_RES_TYPE_) to the library; *from says which. pd may
+ * be NULL. The library's memory is zeroed and begins at a page. The program's alloc() must return
+ * zeroed memory with that alignment: the library writes nothing to it that libmlx5 does not write,
+ * because it may be memory that the CPU cannot reach. NULL with errno ENOMEM: there is no memory.
+ */
+void *hv_buf_alloc(struct hv_pd *pd, size_t size, size_t alignment, uint64_t type,
+                   enum hv_from *from);
 void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, enum hv_from from);
 uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, enum hv_from *from);
 void hv_db_free(struct hv_context *ctx, struct hv_pd *pd, uint32_t *dbrec, enum hv_from from);

@@ -57,18 +57,20 @@ static int wq_choose_size(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr
     return 0;
 }
 
-static void wq_free(struct hv_rwq *wq)
+static void wq_free_memory(struct hv_rwq *wq)
 {
-    struct hv_context *ctx = hv_context(wq->ibv.context);
-
-    if (wq->uidx >= 0) {
-        hv_uidx_free(ctx, (uint32_t)wq->uidx);
-    }
     if (wq->dbrec) {
-        hv_db_free(ctx, wq->pd, wq->dbrec, wq->dbrec_from);
+        hv_db_free(hv_context(wq->ibv.context), wq->pd, wq->dbrec, wq->dbrec_from);
     }
     if (wq->ring) {
         hv_buf_free(wq->pd, wq->ring, wq->ring_size, MLX5DV_RES_TYPE_RWQ, wq->ring_from);
+    }
+}
+
+static void wq_free(struct hv_rwq *wq)
+{
+    if (wq->uidx >= 0) {
+        hv_uidx_free(hv_context(wq->ibv.context), (uint32_t)wq->uidx);
     }
     free(wq->rq.wrid);
     pthread_mutex_destroy(&wq->ibv.mutex);
@@ -79,7 +81,7 @@ static void wq_free(struct hv_rwq *wq)
 
 static int wq_alloc_memory(struct hv_rwq *wq, struct hv_context *ctx)
 {
-    wq->ring = hv_buf_alloc(wq->pd, wq->ring_size, MLX5DV_RES_TYPE_RWQ, &wq->ring_from);
+    wq->ring = hv_buf_alloc(wq->pd, wq->ring_size, PCI_PAGE, MLX5DV_RES_TYPE_RWQ, &wq->ring_from);
     wq->rq.buf = wq->ring;
     wq->rq.wrid = wq->ring ? calloc(wq->rq.wqe_cnt, sizeof(*wq->rq.wrid)) : NULL;
     wq->dbrec = wq->rq.wrid ? hv_db_alloc(ctx, wq->pd, &wq->dbrec_from) : NULL;
@@ -135,6 +137,7 @@ static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_
               : uverbs_create_wq(wq,
                                  attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS ? attr->create_flags : 0);
     if (err) {
+        wq_free_memory(wq);
         wq_free(wq);
         errno = err;
         return NULL;
@@ -159,7 +162,8 @@ static int destroy_wq(struct ibv_wq *ibwq)
     hv_uidx_free(hv_context(ibwq->context), (uint32_t)wq->uidx);
     wq->uidx = -1;
     cq_unlock(cq);
-    uverbs_use_wq(wq, -1);
+    wq_free_memory(wq);
+    uverbs_use_wq(wq, -1); /* its parent domain's free() is not called any more */
     wq_free(wq);
     return 0;
 }
