@@ -495,6 +495,15 @@ static enum mem_result mkey_atomic_place(struct hca *hca, uint32_t key, uint32_t
     return mkey_refuse_access(hca, MEM_BAD_BOUNDS, key, pdn, va, len, MEM_REMOTE_ATOMIC);
 }
 
+/* Notes an atomic for mkey_why() if the memory at its place does not answer. Returns result. */
+static inline enum mem_result mkey_atomic_end(struct hca *hca, enum mem_result result, uint32_t key,
+                                              uint32_t pdn, uint64_t va, size_t len)
+{
+    return G_LIKELY(result != MEM_NO_ANSWER)
+               ? result
+               : mkey_refuse_access(hca, result, key, pdn, va, len, MEM_REMOTE_ATOMIC);
+}
+
 /* If CPUs change the word too often, the result is MEM_BUSY: the device treats the request as lost,
  * and the sender repeats it. So the HCA can do other work meanwhile. */
 static enum mem_result mkey_atomic_word(struct hca *hca, struct mem_place at, size_t len,
@@ -520,13 +529,14 @@ enum mem_result mkey_cmp_swap(struct hca *hca, uint32_t key, uint32_t pdn, uint6
     if (result || op.is_null) {
         return result;
     }
-    return mkey_atomic_word(hca, op.place, 8,
-                            &(struct host_atomic){
-                                .kind = HOST_ATOMIC_CMP_SWAP,
-                                .operand = swap,
-                                .compare = compare,
-                            },
-                            original);
+    result = mkey_atomic_word(hca, op.place, 8,
+                              &(struct host_atomic){
+                                  .kind = HOST_ATOMIC_CMP_SWAP,
+                                  .operand = swap,
+                                  .compare = compare,
+                              },
+                              original);
+    return mkey_atomic_end(hca, result, key, pdn, va, 8);
 }
 
 enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
@@ -539,8 +549,9 @@ enum mem_result mkey_fetch_add(struct hca *hca, uint32_t key, uint32_t pdn, uint
     if (result || op.is_null) {
         return result;
     }
-    return mkey_atomic_word(
+    result = mkey_atomic_word(
         hca, op.place, 8, &(struct host_atomic){.kind = HOST_ATOMIC_ADD, .operand = add}, original);
+    return mkey_atomic_end(hca, result, key, pdn, va, 8);
 }
 
 /* Converts a number between the byte order of packets and the host's byte order. */
@@ -632,9 +643,10 @@ enum mem_result mkey_masked(struct hca *hca, uint32_t key, uint32_t pdn, uint64_
     if (result || op.is_null) {
         return result;
     }
-    return len <= sizeof(uint64_t)
-               ? mkey_masked_word(hca, op.place, masked, len, operands, original)
-               : mkey_masked_bytes(hca, op.place, masked, len, operands, original);
+    result = len <= sizeof(uint64_t)
+                 ? mkey_masked_word(hca, op.place, masked, len, operands, original)
+                 : mkey_masked_bytes(hca, op.place, masked, len, operands, original);
+    return mkey_atomic_end(hca, result, key, pdn, va, len);
 }
 
 /* -- lists ------------------------------------------------------------------------------------ */

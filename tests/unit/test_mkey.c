@@ -473,6 +473,26 @@ START_TEST(memory_that_does_not_answer_says_why)
 }
 END_TEST
 
+/* The last refusal is that of another key. */
+START_TEST(an_atomic_whose_memory_does_not_answer_says_why)
+{
+    uint32_t key = create_mtt(VA, PAGE, &(unsigned){1u << 20}, 1);
+    uint8_t operands[2 * MASKED_MAX] = {0}, number[MASKED_MAX], byte;
+    uint64_t value;
+
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_int_eq(peek(key ^ 0x100000, VA, &byte), MEM_BAD_KEY);
+        ck_assert_int_eq(
+            i == 0   ? mkey_fetch_add(&rig.hca, key, rig.pdn, VA, 1, &value)
+            : i == 1 ? mkey_cmp_swap(&rig.hca, key, rig.pdn, VA, 0, 1, &value)
+                     : mkey_masked(&rig.hca, key, rig.pdn, VA, MASKED_FETCH_ADD,
+                                   i == 2 ? 8 : MASKED_MAX, operands, number),
+            MEM_NO_ANSWER);
+        why("the memory of rkey 0x%x does not answer: it was unmapped", key);
+    }
+}
+END_TEST
+
 /* An atomic needs a word that is aligned in memory, too. */
 START_TEST(an_atomic_that_is_not_aligned_in_memory_says_why)
 {
@@ -883,6 +903,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_chain_of_keys_that_is_too_long_says_why);
     tcase_add_test(tc, lists_that_are_too_short_say_why);
     tcase_add_test(tc, memory_that_does_not_answer_says_why);
+    tcase_add_test(tc, an_atomic_whose_memory_does_not_answer_says_why);
     tcase_add_test(tc, an_atomic_that_is_not_aligned_in_memory_says_why);
     tcase_add_test(tc, bounds_are_checked);
     tcase_add_test(tc, a_region_of_no_bytes_has_nothing_but_them);
