@@ -72,7 +72,9 @@ static void mkey_say_key(struct hca *hca, const struct mem_refusal *r, struct mk
     const struct mkey *mkey = mkey_find(hca, r->key >> 8);
 
     if (r->result == MEM_NO_ANSWER) {
-        mkey_say(words, "the memory of %s 0x%x does not answer: it was unmapped", kind, r->key);
+        mkey_say(words,
+                 "the memory of %s 0x%x does not answer: it was unmapped, protected or never there",
+                 kind, r->key);
     } else if (r->result == MEM_FAULT) {
         mkey_say(words, "%s 0x%x has a page that is missing and will not come", kind, r->key);
     } else if (is_null_mkey(hca, r->key)) {
@@ -102,8 +104,12 @@ static void mkey_say_key(struct hca *hca, const struct mem_refusal *r, struct mk
         mkey_say_rights(words, mkey->rights);
     } else if (r->access && !mkey_in_bounds(mkey, r->va, r->len)) {
         mkey_say_range(words, r);
-        mkey_say(words, " not inside %s 0x%x, which has %" PRIu64 " bytes at 0x%" PRIx64, kind,
-                 r->key, mkey->len, mkey->start);
+        if (mkey->length64) {
+            mkey_say(words, " beyond the last address, where %s 0x%x ends", kind, r->key);
+        } else {
+            mkey_say(words, " not inside %s 0x%x, which has %" PRIu64 " bytes at 0x%" PRIx64, kind,
+                     r->key, mkey->len, mkey->start);
+        }
     } else {
         mkey_say_behind(words, r, kind);
     }

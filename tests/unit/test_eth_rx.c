@@ -410,7 +410,7 @@ START_TEST(memory_that_does_not_answer_fails_the_queue)
     post();
     bench_rx(b, frame, sizeof(frame));
     said("WQE 0x0 cannot take a frame of 100 bytes: the memory of lkey 0x500 does not answer: it "
-         "was unmapped");
+         "was unmapped, protected or never there");
     bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
     /* flush_in_error_en, as mlx5_ib sets it for raw packet QPs */
     bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 1);

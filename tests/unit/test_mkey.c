@@ -467,9 +467,23 @@ START_TEST(memory_that_does_not_answer_says_why)
     uint8_t byte;
 
     ck_assert_int_eq(peek(key, VA, &byte), MEM_NO_ANSWER);
-    why("the memory of lkey 0x%x does not answer: it was unmapped", key);
+    why("the memory of lkey 0x%x does not answer: it was unmapped, protected or never there", key);
     ck_assert_int_eq(peek(RIG_RESD_LKEY, 1ull << 50, &byte), MEM_NO_ANSWER);
-    why("the memory of lkey 0x%x does not answer: it was unmapped", RIG_RESD_LKEY);
+    why("the memory of lkey 0x%x does not answer: it was unmapped, protected or never there", RIG_RESD_LKEY);
+}
+END_TEST
+
+START_TEST(a_range_that_wraps_says_why)
+{
+    struct prm_mkc mkc[1];
+    uint32_t key;
+
+    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, 0, 0);
+    PRM_SET(mkc, mkc, length64, 1);
+    key = create(mkc, NULL, 0);
+    ck_assert_int_eq(mkey_check(&rig.hca, key, rig.pdn, UINT64_MAX - 1, 3, MEM_LOCAL_READ),
+                     MEM_BAD_BOUNDS);
+    why("3 bytes at 0xfffffffffffffffe are beyond the last address, where lkey 0x%x ends", key);
 }
 END_TEST
 
@@ -488,7 +502,7 @@ START_TEST(an_atomic_whose_memory_does_not_answer_says_why)
                      : mkey_masked(&rig.hca, key, rig.pdn, VA, MASKED_FETCH_ADD,
                                    i == 2 ? 8 : MASKED_MAX, operands, number),
             MEM_NO_ANSWER);
-        why("the memory of rkey 0x%x does not answer: it was unmapped", key);
+        why("the memory of rkey 0x%x does not answer: it was unmapped, protected or never there", key);
     }
 }
 END_TEST
@@ -903,6 +917,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_chain_of_keys_that_is_too_long_says_why);
     tcase_add_test(tc, lists_that_are_too_short_say_why);
     tcase_add_test(tc, memory_that_does_not_answer_says_why);
+    tcase_add_test(tc, a_range_that_wraps_says_why);
     tcase_add_test(tc, an_atomic_whose_memory_does_not_answer_says_why);
     tcase_add_test(tc, an_atomic_that_is_not_aligned_in_memory_says_why);
     tcase_add_test(tc, bounds_are_checked);

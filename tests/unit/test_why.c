@@ -274,7 +274,7 @@ START_TEST(memory_that_was_unmapped)
     }
     receive_refused("syndrome 0x2, nak 0x63",
                     "the device cannot carry it out: the memory of %s 0x%x does not answer: it was "
-                    "unmapped",
+                    "unmapped, protected or never there",
                     _i == 0 ? "rkey" : "lkey", key);
 }
 END_TEST
