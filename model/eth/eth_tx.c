@@ -66,9 +66,8 @@ static void eth_tx_fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsi
 
     hca_log(hca, HCA_LOG_GUEST_ERROR, "SQ 0x%x: WQE 0x%x opcode 0x%x fails with syndrome 0x%x: %s",
             sq->obj.num, index, opcode, syndrome,
-            key  ? mkey_why(hca, &words)
-            : ds ? "its segments or lengths are invalid"
-                 : "it cannot be read");
+            key ? mkey_why(hca, &words)
+                : "the WQE, its list or the doorbell record cannot be read, or is invalid");
     sq->state = PRM_SQC_STATE_ERR;
     sq->lso_sent = 0;
     eth_sq_complete_error(hca, sq, index, opcode, syndrome);

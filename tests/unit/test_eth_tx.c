@@ -475,6 +475,9 @@ START_TEST(impossible_lengths_of_a_wqe_fail)
         bench_ring_sq(&sq);
         bench_run(b);
         expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
+        ck_assert_ptr_nonnull(strstr(b->rig.host.last_line,
+                                     "fails with syndrome 0x2: the WQE, its list or the doorbell "
+                                     "record cannot be read, or is invalid"));
         bench_expect_none(&sq);
         revive();
     }
