@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include "guest-lib/verbs/kernel/settings.h"
 #include "guest-lib/verbs/kernel/spelling.h"
@@ -19,6 +20,7 @@
 #define SETTLE_MS   30
 #define PATIENCE_MS 10000
 #define MS_NS       1000000ull
+#define S_NS        (1000 * MS_NS)
 #define TURN_MS     1
 #define ANSWER_MAX  4096
 #define LONGEST_MS  600000        /* of settle_ms and patience_ms */
@@ -213,10 +215,13 @@ static void foreign_wait(void *opaque, uint64_t until_ns)
 
 /* -- the helper -------------------------------------------------------------------------------- */
 
-/* Calls the helper at HOST:PORT. Returns the socket; -1: *why says why, in static text. */
-static int foreign_call(const char *helper, const char **why)
+/* Calls the helper at HOST:PORT. Waits patience_ms for an answer. Returns the socket; -1: *why says
+ * why, in static text. */
+static int foreign_call(const struct foreign_config *config, const char **why)
 {
-    g_auto(GStrv) parts = g_strsplit(helper, ":", 2);
+    g_auto(GStrv) parts = g_strsplit(config->helper, ":", 2);
+    const struct timeval patience = {.tv_sec = (time_t)(config->patience_ns / S_NS),
+                                     .tv_usec = (suseconds_t)(config->patience_ns % S_NS / 1000)};
     const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
     int fd, failed = getaddrinfo(parts[0], parts[1], &hints, &found);
@@ -226,8 +231,9 @@ static int foreign_call(const char *helper, const char **why)
         return -1;
     }
     fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, found->ai_addr, found->ai_addrlen)) {
-        *why = g_strerror(errno);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
+        connect(fd, found->ai_addr, found->ai_addrlen)) {
+        *why = g_strerror(errno == EINPROGRESS ? ETIMEDOUT : errno);
         if (fd >= 0) {
             close(fd);
         }
@@ -250,7 +256,7 @@ char *foreign_init(struct foreign *foreign, const struct foreign_config *config)
     real_clock_init(&foreign->real, config->settle_ns, config->patience_ns, foreign_wait, foreign);
     foreign->stand.peer = config->player;
     stand_init(&foreign->stand, &foreign->real.clock, port);
-    foreign->fd = foreign_call(config->helper, &why);
+    foreign->fd = foreign_call(config, &why);
     return why ? g_strdup_printf("no helper at %s: %s", config->helper, why) : NULL;
 }
 

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <glib.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,17 @@ static struct {
     struct junit *junit;         /* NULL: no such report */
 } run;
 
+static void run_signalled(const struct script_case *c, int number, GString *said)
+{
+    if (c) {
+        g_string_append_printf(said, "%s:%u: ended by signal %d\n", c->file, c->line, number);
+    } else if (number == SIGALRM) {
+        g_string_append_printf(said, "the device was not reached within %d s\n", SECONDS);
+    } else {
+        g_string_append_printf(said, "ended by signal %d\n", number);
+    }
+}
+
 /* Plays a case, or without a case tries whether the foreign device can be reached. Does so in its
  * own process, so that a crash affects only that case. Returns the exit status, and the output. */
 static int run_case(const struct script_case *c, unsigned start, GString *said)
@@ -86,8 +98,7 @@ static int run_case(const struct script_case *c, unsigned start, GString *said)
         g_error("no end of a case: %s", g_strerror(errno));
     }
     if (WIFSIGNALED(status)) {
-        g_string_append_printf(said, "%s:%u: ended by signal %d\n", c ? c->file : run.foreign->path,
-                               c ? c->line : 0, WTERMSIG(status));
+        run_signalled(c, WTERMSIG(status), said);
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : CASE_FAILS;
 }

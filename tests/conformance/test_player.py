@@ -3,9 +3,11 @@
 
 usage: test_player.py HCASIM CONFORMANCE SCRIPT [HELPER]
 """
+import contextlib
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -217,6 +219,17 @@ class Player(unittest.TestCase):
     def test_a_helper_that_cannot_be_called_is_refused(self):
         for helper, why in (("127.0.0.1:1", "Connection refused"), ("127.0.0.1:no-such-port", r"Servname not supported.*")):
             self.refused(self.peer(wire=f"unix:{self.folder}/a:{self.folder}/b", helper=helper), f"no helper at {helper}: {why}")
+
+    def test_a_helper_that_does_not_answer_is_refused(self):
+        with contextlib.ExitStack() as stack:
+            full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+            for _ in range(4):  # a full queue of calls: the kernel ignores further ones, as a firewall does
+                caller = stack.enter_context(socket.socket())
+                caller.setblocking(False)
+                caller.connect_ex(full.getsockname())
+            helper = f"127.0.0.1:{full.getsockname()[1]}"
+            self.refused(self.peer(wire=f"unix:{self.folder}/a:{self.folder}/b", helper=helper, patience_ms=50),
+                         f"no helper at {helper}: Connection timed out")
 
     def test_a_helper_and_the_wire_of_its_device(self):
         if not HELPER:
