@@ -112,5 +112,5 @@ if __name__ == "__main__":
         print(f"hcasim: {error}", file=sys.stderr)
         sys.exit(vm_run.NO_GUESTS)
     except OSError as error:    # a folder that cannot be written, a disk that is full
-        print(f"hcasim: {error.filename or ''}{': ' if error.filename else ''}{error.strerror}", file=sys.stderr)
+        print(f"hcasim: {error.filename or ''}{': ' if error.filename else ''}{error.strerror or error}", file=sys.stderr)
         sys.exit(vm_run.NO_GUESTS)
