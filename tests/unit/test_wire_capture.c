@@ -354,7 +354,6 @@ START_TEST(a_child_keeps_no_lock)
 }
 END_TEST
 
-/* "If another port writes path, the frames are appended in any case." */
 /* The same for a child that another thread forks when the file has just been opened. */
 START_TEST(a_child_of_the_moment_of_opening_has_no_copy)
 {
@@ -409,6 +408,7 @@ START_TEST(a_pipe_waits_for_its_reader)
 }
 END_TEST
 
+/* "If another port writes path, the frames are appended in any case." */
 START_TEST(a_file_that_is_written_is_not_emptied)
 {
     struct capture_file *one, *two;
