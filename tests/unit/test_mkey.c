@@ -469,7 +469,8 @@ START_TEST(memory_that_does_not_answer_says_why)
     ck_assert_int_eq(peek(key, VA, &byte), MEM_NO_ANSWER);
     why("the memory of lkey 0x%x does not answer: it was unmapped, protected or never there", key);
     ck_assert_int_eq(peek(RIG_RESD_LKEY, 1ull << 50, &byte), MEM_NO_ANSWER);
-    why("the memory of lkey 0x%x does not answer: it was unmapped, protected or never there", RIG_RESD_LKEY);
+    why("the memory of lkey 0x%x does not answer: it was unmapped, protected or never there",
+        RIG_RESD_LKEY);
 }
 END_TEST
 
@@ -496,13 +497,13 @@ START_TEST(an_atomic_whose_memory_does_not_answer_says_why)
 
     for (unsigned i = 0; i < 4; i++) {
         ck_assert_int_eq(peek(key ^ 0x100000, VA, &byte), MEM_BAD_KEY);
-        ck_assert_int_eq(
-            i == 0   ? mkey_fetch_add(&rig.hca, key, rig.pdn, VA, 1, &value)
-            : i == 1 ? mkey_cmp_swap(&rig.hca, key, rig.pdn, VA, 0, 1, &value)
-                     : mkey_masked(&rig.hca, key, rig.pdn, VA, MASKED_FETCH_ADD,
-                                   i == 2 ? 8 : MASKED_MAX, operands, number),
-            MEM_NO_ANSWER);
-        why("the memory of rkey 0x%x does not answer: it was unmapped, protected or never there", key);
+        ck_assert_int_eq(i == 0   ? mkey_fetch_add(&rig.hca, key, rig.pdn, VA, 1, &value)
+                         : i == 1 ? mkey_cmp_swap(&rig.hca, key, rig.pdn, VA, 0, 1, &value)
+                                  : mkey_masked(&rig.hca, key, rig.pdn, VA, MASKED_FETCH_ADD,
+                                                i == 2 ? 8 : MASKED_MAX, operands, number),
+                         MEM_NO_ANSWER);
+        why("the memory of rkey 0x%x does not answer: it was unmapped, protected or never there",
+            key);
     }
 }
 END_TEST
