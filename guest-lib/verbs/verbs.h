@@ -317,6 +317,7 @@ struct hv_qp {
     uint8_t *ring; /* without the send queue, if hv_qp_has_two_rings() */
     size_t ring_size;
     uint32_t *dbrec; /* [0] receive, [1] send counter, big-endian */
+    enum hv_from ring_from, dbrec_from;
     struct hv_uar *uar;
     struct hv_wq sq, rq;
     int uidx;           /* user index (user_index of its contexts): hv_uidx_alloc(), HV_RSC_QP */

@@ -43,7 +43,9 @@ static void xrc_tgt_inherit(struct hv_qp *to, struct hv_qp *from)
 {
     to->ring = from->ring;
     to->ring_size = from->ring_size;
+    to->ring_from = from->ring_from;
     to->dbrec = from->dbrec;
+    to->dbrec_from = from->dbrec_from;
     from->ring = NULL;
     from->dbrec = NULL;
 }

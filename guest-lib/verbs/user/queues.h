@@ -41,7 +41,6 @@ struct user_qp {
         struct hv_qp;
         struct hv_qp hv;
     };
-    enum hv_from ring_from, dbrec_from;
     uint32_t *sq_wqe_head; /* WQEBB index -> head at posting time, for completions */
     uint32_t max_inline;
     bool can_send; /* has been in RTS since RESET */
