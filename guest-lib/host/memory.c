@@ -15,6 +15,9 @@
 #include <signal.h>
 #include <ucontext.h>
 #include <glib.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 /* The library is loaded when the program starts, or its TLS is small enough to be loaded later. */
 static __thread void **volatile window __attribute__((tls_model("initial-exec")));
@@ -195,6 +198,12 @@ static bool memory_miss(const struct memory_missed *missed, uint64_t addr, size_
 #ifdef __SANITIZE_THREAD__
 void __tsan_func_exit(void *); /* ThreadSanitizer tracks calls, and did not see this one return */
 #define WINDOW_LEFT __tsan_func_exit(NULL)
+#elif defined(__SANITIZE_ADDRESS__)
+/* The frames below this one are gone, but AddressSanitizer did not see them return: what lay around
+ * their variables is still forbidden. They have this size at most. */
+#define FRAMES_LEFT ((size_t)4096)
+#define WINDOW_LEFT                                                                                \
+    __asan_unpoison_memory_region((uint8_t *)__builtin_frame_address(0) - FRAMES_LEFT, FRAMES_LEFT)
 #else
 #define WINDOW_LEFT (void)0
 #endif

@@ -107,6 +107,7 @@ static void note_tid(struct reader *reader)
 
 /* -- asynchronous events ----------------------------------------------------------------------- */
 
+/* It can be cancelled only while it asks for an event: Check must not be left in the middle. */
 static void *read_async(void *opaque)
 {
     struct reader *reader = opaque;
@@ -114,8 +115,10 @@ static void *read_async(void *opaque)
 
     note_tid(reader);
     do {
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
         reader->answer = ibv_get_async_event(reader->ctx, &event);
         reader->err = errno;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
         if (!reader->answer) {
             ck_assert_int_eq(event.event_type, IBV_EVENT_PORT_ACTIVE);
             ck_assert_int_eq(event.element.port_num, 1);
