@@ -16,6 +16,13 @@
 #include <ucontext.h>
 #include <glib.h>
 #ifdef __SANITIZE_ADDRESS__
+#define IS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define IS_ASAN 1
+#endif
+#endif
+#ifdef IS_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -198,9 +205,9 @@ static bool memory_miss(const struct memory_missed *missed, uint64_t addr, size_
 #ifdef __SANITIZE_THREAD__
 void __tsan_func_exit(void *); /* ThreadSanitizer tracks calls, and did not see this one return */
 #define WINDOW_LEFT __tsan_func_exit(NULL)
-#elif defined(__SANITIZE_ADDRESS__)
-/* The frames below this one are gone, but AddressSanitizer did not see them return: what lay around
- * their variables is still forbidden. They have this size at most. */
+#elif defined(IS_ASAN)
+/* The frames below this one are gone, but AddressSanitizer did not see them return, so its marks
+ * around their variables still forbid accesses. The frames have this size at most. */
 #define FRAMES_LEFT ((size_t)4096)
 #define WINDOW_LEFT                                                                                \
     __asan_unpoison_memory_region((uint8_t *)__builtin_frame_address(0) - FRAMES_LEFT, FRAMES_LEFT)

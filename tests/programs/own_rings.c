@@ -2,9 +2,9 @@
 /*
  * own_rings [RUNS [SEED]]: gets its rings by mlx5dv_init_obj(). From then on it posts, rings
  * doorbells and looks for completions through memory alone, as a GPU does. Before and in between it
- * makes no call for 1 ms to 1 s. Each run opens the device again. What is stored to the doorbell
- * page, and with which instructions, changes from message to message. If a doorbell is not noticed,
- * the program ends with an error.
+ * makes no call for 1 ms to 1 s. Each run opens the device again. The value that is stored to the
+ * doorbell page, and the instructions that store it, change from message to message. If a doorbell
+ * is not noticed, the program ends with an error.
  *
  * Written to libibverbs and libmlx5 alone.
  */

@@ -294,7 +294,8 @@ static int end_wq(void *made)
     return ibv_destroy_wq(made);
 }
 
-/* What a kind asks for, in this order. Memory is given back in the order of frees. */
+/* The pieces of memory that a kind of object asks for, in this order; frees has the order in which
+ * it gives them back. */
 static const struct kind {
     const char *name;
     void *(*make)(void);

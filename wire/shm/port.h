@@ -19,8 +19,8 @@ enum {
     SHM_PREFETCH_LINES = 3, /* of the next slot: enough for headers and a short message */
 };
 
-/* What this member knows of another member to which it sends. Private memory: no other process
- * can change it. */
+/* The state that this member keeps about a member to which it sends. It is private memory: no
+ * other process can change it. */
 struct shm_peer {
     struct shm_region *region;  /* NULL: no memory yet for a ring in that region */
     uint32_t tx_head, tx_tail;  /* positions published, and positions known to be consumed; they
@@ -32,7 +32,7 @@ struct shm_peer {
     uint16_t spare[SHM_SLOTS];  /* slots this member used before, probably free again */
 };
 
-/* What this member knows of another member from which it receives. */
+/* The state that this member keeps about a member from which it receives. */
 struct shm_source {
     uint32_t gen, pos;  /* the generation of the ring's sender, and the position of the next
                          * frame */
