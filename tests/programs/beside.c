@@ -780,6 +780,58 @@ START_TEST(datagrams_reach_the_addresses_of_hosts)
 }
 END_TEST
 
+/* As NCCL finds the folder of a PCI function, from which it reads class and link. */
+START_TEST(a_program_finds_the_card_from_its_bus)
+{
+    char path[PATH_MAX];
+
+    beside_own_wire();
+    ck_assert_ptr_nonnull(realpath("/sys/class/pci_bus/ca00:00/../../ca00:00:00.0", path));
+    ck_assert_str_eq(path, "/sys/devices/pcica00:00/ca00:00:00.0");
+    ck_assert_ptr_nonnull(realpath("/sys/class/pci_bus/ca00:00/device", path));
+    ck_assert_str_eq(path, "/sys/devices/pcica00:00");
+    ck_assert(is_listed("/sys/class/pci_bus", "ca00:00"));
+    ck_line_is("/sys/class/pci_bus/ca00:00/../../ca00:00:00.0/class", "0x020000");
+}
+END_TEST
+
+/* Programs conclude from any of these files that ibv_reg_mr() takes memory of a GPU. */
+static void peer_memory_is(int status)
+{
+    static const char *const files[] = {"/sys/kernel/mm/memory_peers/nv_mem/version",
+                                        "/sys/module/nvidia_peermem/version"};
+
+    beside_own_wire();
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        ck_assert_int_eq(status_of(files[i]), status);
+    }
+}
+
+static void peer_memory_is_missing(void)
+{
+    peer_memory_is(ENOENT);
+}
+
+static void peer_memory_is_there(void)
+{
+    setenv("HCASIM_GPU", "real", 1);
+    peer_memory_is(0);
+    ck_assert_int_gt(strlen(line_of("/sys/module/nvidia_peermem/version")), 0);
+    ck_assert_int_eq(status_of("/sys/module/nvidia_peermem/refcnt"), ENOENT);
+}
+
+START_TEST(peer_memory_is_there_if_a_gpu_is)
+{
+    if (!access("/sys/module/nvidia_peermem", F_OK) ||
+        !access("/sys/kernel/mm/memory_peers", F_OK)) {
+        return; /* the machine has the module itself */
+    }
+    unsetenv("HCASIM_GPU");
+    in_a_child(peer_memory_is_missing);
+    in_a_child(peer_memory_is_there);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const statements[] = {
@@ -807,6 +859,8 @@ int main(void)
         the_network_device_is_among_the_interfaces,
         sockets_meet_at_the_addresses_of_hosts,
         datagrams_reach_the_addresses_of_hosts,
+        a_program_finds_the_card_from_its_bus,
+        peer_memory_is_there_if_a_gpu_is,
     };
     TCase *tc = tcase_create("beside");
     Suite *suite = suite_create("verbs-beside");

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -34,6 +35,13 @@ static bool tree_over; /* the process ends: no more trees are made */
 /* -- which paths -------------------------------------------------------------------------------
  */
 
+bool tree_has_gpu(void)
+{
+    const char *gpu = getenv("HCASIM_GPU");
+
+    return gpu && *gpu;
+}
+
 /* Whether the path begins with the prefix and then ends or continues with one of these
  * characters. */
 static bool tree_begins(const char *path, const char *prefix, const char *next)
@@ -52,7 +60,12 @@ static bool tree_is_path(const char *path)
            tree_begins(path, "/dev/infiniband", "/") || tree_begins(path, "/" TREE_PCI_ROOT, "/") ||
            (tree_begins(path, "/sys/class/net/" TREE_NETDEV, DIGITS) &&
             path[strlen("/sys/class/net/" TREE_NETDEV)] != '\0') ||
-           tree_begins(path, "/sys/bus/pci/devices/" TREE_PCI_DOMAIN, ":") || tree_joins(path);
+           tree_begins(path, "/sys/bus/pci/devices/" TREE_PCI_DOMAIN, ":") ||
+           tree_begins(path, "/sys/class/pci_bus/" TREE_PCI_BUS, "/") ||
+           ((tree_begins(path, "/" TREE_PEER_MEMORY, "/") ||
+             tree_begins(path, "/" TREE_PEER_MODULE, "/")) &&
+            tree_has_gpu()) ||
+           tree_joins(path);
 }
 
 /* -- making ------------------------------------------------------------------------------------
@@ -238,7 +251,9 @@ bool tree_may_lead(const char *path)
 
     last = last ? last + 1 : path;
     return strstr(path, "infiniband") || strstr(path, TREE_NETDEV) ||
-           strstr(path, TREE_PCI_DOMAIN) || !strcmp(last, "net") || !strcmp(last, "devices");
+           strstr(path, TREE_PCI_DOMAIN) || strstr(path, "memory_peers") ||
+           strstr(path, "nvidia_peermem") || !strcmp(last, "net") || !strcmp(last, "devices") ||
+           !strcmp(last, "pci_bus");
 }
 
 /* The folder that relative paths start from. Returns the length of its path; 0: it is unknown. */

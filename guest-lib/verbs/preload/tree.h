@@ -14,6 +14,11 @@
 #define TREE_PCI_DOMAIN "ca00"
 #define TREE_PCI_ROOT   "sys/devices/pci" TREE_PCI_DOMAIN ":00"
 #define TREE_PCI_SLOT   TREE_PCI_DOMAIN ":00:%02x.0"
+#define TREE_PCI_BUS    TREE_PCI_DOMAIN ":00"
+/* The files of a kernel module for GPUDirect RDMA, from which programs conclude that ibv_reg_mr()
+ * takes memory of a GPU. */
+#define TREE_PEER_MEMORY "sys/kernel/mm/memory_peers"
+#define TREE_PEER_MODULE "sys/module/nvidia_peermem"
 /* Names and numbers of the network devices, which only the HCA uses. */
 #define TREE_NETDEV  "hca"
 #define TREE_IFINDEX HV_FACTS_IFINDEX
@@ -24,6 +29,9 @@
  * the library reads from it or writes to it. */
 #define TREE_FILE "/dev/null"
 
+/* Whether the process can load a libcuda, so that ibv_reg_mr() takes memory of a GPU: `hcasim run`
+ * says so in HCASIM_GPU. */
+bool tree_has_gpu(void);
 /* Writes the whole tree into the folder root_fd. False: errno. */
 bool tree_write(int root_fd, const struct hv_facts *facts);
 /* tree_joins(): whether a path is a folder of the machine that also gets entries of the HCA.

@@ -341,6 +341,25 @@ static void tree_write_function(struct tree_writer *w, const char *function, uns
     tree_link(w, slot, "../../../%s", tree_below_sys(function));
 }
 
+/* The bus on which all functions are. */
+static void tree_write_bus(struct tree_writer *w)
+{
+    tree_enter(w, TREE_PCI_ROOT "/pci_bus/" TREE_PCI_BUS);
+    tree_link(w, "device", "../../../pci" TREE_PCI_BUS);
+    tree_link(w, "subsystem", "../../../../class/pci_bus");
+    tree_enter(w, "sys/class/pci_bus");
+    tree_link(w, TREE_PCI_BUS, "../../%s/pci_bus/" TREE_PCI_BUS, tree_below_sys(TREE_PCI_ROOT));
+}
+
+/* nvidia_peermem registers itself under the name nv_mem. */
+static void tree_write_peer_memory(struct tree_writer *w)
+{
+    tree_enter(w, TREE_PEER_MEMORY "/nv_mem");
+    tree_put(w, "version", HCASIM_VERSION "\n");
+    tree_enter(w, TREE_PEER_MODULE);
+    tree_put(w, "version", HCASIM_VERSION "\n");
+}
+
 bool tree_write(int root_fd, const struct hv_facts *facts)
 {
     struct tree_writer w = {.root_fd = root_fd, .ok = true};
@@ -357,6 +376,12 @@ bool tree_write(int root_fd, const struct hv_facts *facts)
         tree_write_uverbs(&w, function, i);
         tree_write_netdev(&w, function, i, &facts->device[i]);
     }
+    if (facts->count) {
+        tree_write_bus(&w);
+    }
+    if (tree_has_gpu()) {
+        tree_write_peer_memory(&w);
+    }
     tree_enter(&w, "sys/class/infiniband_verbs");
     tree_put(&w, "abi_version", ABI_UVERBS);
     tree_enter(&w, "sys/class/infiniband_mad");
@@ -368,7 +393,8 @@ bool tree_write(int root_fd, const struct hv_facts *facts)
 
 /* -- entries of the machine -------------------------------------------------------------------- */
 
-static const char *const tree_joined[] = {"/sys/class/net", "/sys/bus/pci/devices"};
+static const char *const tree_joined[] = {"/sys/class/net", "/sys/bus/pci/devices",
+                                          "/sys/class/pci_bus"};
 
 bool tree_joins(const char *path)
 {
