@@ -135,13 +135,23 @@ END_TEST
 /* Width and speed are what mlx5_ib makes of the link mode (translate_eth_proto_oper()). */
 static void the_speed_is(const char *profile, int width, int speed, const char *rate, int mbps)
 {
+    int (*query_speed)(struct ibv_context *, uint32_t, uint64_t *);
+    struct ibv_context *context;
     struct ibv_port_attr attr;
+    uint64_t hundreds = 0;
 
     beside_own_wire();
     setenv("HCASIM_PROFILE", profile, 1);
-    ck_assert_int_eq(ibv_query_port(open_first(), 1, &attr), 0);
+    context = open_first();
+    ck_assert_int_eq(ibv_query_port(context, 1, &attr), 0);
     ck_assert_int_eq(attr.active_width, width);
     ck_assert_int_eq(attr.active_speed, speed);
+    *(void **)&query_speed =
+        dlvsym(dlopen("libibverbs.so.1", RTLD_NOW), "ibv_query_port_speed", "IBVERBS_1.16");
+    ck_assert_ptr_nonnull(query_speed);
+    ck_assert_int_eq(query_speed(context, 1, &hundreds), 0);
+    ck_assert_uint_eq(100 * hundreds, (unsigned)mbps);
+    ck_assert_int_eq(query_speed(context, 2, &hundreds), EINVAL);
     ck_line_is(IBDEV "/ports/1/rate", "%s", rate);
     ck_line_is("/sys/class/net/hca0/speed", "%d", mbps);
 }

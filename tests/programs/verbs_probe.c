@@ -195,6 +195,9 @@ CALL(attach_mcast, int err = num(ibv_attach_mcast(ud, &group, 0));
      return err ? err : num(ibv_detach_mcast(ud, &group, 0));)
 CALL(query_device, struct ibv_device_attr attr; return num(ibv_query_device(ctx, &attr));)
 CALL(query_port, return num(ibv_query_port(ctx, 1, &port));)
+int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed);
+CALL(query_port_speed, uint64_t speed = 0; int err = num(ibv_query_port_speed(ctx, 1, &speed));
+     return err || speed >= 100 ? err : ENODATA;)
 CALL(query_gid, union ibv_gid gid; return num(ibv_query_gid(ctx, 1, 1, &gid));)
 CALL(query_gid_ex, return num(ibv_query_gid_ex(ctx, 1, 1, gids, 0));)
 CALL(query_gid_table, ssize_t got = ibv_query_gid_table(ctx, gids, COUNT(gids), 0);
@@ -484,6 +487,7 @@ static const struct probe_call calls[] = {
     {" ibv_attach_mcast ibv_detach_mcast ", call_attach_mcast},
     {" ibv_query_device ", call_query_device},
     {" ibv_query_port query_port ", call_query_port},
+    {" ibv_query_port_speed ", call_query_port_speed},
     {" ibv_query_gid ", call_query_gid},
     {" _ibv_query_gid_ex ", call_query_gid_ex},
     {" _ibv_query_gid_table ", call_query_gid_table},

@@ -277,6 +277,23 @@ HV_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
                       offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
+/* Newer than the headers of some releases of rdma-core. *port_speed is in units of 100 Mbit/s. */
+int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed);
+HV_EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num,
+                                   uint64_t *port_speed)
+{
+    struct hv_hca *hca = hv_hca_of(context);
+
+    if (port_num != 1) {
+        return hv_kernel(EINVAL);
+    }
+    if (hv_is_removed(hca)) {
+        return hv_kernel(EIO);
+    }
+    *port_speed = hv_link_now(hca).mbps / 100;
+    return 0;
+}
+
 void hv_query_ops(struct verbs_context *ops)
 {
     ops->query_device_ex = query_device_ex;
