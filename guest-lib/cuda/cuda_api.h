@@ -26,7 +26,11 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef void (*CUhostFn)(void *opaque);
 typedef int CUjit_option;
-typedef int CUstreamCaptureMode;
+typedef enum CUstreamCaptureMode {
+    CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
+    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+} CUstreamCaptureMode;
 typedef struct CUuuid_st {
     char bytes[16];
 } CUuuid;
@@ -285,8 +289,8 @@ typedef enum CUstreamCaptureStatus {
  * not. */
 CUDA_EXPORT int hcasim_cuda_dmabuf(int fd, unsigned long long *addr, size_t *len);
 
-/* The kernel of guest-lib/host/gpu.c that does an atomic operation on a word of the GPU: its name,
- * and its one parameter. */
+/* The kernel of guest-lib/host/gpu_atomic.c that does an atomic operation on a word of the GPU: its
+ * name. Its one parameter is the address of a struct cuda_atomic in pinned memory. */
 #define CUDA_ATOMIC_KERNEL "hcasim_atomic"
 
 enum cuda_atomic_kind {
@@ -294,12 +298,22 @@ enum cuda_atomic_kind {
     CUDA_ATOMIC_CMP_SWAP = 1, /* if the word equals compare, it becomes operand */
 };
 
+enum cuda_atomic_verdict {
+    CUDA_ATOMIC_DONE = 1,
+    CUDA_ATOMIC_GIVEN_UP = 2, /* the kernel found that it was cancelled, and did nothing */
+};
+
+/* The kernel sets started, and then reads cancelled. If it is 0, the kernel does the operation,
+ * stores the result, and then the verdict. */
 struct cuda_atomic {
     uint64_t word; /* address, aligned to len */
     uint64_t operand, compare;
+    uint64_t result; /* out: what the word held before */
     uint32_t kind;   /* enum cuda_atomic_kind */
     uint32_t len;    /* 4 or 8 bytes */
-    uint64_t result; /* address of pinned memory, 8 bytes: what the word held before */
+    uint32_t started, cancelled;
+    uint32_t verdict; /* out: enum cuda_atomic_verdict; 0: not yet */
+    uint32_t reserved;
 };
 
 #endif

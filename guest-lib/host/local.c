@@ -108,7 +108,7 @@ static void local_wake(void *host)
     __atomic_store_n(&hca->woken, true, __ATOMIC_RELEASE);
 }
 
-static const struct hca_host_ops host_ops = {
+const struct hca_host_ops local_ops = {
     .dma_read = local_dma_read,
     .dma_write = local_dma_write,
     .dma_read_far = local_dma_read_far,
@@ -202,7 +202,8 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
         g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "no descriptor for its helper: %s",
                     g_strerror(errno));
     } else {
-        hca->fw = fw_new(&host_ops, hca, &config->fw, err);
+        hca->ops = local_ops;
+        hca->fw = fw_new(&hca->ops, hca, &config->fw, err);
     }
     if (hca->fw && local_plug_in(hca, config, err)) {
         return hca;

@@ -147,6 +147,10 @@ void local_tell_irq(struct local_hca *hca);
 /* Writes a doorbell from scan, which is called with the lock held. */
 void local_mmio_locked(struct local_hca *hca, uint64_t offset, uint64_t value);
 
+/* To be called when memory of a GPU was claimed for the HCA (gpu.h), before the HCA is told of it.
+ */
+void local_reach_gpu(struct local_hca *hca);
+
 /* The driver's view of the HCA. */
 struct pci_dev local_pci(struct local_hca *hca);
 

@@ -98,7 +98,8 @@ struct local_hca {
     _Alignas(LINE) struct notes notes;   /* queues that other threads rang for */
     _Alignas(LINE) pthread_mutex_t lock; /* around every call into fw */
     struct fw *fw;
-    struct wire_port *port; /* NULL: it was removed */
+    struct hca_host_ops ops; /* the HCA's callbacks: local_ops, or those of local_gpu.c */
+    struct wire_port *port;  /* NULL: it was removed */
     struct local_scan scan;
     struct memory_missed missed;
     int wire_fd;
@@ -199,6 +200,9 @@ void local_join(struct local_hca *hca, struct inproc_world *world);
 void local_leave(struct local_hca *hca);
 
 /* -- local.c ----------------------------------------------------------------------------------- */
+
+/* The host callbacks of an HCA that reaches only memory that CPUs reach. */
+extern const struct hca_host_ops local_ops;
 
 /* The HCA sends no more: sends what its faults still delay, and writes to the log how many frames
  * had faults. With the lock held, or when no other thread is in a call. */

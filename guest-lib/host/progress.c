@@ -2,6 +2,7 @@
 /* Lets a local HCA work: by the threads that ring and poll, or by a world. */
 #define _GNU_SOURCE
 #include <sched.h>
+#include "guest-lib/host/gpu.h"
 #include "guest-lib/host/local_internal.h"
 #include "prm/prm.h"
 #include "wire/cancel.h"
@@ -244,6 +245,9 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
     uint64_t before = fw_pieces(hca->fw);
     bool rang = local_is_watching(hca) && hca->owner.scan(hca->owner.opaque);
 
+    if (G_UNLIKELY(hca->ops.dma_expect)) {
+        gpu_forget(); /* what an earlier turn read in advance may have changed */
+    }
     if (rang) {
         __atomic_store_n(&hca->scan.rang_ns, now, __ATOMIC_RELAXED);
     }

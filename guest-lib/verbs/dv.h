@@ -16,6 +16,8 @@
 struct hv_dv_ops {
     int (*init_obj)(struct mlx5dv_obj *obj, uint64_t obj_type);
     int (*query_port)(struct ibv_context *ctx, uint32_t port, struct mlx5dv_port *info, size_t len);
+    struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                    uint64_t iova, int fd, int access);
     int (*mkey_check)(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *info, size_t size);
     struct mlx5dv_qp_ex *(*qp_ex_from_ibv_qp_ex)(struct ibv_qp_ex *qp);
     struct ibv_context *(*open_device)(struct ibv_device *device, struct mlx5dv_context_attr *attr);
@@ -70,7 +72,7 @@ struct hv_dv_umem {
     struct ibv_context *context;
     void *addr;
     size_t size;
-    uint64_t pinned; /* pages (kernel/memlock.h) */
+    struct hv_umem umem;
     uint32_t handle;
 };
 

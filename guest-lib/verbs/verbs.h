@@ -169,14 +169,21 @@ struct hv_pd {
     gint domains; /* parent domains of it, unknown to the kernel; also EBUSY */
 };
 
+/* Memory of the program that a device may access (kernel/umem.h). */
+struct hv_umem {
+    uint64_t pinned;       /* pages (kernel/memlock.h) */
+    struct gpu_claim *gpu; /* NULL: it is not a GPU's (guest-lib/host/gpu.h) */
+};
+
 struct hv_mr {
     struct ibv_mr ibv;
     struct hv_pd *pd; /* the PD whose refs count it */
     uint64_t iova;
-    uint64_t pinned; /* pages (kernel/memlock.h), if it was registered */
+    struct hv_umem umem; /* if it was registered */
     unsigned access;
     enum {
         HV_MR_USER,
+        HV_MR_DMABUF,
         HV_MR_NULL,
         HV_MR_IMPORTED,
         HV_MR_DV /* mlx5dv_mkey and similar */

@@ -279,6 +279,15 @@ static inline bool hca_dma_write(struct hca *hca, uint64_t addr, const void *buf
     return !hca->off && hca->ops->dma_write(hca->host, addr, buf, len);
 }
 
+/* Announces that the next read begins at addr and that more reads follow, to the end of the range.
+ */
+static inline void hca_dma_expect(struct hca *hca, uint64_t addr, size_t len)
+{
+    if (!hca->off) {
+        hca->ops->dma_expect(hca->host, addr, len);
+    }
+}
+
 static inline void *hca_dma_map(struct hca *hca, uint64_t addr, size_t *len, bool is_write)
 {
     if (hca->off || !hca->ops->dma_map) {

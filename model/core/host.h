@@ -74,6 +74,13 @@ struct hca_host_ops {
     bool (*dma_read)(void *host, uint64_t addr, void *buf, size_t len);
     /* The last 8 bytes become visible to the host's CPUs no earlier than all before them. */
     bool (*dma_write)(void *host, uint64_t addr, const void *buf, size_t len);
+    /* Announces that the next dma_read() begins at addr, and that the reads after it go on to the
+     * end of these len bytes, one behind the other: they are one message, whose data does not
+     * change. NULL: the host need not know. */
+    void (*dma_expect)(void *host, uint64_t addr, size_t len);
+    /* Waits until all that was written is visible to everything that can reach the memory. Called
+     * before a frame leaves. NULL: what is written is visible at once. */
+    void (*dma_settle)(void *host);
     /* As dma_read(), for HOST_FAR_BYTES or more that go to memory which another processor reads
      * next. NULL: there is no such function, dma_read() does it. */
     bool (*dma_read_far)(void *host, uint64_t addr, void *buf, size_t len);

@@ -217,6 +217,9 @@ static inline void port_commit(struct hca *hca, size_t len, unsigned flags, uint
     struct vport *vport = hca->vport, *to = vport->to;
 
     hca_spend(hca, 1);
+    if (G_UNLIKELY(hca->ops->dma_settle)) {
+        hca->ops->dma_settle(hca->host); /* its receiver may act on what was written before */
+    }
     if (G_UNLIKELY(hca->tracing)) {
         trace_sent(hca, vport->frame, len, vport->reserved ? NULL : "the link is down");
     }

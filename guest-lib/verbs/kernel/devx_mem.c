@@ -5,8 +5,7 @@
  */
 #include <sys/mman.h>
 #include "guest-lib/verbs/kernel/devx.h"
-#include "guest-lib/verbs/kernel/memlock.h"
-#include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/umem.h"
 #include "guest-lib/verbs/kernel/watch.h"
 
 /* -- user memory ------------------------------------------------------------------------------- */
@@ -38,7 +37,7 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
     struct hv_dv_umem *umem;
     uintptr_t start = (uintptr_t)addr;
     size_t in_len, num;
-    uint64_t pinned;
+    struct hv_umem memory;
     unsigned log_page;
     int err;
 
@@ -47,19 +46,16 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
         errno = EINVAL;
         return NULL;
     }
-    err = start + size < start ? EFAULT : hv_pin(hv_hca_of(ctx), addr, size, &pinned);
+    err = start + size < start
+              ? EFAULT
+              : hv_umem_get(hv_hca_of(ctx), addr, size, access & IBV_ACCESS_LOCAL_WRITE, &memory);
     if (err) {
         errno = err;
         return NULL;
     }
-    if (hv_umem_check(addr, size, access & IBV_ACCESS_LOCAL_WRITE)) {
-        hv_unpin(&pinned);
-        errno = EFAULT;
-        return NULL;
-    }
     log_page = devx_mem_log_page_of(start, size, page_sizes);
     if (!log_page) {
-        hv_unpin(&pinned);
+        hv_umem_put(&memory);
         errno = EINVAL;
         return NULL;
     }
@@ -81,7 +77,7 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
     err = hv_cmd(hv_hca_of(ctx), in, in_len, out, sizeof(out));
     g_free(in);
     if (err) {
-        hv_unpin(&pinned);
+        hv_umem_put(&memory);
         errno = err;
         return NULL;
     }
@@ -90,7 +86,7 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
     umem->context = ctx;
     umem->addr = addr;
     umem->size = size;
-    umem->pinned = pinned;
+    umem->umem = memory;
     umem->handle = hv_handle_add(ctx, HV_HANDLE_UMEM, umem);
     return &umem->dv;
 }
@@ -104,12 +100,23 @@ struct mlx5dv_devx_umem *hv_dv_devx_umem_reg(struct ibv_context *ctx, void *addr
 struct mlx5dv_devx_umem *hv_dv_devx_umem_reg_ex(struct ibv_context *ctx,
                                                 struct mlx5dv_devx_umem_in *in)
 {
-    /* memory of another device cannot be shared with a process */
-    if (in->comp_mask) {
+    void *addr = in->addr;
+    int err;
+
+    if (in->comp_mask & ~(uint64_t)MLX5DV_UMEM_MASK_DMABUF) {
         errno = EOPNOTSUPP;
         return NULL;
     }
-    return umem_reg(ctx, in->addr, in->size, in->access, in->pgsz_bitmap);
+    if (in->comp_mask & MLX5DV_UMEM_MASK_DMABUF) {
+        /* addr is an offset (mlx5dv_devx_umem_reg_ex(3)) */
+        err = hv_umem_of_dmabuf(hv_hca_of(ctx), "devx_umem_reg_ex", in->dmabuf_fd,
+                                (uintptr_t)in->addr, in->size, &addr);
+        if (err) {
+            errno = err;
+            return NULL;
+        }
+    }
+    return umem_reg(ctx, addr, in->size, in->access, in->pgsz_bitmap);
 }
 
 int uverbs_dereg_umem(struct hv_dv_umem *umem)
@@ -123,7 +130,7 @@ int uverbs_dereg_umem(struct hv_dv_umem *umem)
     err = hv_cmd_simple(hv_hca_of(umem->context), in, sizeof(in));
     if (!err) {
         hv_handle_del(umem->context, umem->handle);
-        hv_unpin(&umem->pinned);
+        hv_umem_put(&umem->umem);
     }
     return err;
 }

@@ -9,8 +9,8 @@
  * from the device.
  */
 #include <inttypes.h>
-#include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/umem.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
 /* as ib_access_writable() */
@@ -122,7 +122,7 @@ static int mr_create_key(struct hv_pd *pd, uint64_t addr, uint64_t len, uint64_t
 /* Checks a range as the kernel does (ib_umem_get()), counts its pages, and creates the key: 0 or
  * errno. */
 static int mr_register_range(struct hv_pd *pd, void *addr, size_t length, uint64_t iova,
-                             unsigned access, uint32_t *key, uint64_t *pinned)
+                             unsigned access, uint32_t *key, struct hv_umem *umem)
 {
     struct hv_hca *hca = hv_hca_of(pd->ibv.context);
     uint64_t start = (uintptr_t)addr;
@@ -137,25 +137,42 @@ static int mr_register_range(struct hv_pd *pd, void *addr, size_t length, uint64
     if (!length && !(start & (PCI_PAGE - 1))) {
         return hv_refuse(hca, EINVAL, "reg_mr: length is 0");
     }
-    err = hv_pin(hca, addr, length, pinned);
+    err = hv_umem_get(hca, addr, length, access & ACCESS_WRITABLE, umem);
+    if (err == EFAULT) {
+        return hv_refuse(hca, err, "reg_mr: the %zu bytes at %p are not all mapped%s", length, addr,
+                         access & ACCESS_WRITABLE ? " and writable" : "");
+    }
     if (err) {
         return hv_refuse(
             hca, err, "reg_mr: %zu bytes are more than RLIMIT_MEMLOCK leaves (ulimit -l)", length);
     }
-    err = hv_umem_check(addr, length, access & ACCESS_WRITABLE);
-    hv_refuse(hca, err, "reg_mr: the %zu bytes at %p are not all mapped%s", length, addr,
-              access & ACCESS_WRITABLE ? " and writable" : "");
-    err = err ? err : mr_create_key(pd, start, length, iova, access, key);
+    err = mr_create_key(pd, start, length, iova, access, key);
     if (err) {
-        hv_unpin(pinned);
+        hv_umem_put(umem);
     }
     return err;
+}
+
+/* Registers a range under the handle of a region: 0 or errno. */
+static int mr_register(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length,
+                       uint64_t iova, unsigned access)
+{
+    uint32_t key = 0;
+    int err = hv_pd_check(pd);
+
+    err = err ? err : mr_register_range(mr->pd, addr, length, iova, access, &key, &mr->umem);
+    if (err) {
+        return err;
+    }
+    mr->ibv.lkey = mr->ibv.rkey = key;
+    mr->ibv.handle = hv_handle_add(pd->context, HV_HANDLE_MR, mr);
+    g_atomic_int_inc(&mr->pd->refs);
+    return 0;
 }
 
 int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                   unsigned access)
 {
-    uint32_t key = 0;
     int err;
 
     if (((uintptr_t)addr ^ iova) & (PCI_PAGE - 1)) {
@@ -165,15 +182,7 @@ int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length
                          addr, iova);
     }
     err = mr_check_access(hv_hca_of(pd->context), access);
-    err = err ? err : hv_pd_check(pd);
-    err = err ? err : mr_register_range(mr->pd, addr, length, iova, access, &key, &mr->pinned);
-    if (err) {
-        return err;
-    }
-    mr->ibv.lkey = mr->ibv.rkey = key;
-    mr->ibv.handle = hv_handle_add(pd->context, HV_HANDLE_MR, mr);
-    g_atomic_int_inc(&mr->pd->refs);
-    return 0;
+    return err ? err : mr_register(mr, pd, addr, length, iova, access);
 }
 
 #define MASK_BIT(field) (1ull << PRM_MKEY_MASK_##field)
@@ -184,7 +193,7 @@ static int mr_change_key(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
 {
     struct hv_hca *hca = hv_hca_of(mr->ibv.context);
     struct prm_mkc mkc[1] = {0};
-    int err = hv_umem_check(mr->ibv.addr, mr->ibv.length, access & ACCESS_WRITABLE);
+    int err = hv_umem_recheck(&mr->umem, mr->ibv.addr, mr->ibv.length, access & ACCESS_WRITABLE);
 
     if (err) {
         return err;
@@ -225,7 +234,8 @@ int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, 
     struct ibv_mr *ibmr = &mr->ibv;
     struct hv_hca *hca = hv_hca_of(ibmr->context);
     struct hv_pd *new_pd = flags & IBV_REREG_MR_CHANGE_PD ? hv_real_pd(pd) : mr->pd;
-    uint64_t iova = mr->iova, pinned;
+    uint64_t iova = mr->iova;
+    struct hv_umem umem;
     uint32_t key;
     int err;
 
@@ -257,18 +267,18 @@ int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, 
         addr = ibmr->addr;
         length = ibmr->length;
     }
-    err = mr_register_range(new_pd, addr, length, iova, access, &key, &pinned);
+    err = mr_register_range(new_pd, addr, length, iova, access, &key, &umem);
     if (err) {
         return err;
     }
     err = hv_mkey_destroy(hca, ibmr->lkey);
     if (err) {
         hv_mkey_destroy(hca, key);
-        hv_unpin(&pinned);
+        hv_umem_put(&umem);
         return err;
     }
-    hv_unpin(&mr->pinned);
-    mr->pinned = pinned;
+    hv_umem_put(&mr->umem);
+    mr->umem = umem;
     mr_move(mr, new_pd, access);
     mr->iova = iova;
     ibmr->lkey = ibmr->rkey = key;
@@ -283,25 +293,32 @@ int uverbs_dereg_mr(struct hv_mr *mr)
     int err;
     struct hv_mr *owner = hv_handle_get(context, HV_HANDLE_MR, mr->ibv.handle, &err);
 
-    if (owner && mr->kind == HV_MR_USER && owner != mr) {
+    if (owner && mr->kind != HV_MR_IMPORTED && owner != mr) {
         err = EINVAL;
     }
     err = err ? err : hv_mkey_destroy(hv_hca_of(context), owner->ibv.lkey);
     if (!err) {
         hv_handle_del(context, mr->ibv.handle);
-        hv_unpin(&owner->pinned);
+        hv_umem_put(&owner->umem);
         g_atomic_int_add(&owner->pd->refs, -1);
     }
     return err;
 }
 
-/* mlx5_ib registers dma-bufs by on-demand paging, which the device does not support. */
-int uverbs_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, uint64_t iova, int access)
+int uverbs_reg_dmabuf_mr(struct hv_mr *mr, struct ibv_pd *pd, uint64_t offset, size_t length,
+                         uint64_t iova, int fd, unsigned access)
 {
-    int err = (offset ^ iova) & (PCI_PAGE - 1)
-                  ? EINVAL
-                  : mr_check_access(hv_hca_of(pd->context), (unsigned)access);
+    struct hv_hca *hca = hv_hca_of(pd->context);
+    void *addr;
+    int err;
 
-    err = err ? err : hv_pd_check(pd);
-    return err ? err : EOPNOTSUPP;
+    if ((offset ^ iova) & (PCI_PAGE - 1)) {
+        return hv_refuse(hca, EINVAL,
+                         "reg_dmabuf_mr: offset %" PRIu64 " and iova 0x%" PRIx64
+                         " lie at other places of their pages",
+                         offset, iova);
+    }
+    err = mr_check_access(hca, access);
+    err = err ? err : hv_umem_of_dmabuf(hca, "reg_dmabuf_mr", fd, offset, length, &addr);
+    return err ? err : mr_register(mr, pd, addr, length, iova, access);
 }

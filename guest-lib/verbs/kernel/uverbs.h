@@ -45,7 +45,9 @@ int uverbs_close_xrcd(struct hv_xrcd *xrcd);
 
 int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                   unsigned access);
-int uverbs_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, uint64_t iova, int access);
+/* Registers a part of a dma-buf, which is memory of a GPU of this process. */
+int uverbs_reg_dmabuf_mr(struct hv_mr *mr, struct ibv_pd *pd, uint64_t offset, size_t length,
+                         uint64_t iova, int fd, unsigned access);
 int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
                     unsigned access);
 int uverbs_dereg_mr(struct hv_mr *mr);

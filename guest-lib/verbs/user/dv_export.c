@@ -120,8 +120,11 @@ __asm__(".symver hv_init_obj_1_0, mlx5dv_init_obj@MLX5_1.0, remove");
 HV_EXPORT struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
                                               uint64_t iova, int fd, int access, int mlx5_access)
 {
-    errno = EOPNOTSUPP;
-    return NULL;
+    if (mlx5_access) { /* direct access needs a second PCI function, which the device lacks */
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    return dv_export_ops_of(pd->context)->reg_dmabuf_mr(pd, offset, length, iova, fd, access);
 }
 
 /* ENODEV: the device has no second PCI function for its data (as in mlx5_ib). */

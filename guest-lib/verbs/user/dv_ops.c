@@ -27,6 +27,7 @@ const struct hv_dv_ops hv_dv_ops = {
     .query_port = hv_dv_query_port,
     .qp_ex_from_ibv_qp_ex = hv_dv_qp_ex_from_ibv_qp_ex,
     .open_device = dv_ops_open_device,
+    .reg_dmabuf_mr = ibv_reg_dmabuf_mr,
     .mkey_check = dv_ops_mkey_check,
 #define DV_OP(ret, name, ops, params, args) .name = hv_dv_##name,
 #define DV_ERRNO(name, err, params)

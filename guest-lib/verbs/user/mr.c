@@ -40,8 +40,24 @@ HV_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t l
 HV_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
                                            uint64_t iova, int fd, int access)
 {
-    hv_kernel(uverbs_reg_dmabuf_mr(pd, offset, iova, access));
-    return NULL;
+    struct hv_mr *mr = calloc(1, sizeof(*mr));
+
+    if (!mr) {
+        return NULL;
+    }
+    mr->ibv = (struct ibv_mr){.context = pd->context,
+                              .pd = pd,
+                              .addr = (void *)(uintptr_t)offset, /* as rdma-core */
+                              .length = length};
+    mr->iova = iova;
+    mr->access = (unsigned)access;
+    mr->kind = HV_MR_DMABUF;
+    mr->pd = hv_real_pd(pd);
+    if (hv_kernel(uverbs_reg_dmabuf_mr(mr, pd, offset, length, iova, fd, (unsigned)access))) {
+        free(mr);
+        return NULL;
+    }
+    return &mr->ibv;
 }
 
 /* Whether the flags and arguments of the change are valid. The memory is not checked yet. */
@@ -81,7 +97,7 @@ HV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 {
     struct hv_mr *mr = hv_mr(ibmr);
 
-    if (mr->kind == HV_MR_USER || mr->kind == HV_MR_IMPORTED) {
+    if (mr->kind == HV_MR_USER || mr->kind == HV_MR_DMABUF || mr->kind == HV_MR_IMPORTED) {
         int err = hv_kernel(uverbs_dereg_mr(mr));
 
         if (err) {

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Atomic operations on a GPU's memory.
+ *
+ * A kernel of one thread does the operation on the GPU, so that kernels of the program that change
+ * the same word lose nothing. The kernel may find no room, if kernels that do not end fill the GPU.
+ * If it has not started after some time, the operation is taken back from it and done by a read and
+ * a write, as by a card without PCIe atomics: then it is atomic only among the operations of this
+ * process's HCAs. Until the kernel has ended after that, all operations are done so.
+ *
+ * Host and kernel agree who does the operation through two words in pinned memory: each writes its
+ * own word and then reads the other's. If the host finds that the kernel has not started, the
+ * kernel will find that it was cancelled.
+ */
+#include <limits.h>
+#include <string.h>
+#include <time.h>
+#include <glib.h>
+#include "guest-lib/host/gpu_internal.h"
+
+#define ROOM_NS  5000000u /* for which the kernel may wait for room on the GPU */
+#define TRIES    16       /* of an exchange that fails if a kernel changed the word meanwhile */
+#define PATIENCE 10000000000ull /* ns for a kernel that has started */
+
+struct gpu_atomics {
+    CUmodule module;
+    CUfunction function;
+    CUstream stream;
+    struct cuda_atomic *order; /* in pinned memory */
+    bool busy;                 /* a kernel that was cancelled may still read the order */
+};
+
+/* The kernel hcasim_atomic(order); struct cuda_atomic has the order's layout. */
+static const char kernel[] =
+    ".version 6.0\n"
+    ".target sm_60\n"
+    ".address_size 64\n"
+    ".visible .entry " CUDA_ATOMIC_KERNEL "(.param .u64 order)\n"
+    "{\n"
+    "    .reg .b64 %order, %word, %operand, %compare, %held;\n"
+    "    .reg .b32 %one, %cancelled, %kind, %len, %operand32, %compare32, %held32, %verdict;\n"
+    "    .reg .pred %is_cancelled, %is_add, %is_word32;\n"
+    "    ld.param.u64 %order, [order];\n"
+    "    mov.u32 %one, 1;\n"
+    "    st.volatile.global.u32 [%order + 40], %one;\n" /* started */
+    "    membar.sys;\n"
+    "    ld.volatile.global.u32 %cancelled, [%order + 44];\n"
+    "    mov.u32 %verdict, 2;\n"
+    "    setp.ne.u32 %is_cancelled, %cancelled, 0;\n"
+    "    @%is_cancelled bra END;\n"
+    "    ld.volatile.global.u64 %word, [%order];\n"
+    "    ld.volatile.global.u64 %operand, [%order + 8];\n"
+    "    ld.volatile.global.u64 %compare, [%order + 16];\n"
+    "    ld.volatile.global.u32 %kind, [%order + 32];\n"
+    "    ld.volatile.global.u32 %len, [%order + 36];\n"
+    "    cvt.u32.u64 %operand32, %operand;\n"
+    "    cvt.u32.u64 %compare32, %compare;\n"
+    "    setp.eq.u32 %is_add, %kind, 0;\n"
+    "    setp.eq.u32 %is_word32, %len, 4;\n"
+    "    @%is_word32 bra WORD32;\n"
+    "    @%is_add bra ADD64;\n"
+    "    atom.sys.global.cas.b64 %held, [%word], %compare, %operand;\n"
+    "    bra DONE;\n"
+    "ADD64:\n"
+    "    atom.sys.global.add.u64 %held, [%word], %operand;\n"
+    "    bra DONE;\n"
+    "WORD32:\n"
+    "    @%is_add bra ADD32;\n"
+    "    atom.sys.global.cas.b32 %held32, [%word], %compare32, %operand32;\n"
+    "    bra HELD32;\n"
+    "ADD32:\n"
+    "    atom.sys.global.add.u32 %held32, [%word], %operand32;\n"
+    "HELD32:\n"
+    "    cvt.u64.u32 %held, %held32;\n"
+    "DONE:\n"
+    "    st.volatile.global.u64 [%order + 24], %held;\n"
+    "    mov.u32 %verdict, 1;\n"
+    "END:\n"
+    "    membar.sys;\n"
+    "    st.volatile.global.u32 [%order + 48], %verdict;\n"
+    "    ret;\n"
+    "}\n";
+
+struct gpu_atomics *gpu_atomics_new(struct gpu_device *device)
+{
+    const struct gpu_driver *driver = device->driver;
+    struct gpu_atomics *a = g_new0(struct gpu_atomics, 1);
+
+    if (driver->module_load(&a->module, kernel) != CUDA_SUCCESS) {
+        g_free(a);
+        return NULL;
+    }
+    if (driver->module_get_function(&a->function, a->module, CUDA_ATOMIC_KERNEL) != CUDA_SUCCESS ||
+        driver->stream_create(&a->stream, CU_STREAM_NON_BLOCKING, INT_MIN) != CUDA_SUCCESS ||
+        driver->mem_host_alloc((void **)&a->order, sizeof(*a->order),
+                               CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) !=
+            CUDA_SUCCESS) {
+        if (a->stream) {
+            driver->stream_destroy(a->stream);
+        }
+        driver->module_unload(a->module);
+        g_free(a);
+        return NULL;
+    }
+    memset(a->order, 0, sizeof(*a->order));
+    return a;
+}
+
+/* What the driver has is left to it if a cancelled kernel still needs it. */
+void gpu_atomics_free(struct gpu_device *device)
+{
+    struct gpu_atomics *a = device->atomics;
+
+    if (!a || (a->busy && !__atomic_load_n(&a->order->verdict, __ATOMIC_ACQUIRE))) {
+        return;
+    }
+    device->driver->mem_free_host(a->order);
+    device->driver->stream_destroy(a->stream);
+    device->driver->module_unload(a->module);
+}
+
+static uint64_t gpu_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Waits until the kernel has written a word. False: not within so many nanoseconds. */
+static bool gpu_wait_word(const uint32_t *word, uint64_t ns)
+{
+    uint64_t end = gpu_now_ns() + ns;
+
+    while (!__atomic_load_n(word, __ATOMIC_ACQUIRE)) {
+        if (gpu_now_ns() >= end) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Lets the kernel do one operation. False: the kernel did nothing, and will do nothing. */
+static bool gpu_run_kernel(struct gpu_device *device, uint64_t addr, size_t len,
+                           enum cuda_atomic_kind kind, uint64_t operand, uint64_t compare,
+                           uint64_t *held)
+{
+    struct gpu_atomics *a = device->atomics;
+    CUdeviceptr order = (uintptr_t)a->order;
+    void *arguments[] = {&order};
+
+    if (a->busy && !__atomic_load_n(&a->order->verdict, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    a->busy = false;
+    *a->order = (struct cuda_atomic){
+        .word = addr, .operand = operand, .compare = compare, .kind = kind, .len = (uint32_t)len};
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!gpu_ok(device->driver->launch_kernel(a->function, 1, 1, 1, 1, 1, 1, 0, a->stream,
+                                              arguments, NULL),
+                "cuLaunchKernel")) {
+        return false;
+    }
+    if (!gpu_wait_word(&a->order->started, ROOM_NS)) {
+        __atomic_store_n(&a->order->cancelled, 1, __ATOMIC_SEQ_CST);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        if (!__atomic_load_n(&a->order->started, __ATOMIC_SEQ_CST)) {
+            a->busy = true;
+            return false;
+        }
+    }
+    if (!gpu_wait_word(&a->order->verdict, PATIENCE)) {
+        a->busy = true;
+        return false;
+    }
+    *held = a->order->result;
+    return a->order->verdict == CUDA_ATOMIC_DONE;
+}
+
+/* The word as a number; len is 4 or 8. */
+static bool gpu_read_word(struct gpu_device *device, uint64_t addr, size_t len, uint64_t *word)
+{
+    uint32_t half;
+
+    if (len == sizeof(*word)) {
+        return gpu_device_read(device, addr, word, len);
+    }
+    if (!gpu_device_read(device, addr, &half, len)) {
+        return false;
+    }
+    *word = half;
+    return true;
+}
+
+/* Does an operation by a read and a write. */
+static bool gpu_copy_atomic(struct gpu_device *device, uint64_t addr, size_t len,
+                            struct host_atomic *op)
+{
+    uint64_t made;
+
+    if (!gpu_read_word(device, addr, len, &op->held)) {
+        return false;
+    }
+    switch (op->kind) {
+    case HOST_ATOMIC_ADD:
+        made = op->held + op->operand;
+        break;
+    case HOST_ATOMIC_CMP_SWAP:
+        made = op->held == (len == sizeof(made) ? op->compare : (uint32_t)op->compare) ? op->operand
+                                                                                       : op->held;
+        break;
+    case HOST_ATOMIC_COMPUTE:
+    default:
+        made = op->compute(op->with, op->held);
+        break;
+    }
+    return made == op->held || gpu_device_write(device, addr, &made, len);
+}
+
+/* Exchanges the word for what compute() makes of it, until no kernel changes it in between. False:
+ * no kernel of ours runs. */
+static bool gpu_compute(struct gpu_device *device, uint64_t addr, size_t len,
+                        struct host_atomic *op)
+{
+    uint64_t seen = 0;
+
+    for (unsigned i = 0; i < TRIES; i++) {
+        op->held = seen;
+        if (!gpu_run_kernel(device, addr, len, CUDA_ATOMIC_CMP_SWAP,
+                            op->compute(op->with, op->held), op->held, &seen)) {
+            return false;
+        }
+        if (seen == op->held) {
+            return true;
+        }
+    }
+    op->lost = true;
+    return true;
+}
+
+bool gpu_device_atomic(struct gpu_device *device, uint64_t addr, size_t len, struct host_atomic *op)
+{
+    bool done = false;
+
+    device->ahead = device->end = 0;
+    if (device->atomics) {
+        done = op->kind == HOST_ATOMIC_COMPUTE
+                   ? gpu_compute(device, addr, len, op)
+                   : gpu_run_kernel(device, addr, len,
+                                    op->kind == HOST_ATOMIC_ADD ? CUDA_ATOMIC_ADD
+                                                                : CUDA_ATOMIC_CMP_SWAP,
+                                    op->operand, op->compare, &op->held);
+    }
+    return done || gpu_copy_atomic(device, addr, len, op);
+}
