@@ -72,6 +72,10 @@ int cli_run_count_devices(const struct cli_line *line, unsigned *devices);
 void cli_run_export(const struct cli_line *line);
 /* The value of a setting that the command line or the environment has, or NULL. */
 const char *cli_run_said(const struct cli_line *line, const char *name);
+/* Whether a library of hcasim is there and whole; if not, a line says so. Without it, the program
+ * would run without the library, or the loader would end the program with a status that looks like
+ * the program's own. */
+bool cli_run_find_library(const char *path);
 /* A setting by priority: option, variable, key file; or NULL. The caller frees it. */
 char *cli_run_setting(const struct cli_line *line, const char *name);
 

@@ -75,6 +75,17 @@ bool loader_is_foreign(const char *path)
            strcmp(their_loader, our_loader) != 0;
 }
 
+bool loader_is_of_our_kind(const char *path)
+{
+    struct loader_facts theirs = loader_read(path), ours;
+
+    if (!theirs.is_elf) {
+        return false;
+    }
+    ours = loader_read("/proc/self/exe");
+    return theirs.machine == ours.machine && theirs.word == ours.word;
+}
+
 static bool loader_has_segments(int fd, const ElfW(Ehdr) * header, uint64_t size)
 {
     for (unsigned i = 0; i < header->e_phnum; i++) {

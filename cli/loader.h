@@ -9,6 +9,9 @@
  * another processor than hcasim itself. False for scripts and for files that cannot be read. */
 bool loader_is_foreign(const char *path);
 
+/* Whether the file is an ELF file for the processor and the word size of hcasim itself. */
+bool loader_is_of_our_kind(const char *path);
+
 /* Whether the file of a library can be loaded as far as its size tells: it is an ELF file, and its
  * segments and its section table are all there. A linker writes the table last. */
 bool loader_is_whole(const char *path);

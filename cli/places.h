@@ -13,6 +13,7 @@ struct cli_places {
     char *program;     /* hcasim itself */
     char *build;       /* the build folder; NULL where it is installed */
     char *libraries;   /* the folder of libibverbs.so.1 and the others */
+    char *cuda_front;  /* the library that goes before the CUDA driver */
     char *sim;         /* program */
     char *conformance; /* program */
     char *scripts;     /* the folder of the conformance scripts */

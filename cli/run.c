@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli/command.h"
+#include "cli/cuda.h"
 #include "cli/leftovers.h"
 #include "cli/loader.h"
 #include "cli/places.h"
@@ -131,8 +132,12 @@ static void run_append(const char *variable, const char *value)
 static const char *const preloaded[] = {"libhcasim.so", "libhcasim-ibverbs.so",
                                         "libhcasim-mlx5.so"};
 
-static void run_preload(const char *libraries)
+/* cuda: the folder of libcuda.so.1, or NULL. */
+static void run_preload(const char *libraries, const char *cuda)
 {
+    if (cuda) {
+        run_prepend("LD_LIBRARY_PATH", cuda);
+    }
     run_prepend("LD_LIBRARY_PATH", libraries);
     for (unsigned i = 0; i < G_N_ELEMENTS(preloaded); i++) {
         g_autofree char *path = g_build_filename(libraries, preloaded[i], NULL);
@@ -151,10 +156,10 @@ static void run_preload(const char *libraries)
     run_prepend("ASAN_OPTIONS", "verify_asan_link_order=0");
 }
 
-/* Whether a library is there and whole. If it is not, the program would run without it, or the
- * loader would end the program with a status that looks like the program's own. */
-static bool run_find_library(const struct cli_places *places, const char *path)
+bool cli_run_find_library(const char *path)
 {
+    const struct cli_places *places = cli_places();
+
     if (access(path, F_OK)) {
         cli_say(places->in_tree ? "%s is not built: run scripts/setup verbs, then ninja -C build"
                                 : "%s is missing: install hcasim again",
@@ -181,7 +186,7 @@ static bool run_find_libraries(const struct cli_places *places)
         const char *name = i < G_N_ELEMENTS(names) ? names[i] : preloaded[i - G_N_ELEMENTS(names)];
         g_autofree char *path = g_build_filename(places->libraries, name, NULL);
 
-        if (!run_find_library(places, path)) {
+        if (!cli_run_find_library(path)) {
             return false;
         }
     }
@@ -256,7 +261,7 @@ int cli_exec(char **argv)
 int cli_run(const struct cli_line *line)
 {
     const struct cli_places *places = cli_places();
-    g_autofree char *program = NULL;
+    g_autofree char *program = NULL, *cuda = NULL;
     int status;
 
     if (!line->rest[0]) {
@@ -266,7 +271,7 @@ int cli_run(const struct cli_line *line)
     if (status) {
         return status;
     }
-    if (!run_find_libraries(places)) {
+    if (!run_find_libraries(places) || !cuda_choose(line, &cuda)) {
         return CLI_FAILED;
     }
     program = run_find_program(line->rest[0]);
@@ -280,6 +285,6 @@ int cli_run(const struct cli_line *line)
     leftovers_remove(NULL);
     cli_run_export(line);
     run_name();
-    run_preload(places->libraries);
+    run_preload(places->libraries, cuda);
     return cli_line_get(line, "require") ? require_run(line->rest) : cli_exec(line->rest);
 }

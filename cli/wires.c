@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "cli/command.h"
 #include "cli/json.h"
+#include "cli/cuda_links.h"
 #include "cli/leftovers.h"
 #include "guest-lib/verbs/kernel/addresses.h"
 #include "wire/look.h"
@@ -386,6 +387,7 @@ static int wires_clean(const GPtrArray *uris)
     }
     if (!uris->len) {
         leftovers_remove(removed);
+        cuda_links_sweep(removed);
     }
     for (unsigned i = 0; i < removed->len; i++) {
         g_autofree char *plain = wires_plain(removed->pdata[i]);

@@ -25,6 +25,14 @@ static const char *const *setting_log_levels(void)
     return names;
 }
 
+/* One of two values; a flag could not be switched off by an option. */
+static const char *const *setting_on_off(void)
+{
+    static const char *const names[] = {"on", "off", NULL};
+
+    return names;
+}
+
 static const struct hv_setting settings[] = {
     {"wire", HV_SETTING_WIRES, 0, 0, NULL, "NAME[,...]", "verbs",
      "The wire: a name, or a URI such as shm:/PATH. All programs on the same wire reach each "
@@ -50,6 +58,8 @@ static const struct hv_setting settings[] = {
      "The number of initiators that the DC targets of a device serve at a time."},
     {"profile", HV_SETTING_CHOICE, 0, 0, fw_profile_names, "NAME", FW_PROFILE_DEFAULT,
      "The generation of the device."},
+    {"cuda_front", HV_SETTING_CHOICE, 0, 0, setting_on_off, "STATE", "on",
+     "Puts a front before the CUDA driver, if the machine has one, so that a GPU can ring doorbells."},
     {"capture", HV_SETTING_NEW_FILE, 0, 0, NULL, "FILE", "no capture",
      "Writes all frames of the first device of each process to FILE (pcapng). Each process is an "
      "interface of it."},

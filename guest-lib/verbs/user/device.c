@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "wire/cancel.h"
+#include "guest-lib/cuda/doorbell_file.h"
 #include "guest-lib/verbs/cm/door.h"
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/config.h"
@@ -309,6 +310,7 @@ static struct ibv_context *device_open_context(struct hv_context *ctx, struct hv
                                                struct hv_hca *hca, struct hv_file *file,
                                                uint16_t uid)
 {
+    char file_name[sizeof(DOORBELL_FILE) + sizeof(dev->ibv.dev_name)];
     int err, state;
 
     ctx->hca = hca;
@@ -322,7 +324,8 @@ static struct ibv_context *device_open_context(struct hv_context *ctx, struct hv
     ctx->ibv.context.num_comp_vectors = HV_COMP_VECTORS;
     /* represents the kernel's file: duplicates of it are the same context, and its doorbell pages
      * can be mapped from it (kernel/watch.c) */
-    ctx->ibv.context.cmd_fd = memfd_create(dev->ibv.dev_name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    snprintf(file_name, sizeof(file_name), DOORBELL_FILE "%s", dev->ibv.dev_name);
+    ctx->ibv.context.cmd_fd = memfd_create(file_name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     err = ctx->ibv.context.cmd_fd < 0 ? errno : 0;
     pthread_mutex_init(&ctx->ibv.context.mutex, NULL);
     pthread_mutex_init(&ctx->uidx.lock, NULL);

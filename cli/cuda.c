@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Implements cuda.h. The driver's library is found as the loader finds it, but not loaded. */
+#include "cli/cuda.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+#include "cli/command.h"
+#include "cli/cuda_links.h"
+#include "cli/ld_cache.h"
+#include "cli/loader.h"
+#include "cli/places.h"
+#include "guest-lib/cuda/cuda_api.h"
+
+/* Whether a folder of LD_LIBRARY_PATH comes from an outer run. */
+static bool cuda_is_ours(const char *folder)
+{
+    return cuda_links_are(folder);
+}
+
+static void cuda_forget_outer_run(void)
+{
+    const char *path = g_getenv("LD_LIBRARY_PATH");
+    g_auto(GStrv) folders = g_strsplit_set(path ? path : "", ":;", -1);
+    g_autoptr(GPtrArray) kept = g_ptr_array_new();
+    g_autofree char *rest = NULL;
+
+    for (char **folder = folders; *folder; folder++) {
+        if (!cuda_is_ours(*folder)) {
+            g_ptr_array_add(kept, *folder);
+        }
+    }
+    if (kept->len < g_strv_length(folders)) {
+        g_ptr_array_add(kept, NULL);
+        rest = g_strjoinv(":", (char **)kept->pdata);
+        g_setenv("LD_LIBRARY_PATH", rest, TRUE);
+    }
+}
+
+/* -- the driver -------------------------------------------------------------------------------- */
+
+/* The driver's library in a folder, or NULL. */
+static char *cuda_find_in(const char *folder)
+{
+    g_autofree char *path = g_build_filename(folder, CUDA_LIBRARY, NULL);
+
+    return !cuda_is_ours(folder) && loader_is_of_our_kind(path)
+               ? g_canonicalize_filename(path, NULL)
+               : NULL;
+}
+
+static char *cuda_find_in_path(void)
+{
+    const char *path = g_getenv("LD_LIBRARY_PATH");
+    g_auto(GStrv) folders = g_strsplit_set(path ? path : "", ":;", -1);
+    char *found = NULL;
+
+    for (char **folder = folders; *folder && !found; folder++) {
+        found = cuda_find_in(**folder ? *folder : "."); /* an empty one is the current folder */
+    }
+    return found;
+}
+
+/* All folders in which the loader looks for the libraries of this program, without its cache. Those
+ * of the system come last. NULL: unknown. */
+static Dl_serinfo *cuda_folders(void)
+{
+    void *program = dlopen(NULL, RTLD_LAZY);
+    Dl_serinfo size, *folders;
+
+    if (!program || dlinfo(program, RTLD_DI_SERINFOSIZE, &size)) {
+        return NULL;
+    }
+    folders = g_malloc0(size.dls_size);
+    folders->dls_size = size.dls_size;
+    folders->dls_cnt = size.dls_cnt;
+    if (dlinfo(program, RTLD_DI_SERINFO, folders)) {
+        g_clear_pointer(&folders, g_free);
+    }
+    return folders;
+}
+
+static char *cuda_find_in_system(void)
+{
+    g_autofree Dl_serinfo *folders = cuda_folders();
+    char *found = NULL;
+
+    for (unsigned i = 0; folders && i < folders->dls_cnt && !found; i++) {
+        found = cuda_find_in(folders->dls_serpath[i].dls_name);
+    }
+    return found;
+}
+
+/* The library that the loader would load as libcuda.so.1, or NULL. */
+static char *cuda_find_driver(void)
+{
+    char *found = cuda_find_in_path();
+
+    found = found ? found : ld_cache_find(CUDA_LIBRARY);
+    return found ? found : cuda_find_in_system();
+}
+
+/* -- what the program gets --------------------------------------------------------------------- */
+
+static bool cuda_has(const struct cli_line *line, const char *setting, const char *value)
+{
+    g_autofree char *text = cli_run_setting(line, setting);
+
+    return text && !strcmp(text, value);
+}
+
+bool cuda_choose(const struct cli_line *line, char **folder)
+{
+    const struct cli_places *places = cli_places();
+    g_autofree char *driver = NULL;
+
+    *folder = NULL;
+    cuda_forget_outer_run();
+    driver = cuda_has(line, "cuda_front", "off") ? NULL : cuda_find_driver();
+    if (!driver) {
+        return true;
+    }
+    if (!cli_run_find_library(places->cuda_front)) {
+        return false;
+    }
+    *folder = cuda_links_make(places->cuda_front, driver);
+    if (!*folder) {
+        cli_say(
+            "the CUDA driver has no front, so that a GPU cannot ring doorbells: no folder for its "
+            "links can be made: %s",
+            g_strerror(errno));
+    }
+    return true;
+}
