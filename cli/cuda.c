@@ -116,8 +116,13 @@ bool cuda_choose(const struct cli_line *line, char **folder)
 
     *folder = NULL;
     cuda_forget_outer_run();
-    driver = cuda_has(line, "cuda_front", "off") ? NULL : cuda_find_driver();
-    if (!driver) {
+    driver = cuda_find_driver();
+    if (driver) {
+        g_setenv("HCASIM_GPU", "real", TRUE);
+    } else {
+        g_unsetenv("HCASIM_GPU");
+    }
+    if (!driver || cuda_has(line, "cuda_front", "off")) {
         return true;
     }
     if (!cli_run_find_library(places->cuda_front)) {

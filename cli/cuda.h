@@ -8,8 +8,9 @@
 
 /* *folder: what has to come before the folders that LD_LIBRARY_PATH has already; the caller frees
  * it. NULL: nothing, because the machine has no CUDA driver or the user wants no front. What an
- * outer run has put into LD_LIBRARY_PATH is taken out. False, after a line on standard error: a
- * library of hcasim that is needed is not there. */
+ * outer run has put into LD_LIBRARY_PATH is taken out. HCASIM_GPU says from now on whether there is
+ * a driver. False, after a line on standard error: a library of hcasim that is needed is not there.
+ */
 bool cuda_choose(const struct cli_line *line, char **folder);
 
 #endif

@@ -103,6 +103,16 @@ class Front(Machine):
         file.write_text("[hcasim]\ncuda_front=off\n", encoding="ascii")
         self.assertEqual(self.program("loaded", "registers", "--config", str(file)), PLAIN)
 
+    def test_the_program_is_told_of_the_driver(self):
+        version = "/sys/module/nvidia_peermem/version"
+        for words in ([], ["--cuda-front", "off"], [HCASIM, "run"]):
+            done = self.run_in(*words, "sh", "-c", f"echo $HCASIM_GPU; exec cat {version}")
+            self.assertRegex(done.stdout, r"^real\n\d+\.\d+\.\d+\n$", done.stderr)
+        # An outer run may have had another driver than this one.
+        done = self.run_in("sh", "-c", f"echo $HCASIM_GPU; cat {version}", HCASIM_GPU="real", LD_LIBRARY_PATH="")
+        if not has_driver():
+            self.assertEqual(done.stdout, "\n")
+
     def test_hcasim_does_not_load_the_driver(self):
         loaded = self.folder / "loaded"
         self.assertEqual(self.run_in("true", DRIVER_LOADED=str(loaded)).returncode, 0)
