@@ -324,6 +324,16 @@ CALL(subscribe, return subscribe(false);)
 CALL(subscribe_fd, return subscribe(true);)
 CALL(vfio_fd, return num(mlx5dv_vfio_get_events_fd(ctx));)
 
+/* rdma-core has them from release 56 on. */
+struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                    uint64_t iova, int fd, int access, int mlx5_access);
+int mlx5dv_get_data_direct_sysfs_path(struct ibv_context *context, char *buf, size_t buf_len);
+CALL(dv_reg_dmabuf_mr,
+     int err = ptr(mlx5dv_reg_dmabuf_mr(pd, 0, 4096, 0, -1, IBV_ACCESS_LOCAL_WRITE, 0));
+     return err == EBADF ? 0 : err;)
+CALL(data_direct, char path[64];
+     return num(mlx5dv_get_data_direct_sysfs_path(ctx, path, sizeof(path)));)
+
 const struct probe_call probe_dv_calls[] = {
     {" mlx5dv_init_obj ", call_init_obj},
     {" mlx5dv_query_device ", call_dv_query_device},
@@ -371,5 +381,7 @@ const struct probe_call probe_dv_calls[] = {
      call_subscribe},
     {" mlx5dv_devx_subscribe_devx_event_fd ", call_subscribe_fd},
     {" mlx5dv_vfio_get_events_fd ", call_vfio_fd},
+    {" mlx5dv_reg_dmabuf_mr ", call_dv_reg_dmabuf_mr},
+    {" mlx5dv_get_data_direct_sysfs_path ", call_data_direct},
     {NULL, NULL},
 };

@@ -116,21 +116,28 @@ HV_EXPORT int hv_init_obj_1_0(struct mlx5dv_obj *obj, uint64_t obj_type)
 __asm__(".symver hv_init_obj_1_2, mlx5dv_init_obj@@MLX5_1.2, remove");
 __asm__(".symver hv_init_obj_1_0, mlx5dv_init_obj@MLX5_1.0, remove");
 
-#ifdef HAVE_MLX5DV_REG_DMABUF_MR
+/* -- newer than the headers of some releases --------------------------------------------------- */
+
+#ifndef HAVE_MLX5DV_REG_DMABUF_MR
+struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                    uint64_t iova, int fd, int access, int mlx5_access);
+int mlx5dv_get_data_direct_sysfs_path(struct ibv_context *context, char *buf, size_t buf_len);
+#endif
+
 HV_EXPORT struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
                                               uint64_t iova, int fd, int access, int mlx5_access)
 {
-    if (mlx5_access) { /* direct access needs a second PCI function, which the device lacks */
-        errno = EOPNOTSUPP;
+    if (mlx5_access) { /* it asks for data direct (EINVAL, as from mlx5_ib) */
+        errno = EINVAL;
         return NULL;
     }
     return dv_export_ops_of(pd->context)->reg_dmabuf_mr(pd, offset, length, iova, fd, access);
 }
 
-/* ENODEV: the device has no second PCI function for its data (as in mlx5_ib). */
+/* ENODEV: the device has no second PCI function for its data (as in mlx5_ib). NCCL ends if another
+ * error comes from a device that takes dma-bufs. */
 HV_EXPORT int mlx5dv_get_data_direct_sysfs_path(struct ibv_context *context, char *buf,
                                                 size_t buf_len)
 {
     return ENODEV;
 }
-#endif
