@@ -16,7 +16,8 @@ RELEASES = {"RHEL 9": (2, 34), "Ubuntu 22.04": (2, 35), "Debian 12": (2, 36), "U
             "Debian 13": (2, 41)}
 LIBRARIES = {"libc.so.6", "ld-linux-x86-64.so.2"}
 # The helper of `hcasim conformance --peer` runs on the host of another device, which has rdma-core.
-MORE = {"conformance-helper": {"libibverbs.so.1"}}
+# The front before the CUDA driver needs a link to the driver, which `hcasim run` makes (cli/cuda_links.c).
+MORE = {"conformance-helper": {"libibverbs.so.1"}, "libhcasim-cuda.so": {"libcuda-of-the-system.so.1"}}
 # Versions that stand for an ability of the loader, not for symbols, and the first glibc that has it: packed
 # relocations (-z pack-relative-relocs).
 ABILITIES = {"GLIBC_ABI_DT_RELR": (2, 36)}
