@@ -52,6 +52,7 @@ const struct cap caps_general_2[] = {
     {CAP_NAMED(cmd_hca_cap_2, log_reserved_qpn_granularity), .value = OBJ_LOG_RESERVED,
      NEEDS(CREATE_GENERAL_OBJECT)},
     {CAP_NAMED(cmd_hca_cap_2, dp_ordering_force), .value = 1},
+    {CAP_NAMED(cmd_hca_cap_2, send_dbr_mode_no_dbr_ext), .value = 1, NEEDS(CREATE_QP)},
     {0},
 };
 

@@ -35,6 +35,20 @@ static struct fw_ring_ref cmd_qp_ring(const struct prm_create_qp_in *in)
     };
 }
 
+/* A QP without receive queue whose doorbells tell the send counter has no doorbell record. If the
+ * command names a umem for it nevertheless, the umem must be there (gpunetio always names one). */
+static enum syn cmd_qp_dbr(struct fw *fw, struct fw_cmd *cmd, const struct prm_qpc *qpc,
+                           struct fw_dbr *dbr)
+{
+    bool in_umem = PRM_GET(qpc, qpc, dbr_umem_valid);
+
+    if (!in_umem && !qp_has_dbr(qpc)) {
+        return SYN_OK;
+    }
+    return fw_dbr(fw, cmd, in_umem, PRM_GET(qpc, qpc, dbr_umem_id), PRM_GET(qpc, qpc, dbr_addr),
+                  dbr);
+}
+
 static enum syn cmd_create_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_create_qp_in *in = cmd->in;
@@ -47,8 +61,7 @@ static enum syn cmd_create_qp(struct fw *fw, struct fw_cmd *cmd)
     enum syn syn;
 
     if (size) {
-        syn = fw_dbr(fw, cmd, PRM_GET(qpc, qpc, dbr_umem_valid), PRM_GET(qpc, qpc, dbr_umem_id),
-                     PRM_GET(qpc, qpc, dbr_addr), &dbr);
+        syn = cmd_qp_dbr(fw, cmd, qpc, &dbr);
         if (syn == SYN_OK) {
             syn = fw_ring(fw, cmd, &ref, size, &buf);
         }

@@ -4,9 +4,10 @@
  *
  * Where no public source names a difference, generations are equal: in sizes, in the clock, and in
  * every capability that is in no list here. Each identity is that of one board, as in the PCI ID
- * list and in outputs of lspci and flint that users have published. For the subsystem id of the -7
- * there was no such output. Hardware ids are those of mstflint (tools_dev_types.c); speeds of port
- * and bus are those of DPDK's mlx5 guide.
+ * list and in outputs of lspci and flint that users have published. For the subsystem ids of the
+ * -7 and the -8 there was no such output; a -8 has the link modes of a -7, because its 800 Gb/s are
+ * two ports of 400 Gb/s (its firmware's release notes, 40.44.0208). Hardware ids are those of
+ * mstflint (tools_dev_types.c); speeds of port and bus are those of DPDK's mlx5 guide.
  */
 #include <string.h>
 #include "fw/profile.h"
@@ -53,6 +54,15 @@
         PRM_HCA_CAP_TYPE_##section, PRM_##layout##_##field##_FIELD, most                           \
     }
 
+/* Send queues without a doorbell record came with ConnectX-8 (NVIDIA-DOCA/gpunetio, CHANGELOG.md,
+ * 2.0.0). */
+#define BEFORE_CX8 AT_MOST(GENERAL_2, cmd_hca_cap_2, send_dbr_mode_no_dbr_ext, 0)
+
+static const struct fw_cap_limit before_cx8[] = {
+    BEFORE_CX8,
+    {0},
+};
+
 /* ConnectX-4 and -4 Lx: a send WQE carries the layer 2 header itself, and the device inserts no
  * VLAN tag (DPDK's mlx5 guide, txq_inline_min, and mlx5_set_min_inline()). The virtual port's
  * context of a -4 Lx can change that; this is not modelled. Tag matching came with ConnectX-5
@@ -61,6 +71,7 @@
  * No source says that they have no mappings of addresses: docs/adr/0009. No source says which
  * generation was the first with enhanced connection establishment; a ConnectX-5 has it. */
 static const struct fw_cap_limit before_cx5[] = {
+    BEFORE_CX8,
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_inline_mode,
             PRM_CAP_INLINE_MODE_L2),
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_vlan_insert, 0),
@@ -118,6 +129,7 @@ static const struct fw_profile profiles[] = {
         .hw_id = 0x20d,
         .psid = "MT_0000000012",
         .limits = LIMITS(.dc_version = 1),
+        .at_most = before_cx8,
         .eth_modes = {LEGACY_100G, 0},
     },
     {
@@ -131,6 +143,7 @@ static const struct fw_profile profiles[] = {
         .hw_id = 0x212,
         .psid = "MT_0000000359",
         .limits = LIMITS(.dc_version = 1),
+        .at_most = before_cx8,
         .eth_modes = {LEGACY_100G, EXT_100G},
     },
     {
@@ -143,6 +156,19 @@ static const struct fw_profile profiles[] = {
         .fw_subminor = 1014,
         .hw_id = 0x218,
         .psid = "MT_0000000838",
+        .limits = LIMITS(.dc_version = 1),
+        .at_most = before_cx8,
+        .eth_modes = {LEGACY_100G, EXT_400G},
+    },
+    {
+        .name = "cx8",
+        .pci = {PCI_COMMON, .device = 0x1023, .subsys = 0x0041, .link_speed = 6, .link_width = 16,
+                .product = "ConnectX-8 C8240 HHHL SuperNIC", .part_number = "900-9X81Q-00CN-ST0"},
+        .fw_major = 40,
+        .fw_minor = 45,
+        .fw_subminor = 1200,
+        .hw_id = 0x21e,
+        .psid = "MT_0000001222",
         .limits = LIMITS(.dc_version = 1),
         .eth_modes = {LEGACY_100G, EXT_400G},
     },

@@ -84,7 +84,7 @@ refuses "an unknown argument of the plugin" "hcasim: unknown plugin argument 'co
     -plugin "$so,color=red" -device hcasim
 refuses "a MAC address that is none" "doesn't take value 'zz'" -plugin "$so" -device hcasim,mac=zz
 refuses "a group MAC address" "hcasim: .*MAC" -plugin "$so" -device hcasim,mac=01:00:00:00:00:01
-refuses "an unknown profile" "hcasim: there is no profile 'cx99', but: cx4, cx4lx, cx5, cx6dx, cx7" \
+refuses "an unknown profile" "hcasim: there is no profile 'cx99', but: cx4, cx4lx, cx5, cx6dx, cx7, cx8" \
     -plugin "$so" -device hcasim,profile=cx99
 refuses "a netdev that is not there" "can't find value 'nope'" \
     -plugin "$so" -device hcasim,netdev=nope

@@ -64,6 +64,7 @@ struct hca_limits {
     /* operand sizes that are atomic to the host's CPUs: bit 0 for 4 bytes, bit 1 for 8 */
     unsigned pci_atomics;
     bool inline_l2;     /* a send WQE of an SQ must carry the layer 2 header itself */
+    bool no_send_dbr;   /* QPs may do without a send doorbell record: qpc.send_dbr_mode */
     bool early_packets; /* reliable QPs may take packets out of order: qpc.dp_ordering */
 };
 

@@ -62,14 +62,24 @@ static struct wq *uar_send_queue(struct obj *obj)
     return obj_class(obj)->sender->wq(obj);
 }
 
-static void uar_send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl)
+/* no_record: the doorbell came to the register for queues without a doorbell record. A queue has
+ * only one of the two kinds of registers, because wqe_index means the counter of WQEs in one kind,
+ * and the last WQE in the other kind. */
+static void uar_send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl, bool no_record)
 {
     struct obj *obj = uar_send_object(hca, uar, ctrl);
+    unsigned qpn = ctrl >> 8 & 0xffffff;
 
     if (!obj) {
         hca_log(hca, HCA_LOG_GUEST_ERROR,
-                "send doorbell for QPN 0x%x, which has no send queue on UAR %u",
-                (unsigned)(ctrl >> 8 & 0xffffff), uar->obj.num);
+                "send doorbell for QPN 0x%x, which has no send queue on UAR %u", qpn, uar->obj.num);
+        return;
+    }
+    if (uar_send_queue(obj)->no_record != no_record) {
+        hca_log(hca, HCA_LOG_GUEST_ERROR,
+                "send doorbell for QPN 0x%x is ignored: it came to the register for queues %s a "
+                "doorbell record",
+                qpn, no_record ? "without" : "with");
         return;
     }
     blueflame_drop(uar_send_queue(obj));
@@ -144,14 +154,14 @@ static bool uar_send_register(struct hca *hca, struct uar *uar, uint32_t offset,
     prm_store64(bf->data, value);
     bf->len = 8;
     bf->was_filled = false;
-    uar_send_doorbell(hca, uar, value);
+    uar_send_doorbell(hca, uar, value, false);
     return was_filled;
 }
 
 bool uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, unsigned size)
 {
     struct uar *uar = (struct uar *)obj_find(&hca->uars, uarn);
-    uint32_t cq_reg = PRM_OFFSET(uar, cq_db);
+    uint32_t cq_reg = PRM_OFFSET(uar, cq_db), no_dbr_reg = PRM_OFFSET(uar, send_db_no_dbr);
 
     if (!uar) {
         hca_log(hca, HCA_LOG_GUEST_ERROR, "doorbell on UAR %u, which is not allocated", uarn);
@@ -165,6 +175,10 @@ bool uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, 
     } else if (offset == cq_reg || offset == cq_reg + 4) {
         if (uar_collect(uar, cq_reg, offset, &value, size)) {
             cq_doorbell(hca, uarn, (uint32_t)(value >> 32), (uint32_t)value & 0xffffff);
+        }
+    } else if (offset == no_dbr_reg || offset == no_dbr_reg + 4) {
+        if (uar_collect(uar, no_dbr_reg, offset, &value, size)) {
+            uar_send_doorbell(hca, uar, value, true);
         }
     } else if ((offset == PRM_OFFSET(uar, eq_db_arm) || offset == PRM_OFFSET(uar, eq_db)) &&
                size >= 4) {

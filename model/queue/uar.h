@@ -3,9 +3,9 @@
  * UAR pages: the doorbells of BAR0. Page n of the BAR is UAR n.
  *
  * A page takes doorbells from ALLOC_UAR to DEALLOC_UAR. Its registers (PRM struct uar) are 0x20 CQ
- * arm, 0x40 and 0x48 EQ, and from 0x800 on the BlueFlame buffers of 256 bytes each. A 64-bit
- * register may be written by one 8-byte or two 4-byte accesses, low offset first; the first half is
- * latched.
+ * arm, 0x40 and 0x48 EQ, 0x600 the send doorbell of queues without a doorbell record, and from
+ * 0x800 on the BlueFlame buffers of 256 bytes each. A 64-bit register may be written by one 8-byte
+ * or two 4-byte accesses, low offset first; the first half is latched.
  */
 #ifndef HCASIM_MODEL_UAR_H
 #define HCASIM_MODEL_UAR_H
@@ -33,6 +33,9 @@ enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn);
  * Returns true if this was a doorbell and the buffer was filled after the previous doorbell. Then
  * more of the WQE is likely to follow at once, and the turn that the doorbell asks for should come
  * after it.
+ *
+ * The register 0x600 takes the same two dwords for a queue without a doorbell record. There
+ * wqe_index is the producer counter itself (gpunetio: doca_gpu_dev_verbs_submit_db_no_dbr()).
  */
 bool uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, unsigned size);
 

@@ -32,6 +32,10 @@ struct wq {
     /* A QP's send queue: a doorbell has rung since the last reset. Before the first doorbell
      * nothing is posted, whatever the record says, because software need not clear the record. */
     bool rung;
+    /* of a send queue without a doorbell record: the producer counter that its doorbells told;
+     * dbr is not valid */
+    bool no_record;
+    uint16_t told;
     /* of a send queue: the WQE that came with its last doorbell; NULL: none */
     struct blueflame_line *bf;
     /* Ethernet RQ: bit 31 of byte_count is the driver's MLX5_HW_START_PADDING. It allows padding
@@ -46,10 +50,13 @@ static inline uint16_t wq_posted(const struct wq *wq)
     return (uint16_t)(wq->pi - wq->ci);
 }
 
-/* Reads the 32-bit big-endian doorbell record, and stores its low 16 bits in wq->pi. False: the
- * record does not answer, or claims more than the ring holds; the queue is broken, and wq->pi is
- * unchanged. */
+/* Reads the 32-bit big-endian doorbell record, and stores its low 16 bits in wq->pi. A queue
+ * without a record takes what its doorbells told. False: the record does not answer, or the counter
+ * claims more than the ring holds; the queue is broken, and wq->pi is unchanged. */
 bool wq_update_pi(struct hca *hca, struct wq *wq);
+/* A doorbell of a queue without a record told this producer counter. Threads of a program may ring
+ * out of order, so a counter that is behind the greatest one changes nothing. */
+void wq_tell_pi(struct wq *wq, uint16_t pi);
 /* Copies slots from index (modulo the ring's size) on, and wraps at the ring's end. If the queue's
  * BlueFlame line has the slots, copies them from there. False: the host does not answer, or len is
  * more than the ring. */

@@ -79,6 +79,7 @@ void qp_set_state(struct qp *qp, uint8_t state)
         rq_flush_stop(qp);
         qp->rq.ci = qp->rq.pi = 0;
         qp->sq.ci = qp->sq.pi = 0;
+        qp->sq.told = 0;
         qp->sq.rung = false;
         blueflame_drop(&qp->sq);
         break;
@@ -185,6 +186,12 @@ uint64_t qp_ring_size(const struct prm_qpc *qpc)
     return qp_rq_bytes(qpc) + qp_sq_bytes(qpc);
 }
 
+bool qp_has_dbr(const struct prm_qpc *qpc)
+{
+    return qp_rq_bytes(qpc) ||
+           (qp_sq_bytes(qpc) && PRM_GET(qpc, qpc, send_dbr_mode) == PRM_SEND_DBR_MODE_DBR_VALID);
+}
+
 /* Bytes of data that a CQE is to carry. -1: invalid value. */
 static int qp_asked_in_cqe(uint32_t value, uint32_t for_32, uint32_t for_64)
 {
@@ -229,6 +236,10 @@ static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
         PRM_GET(qpc, qpc, cd_slave_receive) || PRM_GET(qpc, qpc, ulp_stateless_offload_mode) ||
         PRM_GET(qpc, qpc, ts_format) > 1 || qp_recv_asked(qpc) < 0 || qp_send_asked(qpc) < 0) {
         return SYN_QP_FEATURE;
+    }
+    if (PRM_GET(qpc, qpc, send_dbr_mode) >
+        (hca->limits.no_send_dbr ? PRM_SEND_DBR_MODE_NO_DBR_EXT : PRM_SEND_DBR_MODE_DBR_VALID)) {
+        return SYN_QP_DBR_MODE;
     }
     if (PRM_GET(qpc, qpc, rq_type) == PRM_RQ_TYPE_REGULAR &&
         (PRM_GET(qpc, qpc, log_rq_size) > hca->limits.log_max_qp_sz ||
@@ -354,6 +365,7 @@ static void qp_init_rings(struct qp *qp, const struct prm_qpc *qpc, struct mem_b
         qp->sq.offset = qp_rq_bytes(qpc);
         qp->sq.log_size = PRM_GET(qpc, qpc, log_sq_size);
         qp->sq.log_stride = 6;
+        qp->sq.no_record = PRM_GET(qpc, qpc, send_dbr_mode) == PRM_SEND_DBR_MODE_NO_DBR_EXT;
         qp->sq.dbr = dbr + 4;
     }
 }

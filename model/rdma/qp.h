@@ -122,6 +122,8 @@ struct qp *qp_find(struct hca *hca, uint32_t qpn);
 /* Bytes of the ring that qpc asks for: the receive queue, then the send queue. 0: a QP without
  * queues. */
 uint64_t qp_ring_size(const struct prm_qpc *qpc);
+/* Whether a QP of that qpc has a doorbell record. */
+bool qp_has_dbr(const struct prm_qpc *qpc);
 
 /* CREATE_QP. qpc is as in the command. buf is the ring: one reference, taken over on success;
  * empty if qp_ring_size() is 0. dbr is the bus address of the doorbell record. wished: 0, or the

@@ -701,7 +701,12 @@ static struct wq *requester_qp_sq(struct obj *obj)
 
 static void requester_qp_doorbell(struct hca *hca, struct obj *obj, uint64_t ctrl)
 {
-    requester_doorbell((struct qp *)obj);
+    struct qp *qp = (struct qp *)obj;
+
+    if (qp->sq.no_record && qp->state != PRM_QP_STATE_RST) {
+        wq_tell_pi(&qp->sq, (uint16_t)(ctrl >> 40));
+    }
+    requester_doorbell(qp);
 }
 
 const struct obj_sender qp_sender = {

@@ -53,7 +53,7 @@ WRONG = (
     (["--wire", "a,b,c", "--devices", "2"],
      "devices is 2, but wire names 3 wires: there is a device for each wire"),
     (["--config", "nofile"], "nofile: No such file or directory"),
-    (["--profile", "cx9"], "profile must be cx4, cx4lx, cx5, cx6dx or cx7, but it is cx9"),
+    (["--profile", "cx9"], "profile must be cx4, cx4lx, cx5, cx6dx, cx7 or cx8, but it is cx9"),
     (["--capture", "/nonexistent/x"], "capture must be a file that can be written, but it is /nonexistent/x: No such file or directory"),
     (["--wibble", "1"], "unknown option --wibble, see hcasim help run"),
     (["--memlock=0"], "--memlock has no value, see hcasim help run"),
@@ -671,7 +671,7 @@ class Texts(unittest.TestCase):
         names = re.findall(r"^PROPERTY\(\w+, (\w+),", rows, re.M)
         self.assertGreater(len(names), 7)
         self.assertEqual(re.findall(r"^\.TP\n\\fB(\w+)\\fR=", page, re.M), names)
-        for text in ("8M or more; default: 1G", "1 to 65536; default: 1024", "cx4, cx4lx, cx5, cx6dx, cx7; default: cx5",
+        for text in ("8M or more; default: 1G", "1 to 65536; default: 1024", "cx4, cx4lx, cx5, cx6dx, cx7, cx8; default: cx5",
                      "default: off"):
             self.assertIn(text, page)
         manual = (HERE.parents[1] / "docs/howto/vm.md").read_text(encoding="utf-8")

@@ -53,7 +53,7 @@ MISTAKES = (
     (["+ 101s"], "'101s' is no time, such as 4.2us, 67ms, 2s; 100s is the longest"),
     (["mr m 0xffffff", "mr n 1", "mr o 1"], "a region has 1 byte or more, and all regions of a case have up to 16777216 bytes"),
     (["+ 1e30s"], "'1e30s' is no time, such as 4.2us, 67ms, 2s; 100s is the longest"),
-    (["device profile=cx9"], "there is no profile 'cx9'; profiles: cx4 cx4lx cx5 cx6dx cx7"),
+    (["device profile=cx9"], "there is no profile 'cx9'; profiles: cx4 cx4lx cx5 cx6dx cx7 cx8"),
 )
 # The lines of a script, and the line that refuses it: no case is played.
 WRONG_SCRIPTS = (

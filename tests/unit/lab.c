@@ -50,6 +50,7 @@ static const struct hca_limits limits = {
     .max_gid = 16,
     .max_sq_wqe = 1024,
     .max_rq_wqe = 512,
+    .no_send_dbr = true,
     .early_packets = true,
     .dc_responders = 64,
     .dc_version = 1,
@@ -375,6 +376,10 @@ void lab_qp_new(struct lab_side *side, const struct lab_qp_attr *attr, struct la
     if (own_rq) {
         PRM_SET(qpc, qpc, log_rq_size, attr->log_rq);
         PRM_SET(qpc, qpc, log_rq_stride, qp->log_rq_stride - 4);
+    }
+    if (attr->no_record) {
+        PRM_SET(qpc, qpc, send_dbr_mode, PRM_SEND_DBR_MODE_NO_DBR_EXT);
+        qp->dbr = UINT64_MAX - 7;
     }
     PRM_SET(qpc, qpc, cs_req, attr->cs_req);
     PRM_SET(qpc, qpc, cs_res, attr->cs_res);

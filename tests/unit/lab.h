@@ -65,6 +65,7 @@ struct lab_qp_attr {
     uint8_t log_sq, log_rq;
     uint32_t srqn; /* 0: own RQ */
     bool no_rq;
+    bool no_record; /* of the send queue; its doorbell record does not answer */
     bool programs; /* belongs to a program that has no user context; otherwise it is the kernel's */
     uint32_t pdn;  /* 0: the PD of the side */
     uint32_t cqn;  /* 0: the CQ of the side */

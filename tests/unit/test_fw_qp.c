@@ -107,9 +107,9 @@ static struct prm_qpc *create_in(uint32_t page_offset)
     return qpc;
 }
 
-static void setup(void)
+static void setup_as(const char *profile)
 {
-    fwd_init(&d);
+    fwd_init_as(&d, profile);
     fwd_bring_up(&d);
     begin(PRM_CMD_OP_ALLOC_PD);
     must(PRM_SIZE(alloc_pd_in), PRM_SIZE(alloc_pd_out));
@@ -124,6 +124,11 @@ static void setup(void)
     create_in(0);
     must(IN_LEN, PRM_SIZE(create_qp_out));
     qpn = PRM_GET(create_qp_out, out, qpn);
+}
+
+static void setup(void)
+{
+    setup_as(NULL);
 }
 
 static void teardown(void)
@@ -175,6 +180,47 @@ static enum syn destroy(void)
     PRM_SET(destroy_qp_in, in, qpn, qpn);
     return run(PRM_SIZE(destroy_qp_in), PRM_SIZE(destroy_qp_out));
 }
+
+static enum syn create_in_mode(unsigned mode, unsigned rq_type, uint64_t dbr_addr, bool in_umem)
+{
+    struct prm_qpc *qpc = create_in(0);
+
+    PRM_SET(qpc, qpc, send_dbr_mode, mode);
+    PRM_SET(qpc, qpc, rq_type, rq_type);
+    PRM_SET(qpc, qpc, dbr_addr, dbr_addr);
+    PRM_SET(qpc, qpc, dbr_umem_valid, in_umem);
+    return run(IN_LEN, PRM_SIZE(create_qp_out));
+}
+
+/* gpunetio's doca_verbs_qp::create() asks send_dbr_mode_no_dbr_ext first. */
+START_TEST(a_send_queue_without_record_needs_the_capability)
+{
+    ck_assert_int_eq(create_in_mode(0, PRM_RQ_TYPE_ZERO_SIZE, dbr, false), SYN_OK);
+    ck_assert_int_eq(create_in_mode(1, PRM_RQ_TYPE_ZERO_SIZE, dbr, false), SYN_QP_DBR_MODE);
+    fwd_clear(&d);
+    setup_as("cx8");
+    ck_assert_int_eq(create_in_mode(2, PRM_RQ_TYPE_ZERO_SIZE, dbr, false), SYN_QP_DBR_MODE);
+    ck_assert_int_eq(create_in_mode(3, PRM_RQ_TYPE_ZERO_SIZE, dbr, false), SYN_QP_DBR_MODE);
+    ck_assert_int_eq(create_in_mode(1, PRM_RQ_TYPE_ZERO_SIZE, dbr, false), SYN_OK);
+    qpn = PRM_GET(create_qp_out, out, qpn);
+    ck_assert(qp_find(&d.fw->hca, qpn)->sq.no_record);
+    ck_assert_int_eq(query(), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(qpc, PRM_PTR(query_qp_out, out, qpc), send_dbr_mode), 1);
+}
+END_TEST
+
+/* The record of a receive queue stays. Without one, only a umem that the command names is checked.
+ */
+START_TEST(what_has_no_record_needs_no_place_for_it)
+{
+    fwd_clear(&d);
+    setup_as("cx8");
+    ck_assert_int_eq(create_in_mode(0, PRM_RQ_TYPE_ZERO_SIZE, 2, false), SYN_BAD_DBR);
+    ck_assert_int_eq(create_in_mode(1, PRM_RQ_TYPE_REGULAR, 2, false), SYN_BAD_DBR);
+    ck_assert_int_eq(create_in_mode(1, PRM_RQ_TYPE_ZERO_SIZE, 2, false), SYN_OK);
+    ck_assert_int_eq(create_in_mode(1, PRM_RQ_TYPE_ZERO_SIZE, 0, true), SYN_NO_UMEM);
+}
+END_TEST
 
 START_TEST(a_qp_goes_through_its_states)
 {
@@ -629,6 +675,8 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("qp");
 
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_send_queue_without_record_needs_the_capability);
+    tcase_add_test(tc, what_has_no_record_needs_no_place_for_it);
     tcase_add_test(tc, a_qp_goes_through_its_states);
     tcase_add_loop_test(tc, no_connection_option_is_enabled, 0, 5);
     tcase_add_test(tc, no_connection_option_of_a_target_is_enabled);

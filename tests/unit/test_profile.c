@@ -26,6 +26,7 @@ static const struct generation {
     {"cx5", 0x1017, 16, 0x20d, "MT_0000000012", false, 0x48101041, 0},
     {"cx6dx", 0x101d, 22, 0x212, "MT_0000000359", false, 0x48101041, 0x7f2},
     {"cx7", 0x1021, 28, 0x218, "MT_0000000838", false, 0x48101041, 0x13ff2},
+    {"cx8", 0x1023, 40, 0x21e, "MT_0000001222", false, 0x48101041, 0x13ff2},
 };
 
 static struct fwd d;
@@ -110,7 +111,7 @@ START_TEST(headers_are_inline_before_connectx_5)
 }
 END_TEST
 
-/* A ConnectX-5 has everything that the model has: no generation has more. */
+/* A ConnectX-8 has everything that the model has: no generation has more. */
 START_TEST(no_generation_has_more_than_the_model)
 {
     static const struct {
@@ -118,13 +119,14 @@ START_TEST(no_generation_has_more_than_the_model)
         const char *layout;
     } sections[] = {
         {PRM_HCA_CAP_TYPE_GENERAL, "cmd_hca_cap"},
+        {PRM_HCA_CAP_TYPE_GENERAL_2, "cmd_hca_cap_2"},
         {PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS, "per_protocol_networking_offload_caps"},
         {PRM_HCA_CAP_TYPE_ATOMIC, "atomic_caps"},
         {PRM_HCA_CAP_TYPE_ROCE, "roce_cap"},
     };
     static uint8_t model[G_N_ELEMENTS(sections)][4096], cap[4096];
 
-    be("cx5");
+    be("cx8");
     ck_assert_ptr_null(d.fw->profile->at_most);
     for (size_t i = 0; i < G_N_ELEMENTS(sections); i++) {
         ck_assert_uint_eq(fwd_query_cap(&d, sections[i].section, true, model[i]), SYN_OK);
@@ -250,6 +252,21 @@ START_TEST(connection_options_come_with_connectx_5)
 }
 END_TEST
 
+/* NVIDIA-DOCA/gpunetio, CHANGELOG.md 2.0.0: ConnectX-8 has it in hardware, earlier ones do not. */
+START_TEST(queues_without_a_send_record_come_with_connectx_8)
+{
+    uint8_t cap[4096];
+    bool has;
+
+    g = &generations[_i];
+    has = !strcmp(g->name, "cx8");
+    be(g->name);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL_2, false, cap), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap_2, (void *)cap, send_dbr_mode_no_dbr_ext), has);
+    ck_assert_int_eq(d.fw->hca.limits.no_send_dbr, has);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("profile");
@@ -261,6 +278,8 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, headers_are_inline_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, data_is_in_order_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, connection_options_come_with_connectx_5, 0, G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, queues_without_a_send_record_come_with_connectx_8, 0,
+                        G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, no_generation_has_more_than_the_model, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, link_modes_are_those_of_the_generation, 0, G_N_ELEMENTS(generations));
     tcase_add_test(tc, the_two_kinds_of_link_modes_agree);

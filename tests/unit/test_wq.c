@@ -67,6 +67,37 @@ START_TEST(doorbell_record_counts_modulo_2_16)
 }
 END_TEST
 
+/* gpunetio's threads raise a shared counter and ring afterwards, each by itself, so a doorbell may
+ * tell less than one before it. */
+START_TEST(without_a_record_the_greatest_counter_that_was_told_counts)
+{
+    wq.no_record = true;
+    wq.dbr = UINT64_MAX - 3; /* is not read */
+    wq.ci = wq.told = 0xfffe;
+    wq_tell_pi(&wq, 3);
+    wq_tell_pi(&wq, 1);
+    wq_tell_pi(&wq, 0xfff0);
+    ck_assert(wq_update_pi(&side->hca, &wq));
+    ck_assert_uint_eq(wq_posted(&wq), 5);
+    wq_tell_pi(&wq, 6);
+    ck_assert(wq_update_pi(&side->hca, &wq));
+    ck_assert_uint_eq(wq_posted(&wq), 8);
+    wq_tell_pi(&wq, 7); /* more than the ring holds */
+    ck_assert(!wq_update_pi(&side->hca, &wq));
+    ck_assert_uint_eq(wq_posted(&wq), 8);
+}
+END_TEST
+
+START_TEST(the_largest_ring_may_be_filled_by_one_doorbell)
+{
+    wq.no_record = true;
+    wq.log_size = 15;
+    wq_tell_pi(&wq, 0x8000);
+    ck_assert(wq_update_pi(&side->hca, &wq));
+    ck_assert_uint_eq(wq_posted(&wq), 0x8000);
+}
+END_TEST
+
 START_TEST(more_posted_than_the_ring_holds_is_refused)
 {
     set_pi(8);
@@ -433,6 +464,8 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, doorbell_record_counts_modulo_2_16);
+    tcase_add_test(tc, without_a_record_the_greatest_counter_that_was_told_counts);
+    tcase_add_test(tc, the_largest_ring_may_be_filled_by_one_doorbell);
     tcase_add_test(tc, more_posted_than_the_ring_holds_is_refused);
     tcase_add_test(tc, doorbell_record_outside_memory);
     tcase_add_test(tc, reads_wrap_at_the_end);

@@ -225,7 +225,7 @@ START_TEST(numbers_have_bounds)
     refused("HCASIM_MEMORY", "18446744073709551615G", "memory must be 8M or more");
     refused("HCASIM_LOG", "loud", "log must be error, guest, info or trace, but it is loud");
     refused("HCASIM_PROFILE", "cx9",
-            "profile must be cx4, cx4lx, cx5, cx6dx or cx7, but it is cx9");
+            "profile must be cx4, cx4lx, cx5, cx6dx, cx7 or cx8, but it is cx9");
     refused("HCASIM_WIRE", "my lab", "wire must be a name of letters");
     refused("HCASIM_WIRE", "lab,,other", "wire must be a name of letters");
 }

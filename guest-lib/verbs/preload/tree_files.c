@@ -256,7 +256,8 @@ static void tree_write_netdev(struct tree_writer *w, const char *function, unsig
 static const char *tree_link_speed(unsigned generation)
 {
     static const char *const names[] = {"Unknown",       "2.5 GT/s PCIe",  "5.0 GT/s PCIe",
-                                        "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe"};
+                                        "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe",
+                                        "64.0 GT/s PCIe"};
 
     return names[generation < sizeof(names) / sizeof(names[0]) ? generation : 0];
 }
