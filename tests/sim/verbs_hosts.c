@@ -13,7 +13,8 @@ static void verbs_on_frame(void *opaque, const uint8_t *frame, size_t len)
     v->frames++;
 }
 
-static void verbs_host_init(struct verbs_hosts *v, unsigned index, const struct lossy_config *loss)
+static void verbs_host_init(struct verbs_hosts *v, unsigned index, const struct lossy_config *loss,
+                            const char *profile)
 {
     struct verbs_host *host = &v->host[index];
     const uint8_t stranger[6] = {0x52, 0x54, 0, 0x12, 0x34, (uint8_t)index};
@@ -26,6 +27,7 @@ static void verbs_host_init(struct verbs_hosts *v, unsigned index, const struct 
     host->port = lossy_new(hub_plug(v->hub), &faults, verbs_on_frame, v);
     hv_config_simulate(&host->config, index + 1, faults.strangers ? stranger : NULL, v->world,
                        host->port);
+    host->config.profile = g_strdup(profile);
     host->device = hv_sim_device_new(index, &host->config);
     host->ctx = ibv_open_device(host->device);
     if (!host->ctx) {
@@ -36,6 +38,12 @@ static void verbs_host_init(struct verbs_hosts *v, unsigned index, const struct 
 
 struct verbs_hosts *verbs_hosts_new(unsigned num, const struct lossy_config *loss)
 {
+    return verbs_hosts_new_as(num, loss, NULL);
+}
+
+struct verbs_hosts *verbs_hosts_new_as(unsigned num, const struct lossy_config *loss,
+                                       const char *profile)
+{
     struct verbs_hosts *v = g_new0(struct verbs_hosts, 1);
 
     g_assert_cmpuint(num, <=, VERBS_HOSTS);
@@ -44,7 +52,7 @@ struct verbs_hosts *verbs_hosts_new(unsigned num, const struct lossy_config *los
     v->trace = g_checksum_new(G_CHECKSUM_SHA256);
     v->hub = hub_new(v->world, VERBS_LATENCY);
     for (unsigned i = 0; i < num; i++) {
-        verbs_host_init(v, i, loss);
+        verbs_host_init(v, i, loss, profile);
     }
     return v;
 }
@@ -55,6 +63,7 @@ void verbs_hosts_free(struct verbs_hosts *v)
         verbs_must_be_0(ibv_dealloc_pd(v->host[i].pd));
         verbs_must_be_0(ibv_close_device(v->host[i].ctx));
         hv_sim_device_free(v->host[i].device);
+        g_free(v->host[i].config.profile);
     }
     hub_free(v->hub);
     inproc_world_free(v->world);

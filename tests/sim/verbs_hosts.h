@@ -47,6 +47,9 @@ struct verbs_hosts {
 /* loss: the faults of the frames that arrive at each host, or NULL; its seed makes one for each
  * host. With strangers the MAC addresses do not belong to their hosts' IPv4 addresses. */
 struct verbs_hosts *verbs_hosts_new(unsigned num, const struct lossy_config *loss);
+/* The same for another generation of devices than the default. */
+struct verbs_hosts *verbs_hosts_new_as(unsigned num, const struct lossy_config *loss,
+                                       const char *profile);
 /* Everything made on the contexts must be destroyed. */
 void verbs_hosts_free(struct verbs_hosts *v);
 /* Returns the number of faults of all cables. */

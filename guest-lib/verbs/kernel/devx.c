@@ -8,6 +8,7 @@
  */
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/devx_cmd.h"
+#include "guest-lib/verbs/kernel/refuse.h"
 #include "guest-lib/verbs/kernel/watch.h"
 
 /* The shortest input and output that the kernel accepts. */
@@ -48,10 +49,11 @@ static bool devx_is_tunnelled(const struct prm_general_obj_in_cmd_hdr *in)
  * noticed. Returns 0 or errno. */
 static int devx_watch_queue(const struct mlx5dv_devx_obj *obj, const void *in)
 {
+    enum hv_watch_kind kind = obj->object == PRM_OBJECT(CQ) ? HV_WATCH_CQ : HV_WATCH_SQ;
     const void *queue;
     uint32_t umem, uar, *dbrec;
     uint64_t at;
-    bool cq = obj->object == PRM_OBJECT(CQ);
+    int err;
 
     switch (obj->object->create->opcode) {
     case PRM_CMD_OP_CREATE_CQ:
@@ -65,6 +67,9 @@ static int devx_watch_queue(const struct mlx5dv_devx_obj *obj, const void *in)
         umem = PRM_GET(qpc, queue, dbr_umem_id);
         at = PRM_GET(qpc, queue, dbr_addr);
         uar = PRM_GET(qpc, queue, uar_page);
+        if (PRM_GET(qpc, queue, send_dbr_mode) == PRM_SEND_DBR_MODE_NO_DBR_EXT) {
+            kind = HV_WATCH_SQ_NO_RECORD;
+        }
         break;
     case PRM_CMD_OP_CREATE_SQ:
         queue = PRM_PTR(sqc, PRM_PTR(create_sq_in, in, ctx), wq);
@@ -75,10 +80,19 @@ static int devx_watch_queue(const struct mlx5dv_devx_obj *obj, const void *in)
     default:
         return 0;
     }
-    dbrec = hv_dv_umem_at(obj->context, umem, at, 8);
+    dbrec = kind == HV_WATCH_SQ_NO_RECORD ? NULL : hv_dv_umem_at(obj->context, umem, at, 8);
     /* the second word is the send counter, or the arm word */
-    return hv_watch_queue(hv_context(obj->context), obj, cq ? HV_WATCH_CQ : HV_WATCH_SQ, obj->id,
-                          uar, dbrec ? dbrec + 1 : NULL);
+    err =
+        hv_watch_queue(hv_context(obj->context), obj, kind, obj->id, uar, dbrec ? dbrec + 1 : NULL);
+    if (err == EBUSY) {
+        hv_refuse(
+            hv_hca_of(obj->context), err,
+            "devx_obj_create: UAR %u has a QP with send_dbr_mode 1 already. Without a VM, one "
+            "doorbell register cannot hold the doorbells of two such QPs: give each a UAR of "
+            "its own (mlx5dv_devx_alloc_uar), or use doorbell records (send_dbr_mode 0)",
+            uar);
+    }
+    return err;
 }
 
 struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const void *in, size_t inlen,

@@ -13,6 +13,9 @@
  * has changed since the last scan. The device reads the record itself, so ringing a queue late or
  * twice does no harm.
  *
+ * A queue may have no record (qpc.send_dbr_mode). Its doorbell tells the send counter itself, at a
+ * register of the page that only such queues use.
+ *
  * One doorbell leaves no trace in its record: the first arm of a CQ, for any completion and from
  * the first one on, stores 0, which the record held before. So if another CQ of its page is armed,
  * a CQ that never rang is armed as its record says. Its program may get one event that it did not
@@ -155,6 +158,16 @@ static guint watch_index(const struct watch_page *page, const void *owner)
     return i;
 }
 
+static bool watch_has_kind(const struct watch_page *page, enum hv_watch_kind kind)
+{
+    for (guint i = 0; i < page->queues->len; i++) {
+        if (g_array_index(page->queues, struct watch_queue, i).kind == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* -- functions for the library ----------------------------------------------------------------- */
 
 void *hv_uar_mmap(struct hv_context *ctx, uint32_t uarn)
@@ -225,6 +238,8 @@ int hv_watch_queue(struct hv_context *ctx, const void *owner, enum hv_watch_kind
     page = watch_make_page(ctx, uarn);
     if (!page) {
         err = errno;
+    } else if (kind == HV_WATCH_SQ_NO_RECORD && watch_has_kind(page, kind)) {
+        err = EBUSY;
     } else if (watch_index(page, owner) == page->queues->len) {
         if (page->queues->len == 0) {
             watch_clear(page);
@@ -325,6 +340,7 @@ static bool watch_look_at_page(struct hv_hca *hca, struct watch_page *page, bool
     uint64_t armed = watch_look_at_register(hca, page, PRM_OFFSET(uar, cq_db), ring);
     bool rang = armed != NO_DOORBELL;
 
+    rang |= watch_look_at_register(hca, page, PRM_OFFSET(uar, send_db_no_dbr), ring) != NO_DOORBELL;
     for (uint32_t reg = PRM_OFFSET(uar, blue_flame); reg < PCI_PAGE; reg += BF_BUF) {
         rang |= watch_look_at_register(hca, page, reg, ring) != NO_DOORBELL;
     }

@@ -27,12 +27,14 @@ void *hv_watch_uar(struct hv_context *ctx, uint32_t uarn);
 void hv_watch_forget_uar(struct hv_hca *hca, uint32_t uarn);
 
 enum hv_watch_kind {
-    HV_WATCH_SQ, /* dbrec: the send counter */
-    HV_WATCH_CQ  /* dbrec: the arm word */
+    HV_WATCH_SQ,           /* dbrec: the send counter */
+    HV_WATCH_SQ_NO_RECORD, /* a send queue whose doorbells tell its counter */
+    HV_WATCH_CQ            /* dbrec: the arm word */
 };
 /* The program owns the rings of this queue from now on. owner: the object that the queue belongs
  * to, for hv_watch_forget(). A queue that is known already is not added again. dbrec: the doorbell
- * record, big-endian; NULL: unknown. Returns 0 or errno. */
+ * record, big-endian; NULL: unknown. Returns 0 or errno; EBUSY: the page has a queue without record
+ * already, and one register cannot hold the doorbells of two. */
 int hv_watch_queue(struct hv_context *ctx, const void *owner, enum hv_watch_kind kind, uint32_t num,
                    uint32_t uarn, const uint32_t *dbrec);
 /* The owner is destroyed, and so are its queues. */
