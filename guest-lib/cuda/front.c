@@ -28,18 +28,36 @@
 #include "guest-lib/cuda/doorbell_file.h"
 #include "guest-lib/cuda/front.h"
 
-/* The driver's function of this name; NULL: this driver does not have it. The driver is loaded,
- * because this library needs it. No reference to it is kept: it is to be unloaded with this
- * library, or the loader would take it for libcuda.so.1 the next time. */
-static void *front_driver(const char *name)
+/* The functions that the front has. Name: as cuGetProcAddress() knows it, without a version. Since:
+ * the first version of CUDA that has the function; the newest function of a name comes last. */
+#define FRONT_FUNCTIONS(X)                                                                         \
+    X(cuMemHostRegister, cuMemHostRegister, 4000)                                                  \
+    X(cuMemHostRegister_v2, cuMemHostRegister, 6050)                                               \
+    X(cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, 11070)                         \
+    X(cuGetProcAddress, cuGetProcAddress, 11030)                                                   \
+    X(cuGetProcAddress_v2, cuGetProcAddress, 12000)
+
+/* The driver's own functions; NULL: this driver does not have it. */
+static struct {
+#define FRONT_DRIVER(symbol, name, since) __typeof__(symbol) *symbol;
+    FRONT_FUNCTIONS(FRONT_DRIVER)
+#undef FRONT_DRIVER
+} front_driver;
+
+/* Finds the functions while the front is loaded: a program may hold locks when it calls them, and
+ * the loader has a lock, too. The driver is loaded already, because this library needs it. No
+ * reference to it is kept: it is to be unloaded with this library, or the loader would take it for
+ * libcuda.so.1 the next time. */
+__attribute__((constructor)) static void front_find_driver(void)
 {
     void *driver = dlopen(CUDA_FRONT_DRIVER, RTLD_LAZY | RTLD_NOLOAD);
-    void *function = driver ? dlsym(driver, name) : NULL;
 
     if (driver) {
+#define FRONT_FIND(symbol, name, since) front_driver.symbol = dlsym(driver, #symbol);
+        FRONT_FUNCTIONS(FRONT_FIND)
+#undef FRONT_FIND
         dlclose(driver);
     }
-    return function;
 }
 
 /* -- doorbell pages ---------------------------------------------------------------------------- */
@@ -81,10 +99,9 @@ static bool front_is_doorbells(const void *ptr, size_t len)
     return done;
 }
 
-static CUresult front_register(const char *name, void *ptr, size_t len, unsigned flags)
+static CUresult front_register(__typeof__(cuMemHostRegister) *driver, void *ptr, size_t len,
+                               unsigned flags)
 {
-    __typeof__(cuMemHostRegister_v2) *driver = front_driver(name);
-
     if (!driver) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
@@ -96,12 +113,12 @@ static CUresult front_register(const char *name, void *ptr, size_t len, unsigned
 
 CUresult cuMemHostRegister(void *ptr, size_t len, unsigned flags)
 {
-    return front_register("cuMemHostRegister", ptr, len, flags);
+    return front_register(front_driver.cuMemHostRegister, ptr, len, flags);
 }
 
 CUresult cuMemHostRegister_v2(void *ptr, size_t len, unsigned flags)
 {
-    return front_register("cuMemHostRegister_v2", ptr, len, flags);
+    return front_register(front_driver.cuMemHostRegister_v2, ptr, len, flags);
 }
 
 /* -- dma-bufs ---------------------------------------------------------------------------------- */
@@ -133,11 +150,11 @@ static void front_note_export(int fd, CUdeviceptr addr, size_t len)
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr addr, size_t len,
                                        CUmemRangeHandleType type, unsigned long long flags)
 {
-    __typeof__(cuMemGetHandleForAddressRange) *driver =
-        front_driver("cuMemGetHandleForAddressRange");
-    CUresult result =
-        driver ? driver(handle, addr, len, type, flags) : (CUresult)CUDA_ERROR_NOT_SUPPORTED;
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 
+    if (front_driver.cuMemGetHandleForAddressRange) {
+        result = front_driver.cuMemGetHandleForAddressRange(handle, addr, len, type, flags);
+    }
     if (result == CUDA_SUCCESS && type == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD) {
         front_note_export(*(const int *)handle, addr, len);
     }
@@ -168,44 +185,45 @@ int hcasim_cuda_dmabuf(int fd, unsigned long long *addr, size_t *len)
     return found;
 }
 
+/* A child of fork() finds the lock free, though a thread of its parent may have held it. */
+static void front_lock_exports(void)
+{
+    pthread_mutex_lock(&front_exports_lock);
+}
+
+static void front_unlock_exports(void)
+{
+    pthread_mutex_unlock(&front_exports_lock);
+}
+
+__attribute__((constructor)) static void front_prepare_fork(void)
+{
+    pthread_atfork(front_lock_exports, front_unlock_exports, front_unlock_exports);
+}
+
 /* -- functions by name ------------------------------------------------------------------------- */
 
-/* The functions of the front by the name that cuGetProcAddress() knows, which has no version, with
- * the first version of CUDA that has them; the newest one of a name comes last. */
-static const struct front_function {
-    const char *name, *symbol;
-    int since;
-    void *function;
-} front_functions[] = {
-    {"cuMemHostRegister", "cuMemHostRegister", 4000, (void *)cuMemHostRegister},
-    {"cuMemHostRegister", "cuMemHostRegister_v2", 6050, (void *)cuMemHostRegister_v2},
-    {"cuMemGetHandleForAddressRange", "cuMemGetHandleForAddressRange", 11070,
-     (void *)cuMemGetHandleForAddressRange},
-    {"cuGetProcAddress", "cuGetProcAddress", 11030, (void *)cuGetProcAddress},
-    {"cuGetProcAddress", "cuGetProcAddress_v2", 12000, (void *)cuGetProcAddress_v2},
-};
-
-/* Replaces the driver's function that cuGetProcAddress() has found. */
-static void front_replace(const char *name, int version, void **function)
+/* Replaces the driver's function that cuGetProcAddress() has found for this version of CUDA. */
+static void front_replace(const char *asked, int version, void **function)
 {
+#define FRONT_REPLACE(symbol, name, since)                                                         \
+    if (front_driver.symbol && version >= (since) && !strcmp(asked, #name)) {                      \
+        ours = (void *)symbol;                                                                     \
+    }
     void *ours = *function;
 
-    for (size_t i = 0; i < sizeof(front_functions) / sizeof(front_functions[0]); i++) {
-        const struct front_function *row = &front_functions[i];
-
-        if (version >= row->since && !strcmp(name, row->name) && front_driver(row->symbol)) {
-            ours = row->function;
-        }
-    }
+    FRONT_FUNCTIONS(FRONT_REPLACE)
+#undef FRONT_REPLACE
     *function = ours;
 }
 
 CUresult cuGetProcAddress(const char *name, void **function, int version, uint64_t flags)
 {
-    __typeof__(cuGetProcAddress) *driver = front_driver("cuGetProcAddress");
-    CUresult result =
-        driver ? driver(name, function, version, flags) : (CUresult)CUDA_ERROR_NOT_SUPPORTED;
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 
+    if (front_driver.cuGetProcAddress) {
+        result = front_driver.cuGetProcAddress(name, function, version, flags);
+    }
     if (result == CUDA_SUCCESS && *function) {
         front_replace(name, version, function);
     }
@@ -215,10 +233,11 @@ CUresult cuGetProcAddress(const char *name, void **function, int version, uint64
 CUresult cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags,
                              CUdriverProcAddressQueryResult *found)
 {
-    __typeof__(cuGetProcAddress_v2) *driver = front_driver("cuGetProcAddress_v2");
-    CUresult result =
-        driver ? driver(name, function, version, flags, found) : (CUresult)CUDA_ERROR_NOT_SUPPORTED;
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 
+    if (front_driver.cuGetProcAddress_v2) {
+        result = front_driver.cuGetProcAddress_v2(name, function, version, flags, found);
+    }
     if (result == CUDA_SUCCESS && *function) {
         front_replace(name, version, function);
     }

@@ -139,6 +139,9 @@ static void find_functions(const char *way)
     library = cuda_library();
     again = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     printf("the library that is there: %s\n", again == library ? "the same" : "another one");
+    if (dlopen("libcuda.so", RTLD_LAZY) == library) {
+        puts("libcuda.so: the same");
+    }
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         if (!strcmp(ways[i].name, way)) {
             ways[i].find();
