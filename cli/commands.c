@@ -60,7 +60,8 @@ static const struct cli_option wires_options[] = {
              .kind = HV_SETTING_FLAG,
              .help = "Removes the wires on which no host lives, and prints the files that it "
                      "removes. Without WIRE it also removes the files of /sys of killed "
-                     "programs. Wires in use stay."}},
+                     "programs, and links to CUDA drivers that do not exist any more. Wires in use "
+                     "stay."}},
     {.row = {.name = "json",
              .kind = HV_SETTING_FLAG,
              .help = "Prints a list of objects in JSON, one for each wire."}},

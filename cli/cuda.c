@@ -12,10 +12,12 @@
 #include "cli/places.h"
 #include "guest-lib/cuda/cuda_api.h"
 
-/* Whether a folder of LD_LIBRARY_PATH comes from an outer run. */
+/* Whether a folder of LD_LIBRARY_PATH has no driver of the machine: it comes from an outer run, of
+ * this hcasim or of another one, or from a test. */
 static bool cuda_is_ours(const char *folder)
 {
-    return cuda_links_are(folder);
+    return g_str_has_suffix(folder, "/" CLI_STAND_IN_BUILT) ||
+           g_str_has_suffix(folder, "/" CLI_STAND_IN_INSTALLED) || cuda_links_are(folder);
 }
 
 static void cuda_forget_outer_run(void)
@@ -109,31 +111,40 @@ static bool cuda_has(const struct cli_line *line, const char *setting, const cha
     return text && !strcmp(text, value);
 }
 
+/* The folder of the links for the front and the driver. NULL after a line on standard error. */
+static char *cuda_make_links(const char *driver)
+{
+    char *folder = cuda_links_make(cli_places()->cuda_front, driver);
+
+    if (!folder) {
+        cli_say("a GPU cannot ring doorbells, because no folder for the links of the CUDA driver's "
+                "front can be made: %s",
+                g_strerror(errno));
+    }
+    return folder;
+}
+
 bool cuda_choose(const struct cli_line *line, char **folder)
 {
     const struct cli_places *places = cli_places();
+    bool fake = cuda_has(line, "fake_gpu", "1"), front = !cuda_has(line, "cuda_front", "off");
     g_autofree char *driver = NULL;
 
     *folder = NULL;
     cuda_forget_outer_run();
-    driver = cuda_find_driver();
-    if (driver) {
-        g_setenv("HCASIM_GPU", "real", TRUE);
-    } else {
+    driver = fake ? g_strdup(places->stand_in) : cuda_find_driver();
+    if (!driver) {
         g_unsetenv("HCASIM_GPU");
-    }
-    if (!driver || cuda_has(line, "cuda_front", "off")) {
         return true;
     }
-    if (!cli_run_find_library(places->cuda_front)) {
+    if ((fake && !cli_run_find_library(driver)) ||
+        (front && !cli_run_find_library(places->cuda_front))) {
         return false;
     }
-    *folder = cuda_links_make(places->cuda_front, driver);
-    if (!*folder) {
-        cli_say(
-            "the CUDA driver has no front, so that a GPU cannot ring doorbells: no folder for its "
-            "links can be made: %s",
-            g_strerror(errno));
+    g_setenv("HCASIM_GPU", fake ? "fake" : "real", TRUE);
+    *folder = front ? cuda_make_links(driver) : NULL;
+    if (fake && !*folder) {
+        *folder = g_path_get_dirname(driver);
     }
     return true;
 }

@@ -23,6 +23,7 @@ static void places_of_build(struct cli_places *p, const char *folder)
     p->build = g_path_get_dirname(folder);
     p->libraries = g_build_filename(p->build, "guest-lib", "verbs", NULL);
     p->cuda_front = g_build_filename(p->build, "guest-lib", "cuda", "libhcasim-cuda.so", NULL);
+    p->stand_in = g_build_filename(p->build, CLI_STAND_IN_BUILT, "libcuda.so.1", NULL);
     p->sim = g_build_filename(p->build, "tests", "sim", "fabric", "hcasim-sim", NULL);
     p->conformance = g_build_filename(p->build, "tests", "conformance", "conformance", NULL);
     p->scripts = g_build_filename(p->source, "tests", "conformance", NULL);
@@ -36,6 +37,7 @@ static void places_of_prefix(struct cli_places *p, const char *folder)
 {
     p->libraries = g_canonicalize_filename(HCASIM_LIBEXEC_FROM_BIN, folder);
     p->cuda_front = g_build_filename(p->libraries, "libhcasim-cuda.so", NULL);
+    p->stand_in = g_build_filename(p->libraries, CLI_STAND_IN_INSTALLED, "libcuda.so.1", NULL);
     p->sim = g_build_filename(p->libraries, "hcasim-sim", NULL);
     p->conformance = g_build_filename(p->libraries, "conformance", NULL);
     p->scripts = g_build_filename(p->libraries, "conformance-scripts", NULL);

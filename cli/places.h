@@ -8,12 +8,17 @@
 
 #include <stdbool.h>
 
+/* The end of the folder of the stand-in GPU: in a build, and where it is installed. */
+#define CLI_STAND_IN_BUILT     "guest-lib/cuda/standin"
+#define CLI_STAND_IN_INSTALLED "cuda-standin"
+
 struct cli_places {
     bool in_tree;
     char *program;     /* hcasim itself */
     char *build;       /* the build folder; NULL where it is installed */
     char *libraries;   /* the folder of libibverbs.so.1 and the others */
     char *cuda_front;  /* the library that goes before the CUDA driver */
+    char *stand_in;    /* libcuda.so.1 of the stand-in GPU, in a folder of its own */
     char *sim;         /* program */
     char *conformance; /* program */
     char *scripts;     /* the folder of the conformance scripts */

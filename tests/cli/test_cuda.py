@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`hcasim run` on machines with a CUDA driver, and without one: the front before the driver.
+"""`hcasim run` on machines with a CUDA driver, and without one: the front before the driver, and the stand-in GPU.
 
 The driver is a library of the tests (tests/programs/cuda_driver.c), in a folder of LD_LIBRARY_PATH or of the loader's
 cache. On a machine with a CUDA driver of its own, the tests that need a machine without one are skipped.
@@ -28,8 +28,9 @@ DOORBELLS = ("page", "register", "IOMEMORY alone", "two pages")
 PLAIN = {"the library that is there": "the same", "page": "7", "register": "7", "page without IOMEMORY": "1",
          "IOMEMORY alone": "4", "two pages": "7", "two pages and a byte": "7", "memory": "7", "a byte before": "7",
          "no bytes": "7", "all bytes": "7", "private": "7", "other file": "7", "hole": "7"}
-FRONT = PLAIN | {"page": "3", "register": "3", "IOMEMORY alone": "0", "two pages": "3"}
-EXPORTS = {"the library that is there": "the same", "first": "1000 2000", "second": "3000 4000", "duplicate": "1000 2000",
+FRONT = PLAIN | {"libcuda.so": "the same", "page": "3", "register": "3", "IOMEMORY alone": "0", "two pages": "3"}
+EXPORTS = {"the library that is there": "the same", "libcuda.so": "the same", "first": "1000 2000",
+           "second": "3000 4000", "duplicate": "1000 2000",
            "other file": "unknown", "no file": "unknown", "a range that the driver refuses": "-1",
            "first of the last 4095": "1000 2000", "older": "unknown", "newest": "5000 6000"}
 
@@ -226,8 +227,8 @@ class Links(Machine):
         way[-2] = "mount -t tmpfs tmpfs /mnt; " + way[-2]
         done = self.run_in("--cuda-front=on", "printenv", "LD_LIBRARY_PATH", way=[*way, self.driver])
         self.assertEqual((done.returncode, done.stderr),
-                         (0, "hcasim: the CUDA driver has no front, so that a GPU cannot ring doorbells: no folder for its "
-                          "links can be made: Read-only file system\n"))
+                         (0, "hcasim: a GPU cannot ring doorbells, because no folder for the links of the CUDA driver's front "
+                          "can be made: Read-only file system\n"))
         self.assertNotIn("hcasim-cuda-", done.stdout)
 
 
@@ -259,6 +260,55 @@ class Places(Machine):
         self.assertEqual((done.returncode, done.stdout), (1, "no libcuda.so.1\n"))
 
 
+class FakeGpu(Machine):
+    GPU = {"init": "0", "get device": "0", "context": "0", "current": "0", "allocate": "0", "copy to it": "0",
+           "copy from it": "0", "data": "to the GPU", "device": "mlx5_0", "doorbell page as memory": "0", "end": "0",
+           "doorbell page": "0"}
+    INVALID_VALUE = "1"
+
+    def gpu(self, *options, **variables):
+        done = self.run_in(*options, PROGRAMS / "cuda-gpu", **variables)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        return facts(done)
+
+    def test_a_program_has_a_gpu_and_an_hca(self):
+        """Whether the machine has a CUDA driver or not."""
+        for path in (str(self.driver), ""):
+            self.assertEqual(self.gpu("--fake-gpu", LD_LIBRARY_PATH=path), self.GPU)
+            self.assertEqual(self.gpu(LD_LIBRARY_PATH=path, HCASIM_FAKE_GPU="1"), self.GPU)
+
+    def test_it_refuses_what_the_driver_refuses(self):
+        """Without the front, a doorbell page is memory."""
+        self.assertEqual(self.gpu("--fake-gpu", "--cuda-front=off", LD_LIBRARY_PATH=""),
+                         self.GPU | {"doorbell page": self.INVALID_VALUE})
+        self.assertEqual(self.links(), [])
+
+    def test_a_run_in_a_run(self):
+        """The inner run may have another driver than the outer one."""
+        again = [HCASIM, "run"]
+        self.assertEqual(self.gpu("--fake-gpu", *again, "--cuda-front=on"), self.GPU)
+        self.assertEqual(self.gpu("--cuda-front=off", *again, "--fake-gpu"), self.GPU | {"doorbell page": self.INVALID_VALUE})
+        for front in ("on", "off"):
+            found = self.program("loaded", "registers", "--fake-gpu", f"--cuda-front={front}", "env", "HCASIM_FAKE_GPU=0",
+                                 *again, "--cuda-front=on")
+            self.assertEqual(found, FRONT)
+
+    def test_the_stand_in_of_another_hcasim_is_no_driver(self):
+        """Nor a folder of links. Meson puts the folders of libraries into LD_LIBRARY_PATH."""
+        for name in ("build/guest-lib/cuda/standin", "libexec/hcasim/cuda-standin", "hcasim-cuda-0-0123456789abcdef"):
+            other = self.folder / name
+            other.mkdir(parents=True)
+            (other / "libcuda.so.1").symlink_to(DRIVER)
+            done = self.run_in("printenv", "LD_LIBRARY_PATH", LD_LIBRARY_PATH=f"{other}:{self.folder}")
+            self.assertNotIn(name, done.stdout)
+            self.assertTrue(done.stdout.endswith(f":{self.folder}\n"), done.stdout)
+            if not has_driver():
+                self.assertEqual(self.links(), [])
+
+    def test_the_program_is_told_of_it(self):
+        self.assertEqual(self.run_in("--fake-gpu", "printenv", "HCASIM_GPU").stdout, "fake\n")
+
+
 class Missing(Machine):
     """A build in which libraries are missing."""
 
@@ -280,6 +330,12 @@ class Missing(Machine):
 
     def test_a_front_that_is_missing_is_named(self):
         self.refused("libhcasim-cuda.so")
+        self.assertEqual(self.links(), [])
+
+    def test_a_stand_in_that_is_missing_is_named(self):
+        self.refused("standin/libcuda.so.1", "--fake-gpu")
+        self.refused("standin/libcuda.so.1", HCASIM_FAKE_GPU="1")
+        self.refused("standin/libcuda.so.1", "--fake-gpu", LD_LIBRARY_PATH="")
         self.assertEqual(self.links(), [])
 
 

@@ -53,7 +53,8 @@ class Install(unittest.TestCase):
     def test_the_files_are_in_their_places(self):
         for name in ("bin/hcasim", "libexec/hcasim/libibverbs.so.1", "libexec/hcasim/libmlx5.so.1",
                      "libexec/hcasim/libhcasim.so", "libexec/hcasim/libhcasim-ibverbs.so",
-                     "libexec/hcasim/libhcasim-mlx5.so", "libexec/hcasim/libhcasim-cuda.so", "libexec/hcasim/hcasim-sim", "libexec/hcasim/cluster.py",
+                     "libexec/hcasim/libhcasim-mlx5.so", "libexec/hcasim/libhcasim-cuda.so",
+                     "libexec/hcasim/cuda-standin/libcuda.so.1", "libexec/hcasim/hcasim-sim", "libexec/hcasim/cluster.py",
                      "libexec/hcasim/conformance", "libexec/hcasim/conformance-scripts/uc.txt",
                      "share/bash-completion/completions/hcasim", "share/doc/hcasim/README.md",
                      "share/man/man7/hcasim-device.7",

@@ -18,8 +18,9 @@ static const struct hv_variable variables[] = {
      "`hcasim vm`: the plugin for QEMU, hcasim.so, to use instead of the one that was built or "
      "installed with hcasim."},
     {"HCASIM_GPU",
-     "`hcasim run` sets it if the program can load a CUDA driver: `real`. Then the program finds "
-     "the files of peer memory, because `ibv_reg_mr()` takes memory of a GPU."},
+     "`hcasim run` sets it if the program can load a CUDA driver: `real`, or `fake` for the stand-in "
+     "GPU. Then the program finds the files of peer memory, because `ibv_reg_mr()` takes memory of a "
+     "GPU."},
     {"HCASIM_OPENED",
      "`hcasim run --require` sets it: the place where a process tells that it has opened a device."},
 };

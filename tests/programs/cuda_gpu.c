@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Uses the GPU of a CUDA driver, and an HCA beside it: memory of the GPU that is copied there and
+ * back, and a doorbell page that the GPU may store to. Prints a line for each result.
+ *
+ * usage: cuda_gpu
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <infiniband/mlx5dv.h>
+#include "guest-lib/cuda/cuda_api.h"
+
+#define PAGE 4096u
+#define FIND(function)                                                                             \
+    __typeof__(function) *function##_found = (__typeof__(function) *)gpu_find(#function)
+#define SHOW(name, call) printf("%s: %d\n", name, (int)(call))
+
+static void *gpu_find(const char *name)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW), *function;
+
+    function = library ? dlsym(library, name) : NULL;
+    if (!function) {
+        printf("no %s\n", library ? name : "libcuda.so.1");
+        exit(1);
+    }
+    return function;
+}
+
+static void show_memory(void)
+{
+    FIND(cuMemAlloc_v2);
+    FIND(cuMemcpyHtoD_v2);
+    FIND(cuMemcpyDtoH_v2);
+    char sent[64] = "to the GPU", got[64] = "";
+    CUdeviceptr memory = 0;
+
+    SHOW("allocate", cuMemAlloc_v2_found(&memory, PAGE));
+    SHOW("copy to it", cuMemcpyHtoD_v2_found(memory, sent, sizeof(sent)));
+    SHOW("copy from it", cuMemcpyDtoH_v2_found(got, memory, sizeof(got)));
+    printf("data: %s\n", got);
+}
+
+static void show_doorbells(void)
+{
+    FIND(cuMemHostRegister_v2);
+    FIND(cuMemHostUnregister);
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *ctx = list && list[0] ? ibv_open_device(list[0]) : NULL;
+    struct mlx5dv_devx_uar *uar = ctx ? mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_BF) : NULL;
+    unsigned mapped = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+
+    printf("device: %s\n", ctx ? ibv_get_device_name(ctx->device) : "none");
+    if (uar) {
+        SHOW("doorbell page as memory", cuMemHostRegister_v2_found(uar->base_addr, PAGE, mapped));
+        SHOW("end", cuMemHostUnregister_found(uar->base_addr));
+        SHOW("doorbell page", cuMemHostRegister_v2_found(uar->base_addr, PAGE,
+                                                         mapped | CU_MEMHOSTREGISTER_IOMEMORY));
+    }
+}
+
+int main(void)
+{
+    FIND(cuInit);
+    FIND(cuDeviceGet);
+    FIND(cuDevicePrimaryCtxRetain);
+    FIND(cuCtxSetCurrent);
+    CUcontext ctx = NULL;
+    CUdevice device = -1;
+
+    SHOW("init", cuInit_found(0));
+    SHOW("get device", cuDeviceGet_found(&device, 0));
+    SHOW("context", cuDevicePrimaryCtxRetain_found(&ctx, device));
+    SHOW("current", cuCtxSetCurrent_found(ctx));
+    show_memory();
+    show_doorbells();
+    return 0;
+}
