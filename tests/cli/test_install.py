@@ -82,6 +82,15 @@ class Install(unittest.TestCase):
         done = self.hcasim("run", "--wire", WIRE, "cat", "/sys/class/infiniband/mlx5_0/ports/1/state")
         self.assertEqual(done.stdout, "4: ACTIVE\n")
 
+    def test_a_gpu(self):
+        """The stand-in GPU, with the front before it and without."""
+        asks = ("import ctypes; cuda = ctypes.CDLL('libcuda.so.1'); devices = ctypes.c_int(); cuda.cuInit(0); "
+                "print(cuda.cuDeviceGetCount(ctypes.byref(devices)), devices.value)")
+        for front in ("on", "off"):
+            done = self.hcasim("run", "--fake-gpu", "--cuda-front", front, "python3", "-c", asks,
+                               XDG_RUNTIME_DIR=str(self.folder))
+            self.assertEqual((done.stdout, done.stderr), ("0 1\n", ""))
+
     def test_cluster(self):
         done = self.hcasim("cluster", "-n", "2", "--require", "ibv_devinfo")
         self.assertEqual(len(re.findall("PORT_ACTIVE", done.stdout)), 2)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Uses the GPU of a CUDA driver, and an HCA beside it: memory of the GPU that is copied there and
- * back, and a doorbell page that the GPU may store to. Prints a line for each result.
+ * back, and exported; and a doorbell page that the GPU may store to. Prints a line for each result.
  *
  * usage: cuda_gpu
  */
@@ -29,6 +29,20 @@ static void *gpu_find(const char *name)
     return function;
 }
 
+static void show_export(CUdeviceptr memory)
+{
+    FIND(cuMemGetHandleForAddressRange);
+    FIND(hcasim_cuda_dmabuf);
+    unsigned long long addr = 0;
+    size_t len = 0;
+    int fd = -1;
+
+    SHOW("export", cuMemGetHandleForAddressRange_found(&fd, memory, PAGE,
+                                                       CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+    SHOW("export is known", hcasim_cuda_dmabuf_found(fd, &addr, &len));
+    printf("its range: %s\n", addr == memory && len == PAGE ? "right" : "wrong");
+}
+
 static void show_memory(void)
 {
     FIND(cuMemAlloc_v2);
@@ -41,6 +55,7 @@ static void show_memory(void)
     SHOW("copy to it", cuMemcpyHtoD_v2_found(memory, sent, sizeof(sent)));
     SHOW("copy from it", cuMemcpyDtoH_v2_found(got, memory, sizeof(got)));
     printf("data: %s\n", got);
+    show_export(memory);
 }
 
 static void show_doorbells(void)
