@@ -14,7 +14,7 @@
 static bool flight_is_idle(const struct flight *flight)
 {
     return flight->head == flight->tail && flight->queue == QUEUE_OPEN &&
-           flight->recovery == RECOVERY_NONE && !flight->umr.bytes;
+           flight->recovery == RECOVERY_NONE && !flight->local.len;
 }
 
 static void flight_put(struct flight_pool *pool, struct flight *flight)
@@ -96,7 +96,7 @@ void flight_leave(struct qp *qp)
     struct flight *flight = qp->req.flight;
 
     if (flight) {
-        requester_forget_umr(qp);
+        requester_forget_read(qp);
         requester_forget_lines(qp);
         hca_timer_stop(qp->hca, &flight->timer);
         flight_put(&qp->hca->rdma->flights, flight);

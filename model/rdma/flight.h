@@ -55,10 +55,10 @@ struct send_desc {
     uint8_t syndrome;           /* SEND_FAILED: PRM_CQE_SYNDROME_ */
 };
 
-/* The translation entries that have been read so far for the next WQE, if it is a UMR with its
- * entries in memory (model/rdma/requester_local.c). */
-struct umr_entries {
-    uint8_t *bytes; /* NULL: none yet */
+/* How much has been read so far for the next WQE, if it is a UMR with its entries in memory, or a
+ * DUMP (model/rdma/requester_local.c). */
+struct local_read {
+    uint8_t *bytes; /* the entries of a UMR, or NULL */
     size_t len, have;
 };
 
@@ -89,7 +89,7 @@ struct flight {
     struct wire_pause pause; /* whether the receiver is paused, as of the last timeout */
     /* The data that the next CQE carries (model/queue/cqe.h); NULL: none. */
     const struct cqe_data *in_cqe;
-    struct umr_entries umr;
+    struct local_read local;
     struct send_desc ring[STARTED_MAX];
 };
 

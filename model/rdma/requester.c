@@ -419,7 +419,7 @@ static void requester_end_local(struct qp *qp, struct send_desc *desc, const str
     if (!syndrome) {
         syndrome = requester_execute_local(qp, wqe);
     }
-    requester_forget_umr(qp);
+    requester_forget_read(qp);
     if (syndrome) {
         requester_fail(qp, desc, syndrome);
     } else {
@@ -448,7 +448,7 @@ static enum send_wait requester_start_next(struct qp *qp)
     if (G_UNLIKELY(qp->dci) && !dci_may_start(qp, wqe, &syndrome)) {
         return SEND_WAITS_ANSWER;
     }
-    if (!syndrome && !requester_read_umr(qp, line, &syndrome)) {
+    if (!syndrome && !requester_read_local(qp, line, &syndrome)) {
         return SEND_GOES_ON;
     }
     desc = requester_take_wqe(qp, id, wqe);
@@ -656,7 +656,7 @@ void requester_flush(struct qp *qp)
         qp->req.flight->paging = PAGING_NONE;
         requester_recovery_step(qp, RECOVERY_ENDS);
         requester_queue_step(qp, QUEUE_FLUSHES);
-        requester_forget_umr(qp);
+        requester_forget_read(qp);
         requester_forget_lines(qp);
     }
     requester_stop(qp);

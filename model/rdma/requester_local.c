@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Carries out WQEs that stay inside the HCA: UMR, LOCAL_INVAL and changes of a tag list.
+ * Carries out WQEs that stay inside the HCA: UMR, LOCAL_INVAL, DUMP and changes of a tag list.
  *
  * The translation entries of a UMR may lie in memory. They have up to 1 MiB (wqe_umr_ctrl_seg
  * counts units of 16 bytes in 16 bits), and may be behind any key: if that key has ranges of one
@@ -8,12 +8,16 @@
  * step of its own, like a packet of a message. The WQE starts when all parts are read, so the key
  * changes at once. Until then it is a posted WQE like any other: flushing or resetting the queue
  * forgets the parts.
+ *
+ * A DUMP reads its list and drops the data. Programs of GPUs post it to know that all earlier
+ * writes of the device have arrived, because the answer to a read comes after them (NVSHMEM:
+ * nvshmemi_ibgda_enforce_consistency_at_target()). It is read in the same parts.
  */
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/tags.h"
 
-/* Bytes of entries that one step reads, as many as a large packet has. */
-#define UMR_PART 4096
+/* Bytes that one step reads, as many as a large packet has. */
+#define LOCAL_PART 4096
 
 /* The kernel's own UMR queue may change every key of any PD; a queue of a user context may not. */
 static bool requester_is_privileged(const struct qp *qp)
@@ -21,50 +25,94 @@ static bool requester_is_privileged(const struct qp *qp)
     return qp->service->is_umr && qp->obj.uid == 0;
 }
 
-bool requester_read_umr(struct qp *qp, struct send_line *line, uint8_t *syndrome)
+/* Reads the next part of the WQE's list, or of its first len bytes, to buf. False: it did not, and
+ * *syndrome says why; or a page is missing, and *syndrome is 0. */
+static bool requester_read_part(struct qp *qp, struct send_line *line, uint32_t pdn, void *buf,
+                                uint8_t *syndrome)
 {
     const struct send_wqe *wqe = &line->wqe;
-    struct umr_entries *umr = &qp->req.flight->umr;
-    uint32_t pdn = requester_is_privileged(qp) ? MKEY_ANY_PD : qp->pdn;
-    enum mem_result result;
-    size_t part;
+    struct local_read *read = &qp->req.flight->local;
+    size_t part = MIN(read->len - read->have, LOCAL_PART);
+    enum mem_result result =
+        sge_gather(qp->hca, wqe->sge, wqe->num_sge, pdn, &line->cursor, read->have, buf, part);
 
-    if (!(wqe->op->flags & SEND_OP_UMR) || wqe->umr_xlt || !wqe->umr_xlt_len) {
-        return true;
-    }
-    if (umr->len != wqe->umr_xlt_len) {
-        requester_forget_umr(qp); /* the entries were read for another WQE */
-    }
-    if (!umr->bytes) {
-        umr->bytes = ledger_alloc(&qp->hca->memory, wqe->umr_xlt_len);
-        umr->len = umr->bytes ? wqe->umr_xlt_len : 0;
-    }
-    if (!umr->bytes) {
-        *syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-        return true;
-    }
-    part = MIN(umr->len - umr->have, UMR_PART);
-    result = sge_gather(qp->hca, wqe->sge, wqe->num_sge, pdn, &line->cursor, umr->have,
-                        umr->bytes + umr->have, part);
     if (result == MEM_FAULT && requester_park(qp, false)) {
         return false;
     }
     if (result != MEM_OK) {
         *syndrome = PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
-        return true;
+        return false;
     }
-    umr->have += part;
-    return umr->have == umr->len;
+    read->have += part;
+    return true;
 }
 
-void requester_forget_umr(struct qp *qp)
+/* Begins to read len bytes, unless some of them are read already. */
+static struct local_read *requester_begin_read(struct qp *qp, size_t len, bool keeps)
 {
-    struct umr_entries *umr = &qp->req.flight->umr;
+    struct local_read *read = &qp->req.flight->local;
 
-    if (umr->bytes) {
-        ledger_free(&qp->hca->memory, umr->bytes, umr->len);
-        *umr = (struct umr_entries){0};
+    if (read->len != len || keeps != !!read->bytes) {
+        requester_forget_read(qp); /* it was for another WQE */
+        read->bytes = keeps ? ledger_alloc(&qp->hca->memory, len) : NULL;
+        read->len = keeps && !read->bytes ? 0 : len;
     }
+    return read;
+}
+
+static bool requester_dump(struct qp *qp, struct send_line *line, uint8_t *syndrome)
+{
+    struct local_read *read = requester_begin_read(qp, (size_t)line->wqe.len, false);
+    uint8_t dropped[LOCAL_PART];
+
+    if (!read->len) {
+        return true;
+    }
+    if (!requester_read_part(qp, line, qp->pdn, dropped, syndrome)) {
+        return *syndrome;
+    }
+    return read->have == read->len;
+}
+
+static bool requester_read_umr(struct qp *qp, struct send_line *line, uint8_t *syndrome)
+{
+    const struct send_wqe *wqe = &line->wqe;
+    uint32_t pdn = requester_is_privileged(qp) ? MKEY_ANY_PD : qp->pdn;
+    struct local_read *read;
+
+    if (wqe->umr_xlt || !wqe->umr_xlt_len) {
+        return true;
+    }
+    read = requester_begin_read(qp, wqe->umr_xlt_len, true);
+    if (!read->bytes) {
+        *syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+        return true;
+    }
+    if (!requester_read_part(qp, line, pdn, read->bytes + read->have, syndrome)) {
+        return *syndrome;
+    }
+    return read->have == read->len;
+}
+
+bool requester_read_local(struct qp *qp, struct send_line *line, uint8_t *syndrome)
+{
+    if (G_LIKELY(!(line->wqe.op->flags & SEND_OP_LOCAL))) {
+        return true;
+    }
+    if (line->wqe.opcode == PRM_WQE_OPCODE_DUMP) {
+        return requester_dump(qp, line, syndrome);
+    }
+    return !(line->wqe.op->flags & SEND_OP_UMR) || requester_read_umr(qp, line, syndrome);
+}
+
+void requester_forget_read(struct qp *qp)
+{
+    struct local_read *read = &qp->req.flight->local;
+
+    if (read->bytes) {
+        ledger_free(&qp->hca->memory, read->bytes, read->len);
+    }
+    *read = (struct local_read){0};
 }
 
 uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe)
@@ -77,7 +125,7 @@ uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe)
         .fast = qp->fre,
         .ctrl = wqe->umr_ctrl,
         .mkey_seg = wqe->umr_mkc,
-        .xlt = wqe->umr_xlt ? wqe->umr_xlt : qp->req.flight->umr.bytes,
+        .xlt = wqe->umr_xlt ? wqe->umr_xlt : qp->req.flight->local.bytes,
         .xlt_len = wqe->umr_xlt_len,
     };
     enum mem_result result = MEM_OK;

@@ -46,6 +46,7 @@ const struct send_op send_ops[SEND_OPS] = {
     [PRM_WQE_OPCODE_ATOMIC_MASKED_FA] = {"ATOMIC_MASKED_FA", RELIABLE, EXTENDED, 0, 0, 0,
                                          BTH_EXTENDED_FETCH_ADD},
     [PRM_WQE_OPCODE_LOCAL_INVAL] = {"LOCAL_INVAL", KEYS, SEND_OP_LOCAL, 0, 0, 0, 0},
+    [PRM_WQE_OPCODE_DUMP] = {"DUMP", CONNECTED, SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_UMR] = {"UMR", KEYS, SEND_OP_LOCAL | SEND_OP_UMR, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_TAG_MATCHING] = {"TAG_MATCHING", ST(RC), SEND_OP_LOCAL | SEND_OP_TAGS, 0, 0, 0,
                                      0},
@@ -218,6 +219,9 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
     if (wqe->op->flags & SEND_OP_TAGS) {
         return send_wqe_parse_tags(wqe, p);
     }
+    if (wqe->opcode == PRM_WQE_OPCODE_DUMP) {
+        return send_wqe_parse_data(wqe, p, false);
+    }
     if (wqe->op->flags & SEND_OP_LOCAL) {
         return true;
     }
@@ -228,7 +232,7 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
  * The result of an atomic has 8 bytes, or the length of one of its numbers. */
 static bool send_wqe_length_ok(const struct send_wqe *wqe, const struct send_limits *limits)
 {
-    if (wqe->op->flags & SEND_OP_LOCAL) {
+    if (wqe->op->flags & SEND_OP_LOCAL && wqe->opcode != PRM_WQE_OPCODE_DUMP) {
         return true;
     }
     if (wqe->op->flags & SEND_OP_ATOMIC) {

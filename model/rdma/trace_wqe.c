@@ -176,7 +176,7 @@ static void trace_add_segments(struct prm_line *line, struct wqe_rest *rest,
     } else if (flags & SEND_OP_TAGS) {
         trace_add_segment(line, rest, "tm", "wqe_tm_seg", PRM_SIZE(wqe_tm_seg), tm_fields);
         trace_add_data(line, rest);
-    } else if (!is_local) {
+    } else if (!is_local || PRM_GET(wqe_ctrl_seg, ctrl, opcode) == PRM_WQE_OPCODE_DUMP) {
         trace_add_data(line, rest);
     }
 }

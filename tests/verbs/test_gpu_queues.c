@@ -365,7 +365,7 @@ static void wqe_put(struct wqe *wqe, struct side *s, uint8_t opcode)
     PRM_SET(wqe_ctrl_seg, ctrl, wqe_index, s->pi & 0xffff);
     PRM_SET(wqe_ctrl_seg, ctrl, qpn, s->qp->id);
     PRM_SET(wqe_ctrl_seg, ctrl, ds, wqe->len / 16);
-    PRM_SET(wqe_ctrl_seg, ctrl, fm_ce_se, 8);
+    PRM_SET(wqe_ctrl_seg, ctrl, ce, PRM_WQE_CE_ALWAYS);
     for (size_t at = 0; at < wqe->len; at += 64) {
         memcpy(slot(s, s->pi++), wqe->bytes + at, 64);
     }
@@ -388,6 +388,16 @@ static void put_rdma(struct side *s, const struct side *peer, uint8_t opcode, ui
 static void put_write(struct side *s, const struct side *peer, uint32_t at, uint32_t len)
 {
     put_rdma(s, peer, PRM_WQE_OPCODE_RDMA_WRITE, at, len, peer->mr->rkey);
+}
+
+static void put_dump(struct side *s, uint32_t lkey)
+{
+    struct wqe wqe;
+
+    wqe_begin(&wqe, s, NULL, false);
+    wqe_add_data(&wqe, s, 0, 1, lkey);
+    PRM_SET(wqe_ctrl_seg, (struct prm_wqe_ctrl_seg *)wqe.bytes, fm, PRM_WQE_FM_FENCE);
+    wqe_put(&wqe, s, PRM_WQE_OPCODE_DUMP);
 }
 
 /* The 8 bytes that a kernel stores to a doorbell register: the counter, the QP, no opcode. */
@@ -513,6 +523,16 @@ START_TEST(data_goes_over_queues_of_each_form)
     settle();
     expect_all_done(p.a, 1, blocks);
     ck_assert_mem_eq(p.a->data, p.b->data, DATA);
+    /* then the DUMP by which NVSHMEM and gpunetio know that the data of a READ is in memory */
+    put_dump(p.a, p.a->mr->lkey);
+    ring(p.a);
+    settle();
+    expect_all_done(p.a, 1, 1);
+    put_dump(p.a, p.a->mr->lkey + 0x100);
+    ring(p.a);
+    settle();
+    ck_assert_uint_eq(PRM_GET(err_cqe, (struct prm_err_cqe *)next_cqe(p.a), syndrome),
+                      PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
     pair_free(&p);
 }
 END_TEST
