@@ -237,6 +237,9 @@ struct hv_wq {
     uint32_t wqe_shift;
     uint8_t *buf;
     pthread_spinlock_t lock;
+    /* the WQEs that only a GPU may post, because the ring or its record is the GPU's (max_post is
+     * then 0) */
+    uint32_t gpu_max;
 };
 
 struct hv_tm; /* user/tm.h */
@@ -265,6 +268,7 @@ struct hv_srq {
     uint16_t counter;
     uint32_t *dbrec;
     bool single_threaded;
+    bool on_gpu; /* only a GPU posts: the ring or its record is the GPU's. head is then tail */
     pthread_spinlock_t lock;
     enum ibv_srq_type type;
     int uidx; /* of an SRQ that names its CQ, else -1 */

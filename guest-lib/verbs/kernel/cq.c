@@ -46,7 +46,7 @@ int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
     PRM_SET(cqc, cqc, log_cq_size, cq->log_size);
     PRM_SET(cqc, cqc, uar_page, cq->uar->page);
     PRM_SET(cqc, cqc, c_eqn_or_apu_element, hv_comp_eqn(cq->hca, cq->comp_vector));
-    PRM_SET(cqc, cqc, dbr_addr, (uintptr_t)cq->dbrec);
+    PRM_SET(cqc, cqc, dbr_addr, (uintptr_t)shadow_real(cq->dbrec));
     err = hv_cmd(cq->hca, in, len, out, sizeof(out));
     if (!err) {
         cq->cqn = PRM_GET(create_cq_out, out, cqn);

@@ -4,6 +4,7 @@
 #define HCASIM_GUEST_LIB_VERBS_KERNEL_MKEY_H
 
 #include "guest-lib/verbs/kernel/kernel.h"
+#include "guest-lib/verbs/kernel/shadow.h"
 
 /* hv_mkey_create(): creates a key from a CREATE_MKEY command in which opcode and variant are still
  * missing. hv_mkey_destroy(): destroys a key. Both return 0 or errno. As in mlx5_ib, keys are the
@@ -27,7 +28,7 @@ int hv_umem_check(const void *addr, size_t len, bool writable);
 static inline int hv_ring_check(struct hv_hca *hca, const char *verb, const void *ring,
                                 unsigned values)
 {
-    unsigned offset = (uintptr_t)ring % PCI_PAGE;
+    unsigned offset = (uintptr_t)shadow_real(ring) % PCI_PAGE;
 
     return offset % HV_RING_STEP == 0 && offset / HV_RING_STEP < values
                ? 0
@@ -40,19 +41,19 @@ static inline int hv_ring_check(struct hv_hca *hca, const char *verb, const void
 /* The number of pages that a ring is on. */
 static inline size_t hv_ring_pages(const uint8_t *ring, size_t size)
 {
-    return ((uintptr_t)ring % PCI_PAGE + size + PCI_PAGE - 1) / PCI_PAGE;
+    return ((uintptr_t)shadow_real(ring) % PCI_PAGE + size + PCI_PAGE - 1) / PCI_PAGE;
 }
 
 /* Where a ring begins in its first page, for the page_offset of its context. */
 static inline uint32_t hv_ring_offset(const uint8_t *ring)
 {
-    return (uint32_t)((uintptr_t)ring % PCI_PAGE / HV_RING_STEP);
+    return (uint32_t)((uintptr_t)shadow_real(ring) % PCI_PAGE / HV_RING_STEP);
 }
 
 /* Writes a ring's list of pages into a command. */
 static inline void hv_set_pas(void *pas, const uint8_t *ring, size_t size)
 {
-    uintptr_t first = (uintptr_t)ring - (uintptr_t)ring % PCI_PAGE;
+    uintptr_t real = (uintptr_t)shadow_real(ring), first = real - real % PCI_PAGE;
     uint8_t *to = pas;
 
     for (size_t i = 0; i < hv_ring_pages(ring, size); i++) {

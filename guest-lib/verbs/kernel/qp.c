@@ -134,7 +134,7 @@ static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
     PRM_SET(qpc, qpc, block_lb_mc, qp->block_self_mcast);
     PRM_SET(qpc, qpc, end_padding_mode, qp->end_padding);
     PRM_SET(qpc, qpc, uar_page, qp->uar->page);
-    PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
+    PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)shadow_real(qp->dbrec));
     if (qp->dci_streams) {
         PRM_SET(qpc, qpc, log_num_dci_stream_channels, qp->dci_log_streams);
         PRM_SET(qpc, qpc, log_num_dci_errored_streams, qp->dci_log_errored);

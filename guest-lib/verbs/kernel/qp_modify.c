@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include "guest-lib/verbs/kernel/qp.h"
+#include "guest-lib/verbs/kernel/shadow.h"
 
 /* Service types as bits. */
 enum {
@@ -439,7 +440,7 @@ static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum
     hv_qp_fill_identity(qp, qpc);
     PRM_SET(qpc, qpc, log_ack_req_freq, 8);
     if (from == IBV_QPS_RESET && qp->rq.wqe_cnt) {
-        PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)qp->dbrec);
+        PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)shadow_real(qp->dbrec));
     }
     if (qp->ooo && t->op == PRM_CMD_OP_INIT2RTR_QP) {
         PRM_SET(qpc, qpc, dp_ordering_1, 1);

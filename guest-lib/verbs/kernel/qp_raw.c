@@ -28,7 +28,7 @@ static void raw_fill_wq(struct hv_qp *qp, struct prm_wq *wq, const struct hv_wq 
 {
     PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_CYCLIC);
     PRM_SET(wq, wq, pd, hv_real_pd(qp->ibv.pd)->pdn);
-    PRM_SET(wq, wq, dbr_addr, (uintptr_t)qp->dbrec);
+    PRM_SET(wq, wq, dbr_addr, (uintptr_t)shadow_real(qp->dbrec));
     PRM_SET(wq, wq, log_wq_stride, ring->wqe_shift);
     PRM_SET(wq, wq, log_wq_sz, g_bit_storage(ring->wqe_cnt) - 1);
     PRM_SET(wq, wq, page_offset, hv_ring_offset(ring->buf));

@@ -33,7 +33,7 @@ static void srq_set_wq(const struct hv_srq *srq, struct prm_wq *wq)
     PRM_SET(wq, wq, log_wq_stride, srq->wqe_shift);
     PRM_SET(wq, wq, log_wq_sz, (uint32_t)g_bit_storage(srq->ring_cnt) - 1);
     PRM_SET(wq, wq, pd, srq->pd->pdn);
-    PRM_SET(wq, wq, dbr_addr, (uintptr_t)srq->dbrec);
+    PRM_SET(wq, wq, dbr_addr, (uintptr_t)shadow_real(srq->dbrec));
     PRM_SET(wq, wq, page_offset, hv_ring_offset(srq->ring));
     hv_set_pas(PRM_PTR(wq, wq, pas), srq->ring, srq->ring_size);
 }
@@ -95,7 +95,7 @@ static int srq_create_xrc(struct hv_srq *srq)
     g_autofree struct prm_create_xrc_srq_in *in = g_malloc0(len);
     struct prm_create_xrc_srq_out out[1] = {0};
     struct prm_xrc_srqc *ctx = PRM_PTR(create_xrc_srq_in, in, xrc_srq_context_entry);
-    uint64_t dbr = (uintptr_t)srq->dbrec;
+    uint64_t dbr = (uintptr_t)shadow_real(srq->dbrec);
     int err;
 
     PRM_SET(create_xrc_srq_in, in, opcode, PRM_CMD_OP_CREATE_XRC_SRQ);

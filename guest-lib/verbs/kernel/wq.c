@@ -35,7 +35,7 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
     PRM_SET(wq, ring, wq_type, PRM_WQ_TYPE_CYCLIC);
     PRM_SET(wq, ring, end_padding_mode, !!(flags & IBV_WQ_FLAGS_PCI_WRITE_END_PADDING));
     PRM_SET(wq, ring, pd, hv_real_pd(wq->ibv.pd)->pdn);
-    PRM_SET(wq, ring, dbr_addr, (uintptr_t)wq->dbrec);
+    PRM_SET(wq, ring, dbr_addr, (uintptr_t)shadow_real(wq->dbrec));
     PRM_SET(wq, ring, log_wq_stride, wq->rq.wqe_shift);
     PRM_SET(wq, ring, log_wq_sz, g_bit_storage(wq->rq.wqe_cnt) - 1);
     PRM_SET(wq, ring, page_offset, hv_ring_offset(wq->ring));

@@ -8,8 +8,6 @@
 #include <sys/mman.h>
 #include "guest-lib/verbs/user/user.h"
 
-#define DBREC_SIZE 8
-
 /*
  * Rings on huge pages, as libmlx5 allocates them if MLX_QP_ALLOC_TYPE, MLX_CQ_ALLOC_TYPE or
  * MLX_SRQ_ALLOC_TYPE say so: HUGE (no other memory is used) or PREFER_HUGE. Such a ring takes whole
@@ -38,6 +36,25 @@ static void *buf_huge_alloc(size_t size)
     return ptr == MAP_FAILED ? NULL : ptr;
 }
 
+/* Takes what alloc() returned: if it is memory of a GPU, its shadow stands for it. NULL with errno:
+ * it was given back. */
+static void *buf_take(struct hv_pd *pd, void *ptr, size_t size, uint64_t type)
+{
+    struct hv_hca *hca = hv_hca_of(pd->ibv.context);
+    void *taken = ptr;
+    int err = shadow_take(hca, &taken, size);
+
+    if (!err) {
+        return taken;
+    }
+    pd->free(&pd->ibv, pd->pd_context, ptr, type);
+    errno = hv_refuse(hca, err,
+                      "the parent domain's alloc() returned %p, and not all of the %zu bytes there "
+                      "are memory of the GPU",
+                      ptr, size);
+    return NULL;
+}
+
 /* Asks the allocators of a parent domain. NULL with errno: there is no memory.
  * IBV_ALLOCATOR_USE_DEFAULT: the library is to allocate it. */
 static void *buf_ask_program(struct hv_pd *pd, size_t size, size_t alignment, uint64_t type,
@@ -49,7 +66,7 @@ static void *buf_ask_program(struct hv_pd *pd, size_t size, size_t alignment, ui
     if (!ptr) {
         errno = ENOMEM;
     }
-    return ptr;
+    return ptr && *from == HV_FROM_PROGRAM ? buf_take(pd, ptr, size, type) : ptr;
 }
 
 void *hv_buf_alloc(struct hv_pd *pd, size_t size, size_t alignment, uint64_t type,
@@ -80,6 +97,7 @@ void *hv_buf_alloc(struct hv_pd *pd, size_t size, size_t alignment, uint64_t typ
 
 void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, enum hv_from from)
 {
+    ptr = shadow_end(ptr);
     if (from == HV_FROM_PROGRAM) {
         pd->free(&pd->ibv, pd->pd_context, ptr, type);
     } else if (from == HV_FROM_HUGE) {
@@ -92,7 +110,7 @@ void hv_buf_free(struct hv_pd *pd, void *ptr, size_t size, uint64_t type, enum h
 uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, enum hv_from *from)
 {
     if (pd && pd->alloc) {
-        void *ptr = buf_ask_program(pd, DBREC_SIZE, DBREC_SIZE, MLX5DV_RES_TYPE_DBR, from);
+        void *ptr = buf_ask_program(pd, HV_DBREC_SIZE, HV_DBREC_SIZE, MLX5DV_RES_TYPE_DBR, from);
 
         if (ptr != IBV_ALLOCATOR_USE_DEFAULT) {
             return ptr;
@@ -104,6 +122,7 @@ uint32_t *hv_db_alloc(struct hv_context *ctx, struct hv_pd *pd, enum hv_from *fr
 
 void hv_db_free(struct hv_context *ctx, struct hv_pd *pd, uint32_t *dbrec, enum hv_from from)
 {
+    dbrec = shadow_end(dbrec);
     if (from == HV_FROM_PROGRAM) {
         pd->free(&pd->ibv, pd->pd_context, dbrec, MLX5DV_RES_TYPE_DBR);
     } else {

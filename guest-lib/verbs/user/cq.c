@@ -125,6 +125,43 @@ static void cq_init_ring(uint8_t *ring, uint32_t ncqe, unsigned cqe_size)
     }
 }
 
+/* The CQE of the library's shadow by which a poll notices that only a GPU polls the CQ: it names no
+ * queue (hv_cq_poll_lost()). */
+static void cq_leave_to_gpu(struct user_cq *cq)
+{
+    struct prm_cqe64 *first = cq_cqe64(cq, 0);
+
+    PRM_SET(cqe64, first, srqn, HV_UIDX_NONE);
+    cqe_set_op_own(first, PRM_CQE_OPCODE_REQ << 4);
+}
+
+/* Writes what ring and record hold at the beginning, also those of the program (create_cq() of
+ * libmlx5). Returns 0 or errno. */
+static int cq_init_memory(struct user_cq *cq)
+{
+    bool shadow = shadow_is(cq->ring);
+
+    cq->on_gpu = shadow || shadow_is(cq->dbrec);
+    if (cq->on_gpu && !shadow) {
+        uint8_t *covered = shadow_cover(cq->ring, cq->ring_size);
+
+        if (!covered) {
+            return ENOMEM;
+        }
+        cq->ring = covered;
+    }
+    cq_init_ring(cq->ring, 1u << cq->log_size, cq->cqe_size);
+    cq->dbrec[0] = cq->dbrec[1] = 0;
+    if (!cq->on_gpu) {
+        return 0;
+    }
+    if (!shadow_flush(cq->ring, cq->ring_size) || !shadow_flush(cq->dbrec, HV_DBREC_SIZE)) {
+        return EFAULT;
+    }
+    cq_leave_to_gpu(cq);
+    return 0;
+}
+
 static size_t cq_ring_bytes(uint32_t ncqe, unsigned cqe_size)
 {
     return hv_whole_pages((size_t)ncqe * cqe_size);
@@ -210,8 +247,9 @@ struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_in
         hv_cq_ex_init(cq, attr->wc_flags);
     }
     if (!err) {
-        cq_init_ring(cq->ring, 1u << cq->log_size, cq->cqe_size);
-        cq->dbrec[0] = cq->dbrec[1] = 0; /* the program's, too (create_cq() of libmlx5) */
+        err = cq_init_memory(cq);
+    }
+    if (!err) {
         cq_init_public(cq, context, attr);
         err = uverbs_create_cq(&cq->hv, flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
     }
@@ -286,6 +324,20 @@ HV_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 /* -- arming, moderation -------------------------------------------------------------------------
  */
 
+/* Says why a call fails on a CQ that only a GPU polls. Returns EOPNOTSUPP. */
+static int cq_refuse_gpu(struct user_cq *cq, const char *verb)
+{
+    return hv_refuse(cq->hca, EOPNOTSUPP,
+                     "%s: the CQ lies in memory of a GPU, so only the GPU can poll and arm it",
+                     verb);
+}
+
+void hv_cq_poll_lost(struct user_cq *cq)
+{
+    cq->ci--;
+    cq_refuse_gpu(cq, "poll_cq");
+}
+
 /* As mlx5_cq_arm(): writes the doorbell record's arm word first, then the same words to the UAR. */
 static int req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
@@ -293,6 +345,9 @@ static int req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
     struct prm_cq_doorbell db[1] = {0};
     uint32_t arm;
 
+    if (cq->on_gpu) {
+        return cq_refuse_gpu(cq, "req_notify_cq");
+    }
     PRM_SET(cq_doorbell, db, arm_sn, __atomic_load_n(&cq->arm_sn, __ATOMIC_RELAXED) & 3);
     PRM_SET(cq_doorbell, db, cmd,
             solicited_only ? PRM_CQ_DB_CMD_REQ_NOT_SOL : PRM_CQ_DB_CMD_REQ_NOT);
@@ -355,13 +410,17 @@ static int cq_resize_locked(struct user_cq *cq, int cqe)
         return 0;
     }
     err = uverbs_check_resize_cq(&cq->hv, cqe);
-    if (err) {
-        return err;
+    if (err || cq->on_gpu) {
+        return err ? err : cq_refuse_gpu(cq, "resize_cq");
     }
     ring = hv_buf_alloc(cq->parent_domain, size, PCI_PAGE, MLX5DV_RES_TYPE_CQ, &from);
     if (!ring) {
         errno = ENOMEM; /* libmlx5 allocates before it sends the command, and returns -1 */
         return -1;
+    }
+    if (shadow_is(ring)) {
+        hv_buf_free(cq->parent_domain, ring, size, MLX5DV_RES_TYPE_CQ, from);
+        return cq_refuse_gpu(cq, "resize_cq");
     }
     cq_init_ring(ring, 1u << log_size, cq->cqe_size);
     err = uverbs_resize_cq(&cq->hv, ring, size, log_size);

@@ -21,6 +21,9 @@ void hv_cq_clean(struct user_cq *cq, uint32_t uidx, struct hv_srq *srq);
 void hv_cq_lock_pair(struct user_cq *a, struct user_cq *b);
 void hv_cq_unlock_pair(struct user_cq *a, struct user_cq *b);
 
+/* A poll of a CQ that only a GPU polls: says so, and undoes the step to the next entry. */
+void hv_cq_poll_lost(struct user_cq *cq);
+
 /* libmlx5's CQ_POLL_ERR: ibv_poll_cq() and ibv_start_poll() return it for a CQE that names an
  * object which does not exist. */
 #define CQ_POLL_ERR (-2)

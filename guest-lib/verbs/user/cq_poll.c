@@ -151,6 +151,9 @@ int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completi
 
     *done = (struct completion){.status = IBV_WC_SUCCESS};
     if (!rsc) {
+        if (cq->on_gpu) {
+            hv_cq_poll_lost(cq);
+        }
         return CQ_POLL_ERR;
     }
     switch (cqe_op_own(cqe) >> 4) {

@@ -11,6 +11,7 @@ struct cqe_data_left {
     const uint8_t *bytes;
     uint32_t len;
     uint32_t lost_lkey; /* data for this key is discarded (ibv_alloc_null_mr()) */
+    bool failed;        /* a buffer is memory of a GPU that does not take it */
 };
 
 /* Finds the data in the CQE. False: the CQE cannot hold it. */
@@ -21,6 +22,7 @@ static bool cqe_data_find(const struct user_cq *cq, const struct prm_cqe64 *cqe,
 
     left->bytes = is_32 ? cqe->bytes : cqe->bytes - PRM_SIZE(cqe64);
     left->len = PRM_GET(cqe64, cqe, byte_cnt);
+    left->failed = false;
     left->lost_lkey = hv_drv(cq->hca)->dump_fill_mkey;
     return left->len <= (is_32 ? PRM_SIZE(cqe64) / 2 : PRM_SIZE(cqe64)) &&
            (is_32 || cq->cqe_size == 2 * PRM_SIZE(cqe64));
@@ -33,10 +35,15 @@ static void cqe_data_copy(struct cqe_data_left *left, const struct prm_wqe_data_
     void *to = (void *)(uintptr_t)PRM_GET(wqe_data_seg, seg, addr);
 
     if (part && (!left->lost_lkey || PRM_GET(wqe_data_seg, seg, lkey) != left->lost_lkey)) {
-        memcpy(to, left->bytes, part);
+        left->failed |= !hv_data_put(to, left->bytes, part);
     }
     left->bytes += part;
     left->len -= part;
+}
+
+static enum ibv_wc_status cqe_data_status(const struct cqe_data_left *left)
+{
+    return left->len ? IBV_WC_LOC_LEN_ERR : left->failed ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
 }
 
 /* segs: the segments of a WQE; the last ones may have length 0. */
@@ -51,7 +58,7 @@ static enum ibv_wc_status cqe_data_to_list(const struct user_cq *cq, const struc
     for (uint32_t i = 0; i < num && left.len; i++) {
         cqe_data_copy(&left, &segs[i]);
     }
-    return left.len ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+    return cqe_data_status(&left);
 }
 
 enum ibv_wc_status hv_cqe_data_to_rq(const struct user_cq *cq, const struct prm_cqe64 *cqe,
@@ -110,5 +117,5 @@ enum ibv_wc_status hv_cqe_data_to_sq(const struct user_cq *cq, const struct prm_
     for (size_t at = wqe + before; at < end && left.len; at += PRM_SIZE(wqe_data_seg)) {
         cqe_data_copy(&left, (const void *)(qp->sq.buf + at % ring));
     }
-    return left.len ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+    return cqe_data_status(&left);
 }

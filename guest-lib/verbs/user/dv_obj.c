@@ -27,16 +27,16 @@ static int dv_obj_get_qp(struct ibv_qp *ibqp, struct mlx5dv_qp *out)
 
     if (qp->sq.wqe_cnt) {
         err = dv_obj_own(ibqp->context, hv_qp(ibqp), HV_WATCH_SQ, sqn, qp->uar,
-                         qp->dbrec + MLX5_SND_DBR, &page);
+                         shadow_real(qp->dbrec + MLX5_SND_DBR), &page);
     }
     if (err) {
         return err;
     }
-    out->dbrec = qp->dbrec;
-    out->sq.buf = qp->sq.buf;
+    out->dbrec = shadow_real(qp->dbrec);
+    out->sq.buf = shadow_real(qp->sq.buf);
     out->sq.wqe_cnt = qp->sq.wqe_cnt;
     out->sq.stride = 1u << qp->sq.wqe_shift;
-    out->rq.buf = qp->rq.buf;
+    out->rq.buf = shadow_real(qp->rq.buf);
     out->rq.wqe_cnt = qp->rq.wqe_cnt;
     out->rq.stride = 1u << qp->rq.wqe_shift;
     out->bf.reg = page ? (uint8_t *)page + PRM_OFFSET(uar, blue_flame) : NULL;
@@ -65,14 +65,14 @@ static int dv_obj_get_cq(struct ibv_cq *ibcq, struct mlx5dv_cq *out)
 {
     struct user_cq *cq = user_cq(ibcq);
     void *page;
-    int err =
-        dv_obj_own(ibcq->context, hv_cq(ibcq), HV_WATCH_CQ, cq->cqn, cq->uar, cq->dbrec + 1, &page);
+    int err = dv_obj_own(ibcq->context, hv_cq(ibcq), HV_WATCH_CQ, cq->cqn, cq->uar,
+                         shadow_real(cq->dbrec + 1), &page);
 
     if (err) {
         return err;
     }
-    out->buf = cq->ring;
-    out->dbrec = cq->dbrec;
+    out->buf = shadow_real(cq->ring);
+    out->dbrec = shadow_real(cq->dbrec);
     out->cqe_cnt = 1u << cq->log_size;
     out->cqe_size = cq->cqe_size;
     out->cq_uar = page;
@@ -86,10 +86,10 @@ static void dv_obj_get_srq(struct ibv_srq *ibsrq, struct mlx5dv_srq *out)
     struct hv_srq *srq = hv_srq(ibsrq);
     uint64_t given = 0;
 
-    out->buf = srq->ring;
-    out->dbrec = srq->dbrec;
+    out->buf = shadow_real(srq->ring);
+    out->dbrec = shadow_real(srq->dbrec);
     out->stride = 1u << srq->wqe_shift;
-    out->head = srq->head;
+    out->head = srq->on_gpu ? 0 : srq->head; /* the GPU alone moves it */
     out->tail = srq->tail;
     if (out->comp_mask & MLX5DV_SRQ_MASK_SRQN) {
         out->srqn = srq->srqn;
@@ -102,8 +102,8 @@ static void dv_obj_get_rwq(struct ibv_wq *ibwq, struct mlx5dv_rwq *out)
 {
     const struct hv_rwq *wq = (const struct hv_rwq *)ibwq;
 
-    out->buf = wq->rq.buf;
-    out->dbrec = wq->dbrec;
+    out->buf = shadow_real(wq->rq.buf);
+    out->dbrec = shadow_real(wq->dbrec);
     out->wqe_cnt = wq->rq.wqe_cnt;
     out->stride = 1u << wq->rq.wqe_shift;
     out->comp_mask = 0;

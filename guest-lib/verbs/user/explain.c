@@ -97,6 +97,9 @@ static void explain_read_send(struct explained *e)
     unsigned type;
 
     e->wr_id = sq->wrid[e->index & (sq->wqe_cnt - 1)];
+    if (sq->gpu_max) {
+        return; /* no CPU reads its WQEs */
+    }
     e->opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode);
     units = PRM_GET(wqe_ctrl_seg, ctrl, ds);
     if (!ops[e->opcode].name || !explain_type_units(qp, &type)) {
@@ -143,7 +146,7 @@ static void explain_read_recv(struct explained *e, const struct hv_rsc *rsc)
     if (srq) {
         e->owner = "SRQ";
         e->pdn = hv_real_pd(srq->ibv.pd)->pdn;
-        if (e->index < srq->wqe_cnt) {
+        if (e->index < srq->wqe_cnt && !srq->on_gpu) {
             e->wr_id = srq->wrid[e->index];
             explain_read_list(e, srq->ring + ((size_t)e->index << srq->wqe_shift) + UNIT,
                               srq->max_gs);
@@ -155,6 +158,9 @@ static void explain_read_recv(struct explained *e, const struct hv_rsc *rsc)
         }
         e->index &= rq->wqe_cnt - 1;
         e->wr_id = rq->wrid[e->index];
+        if (rq->gpu_max) {
+            return;
+        }
         explain_read_list(e, rq->buf + ((size_t)e->index << rq->wqe_shift), rq->max_gs);
     }
 }

@@ -227,6 +227,28 @@ static int qp_alloc_rings(struct user_qp *qp)
     return qp->sq.buf ? 0 : ENOMEM;
 }
 
+static void qp_leave_queue_to_gpu(struct hv_wq *wq)
+{
+    wq->gpu_max = wq->max_post;
+    wq->max_post = 0;
+}
+
+/* If a ring or the record is memory of a GPU, only the GPU posts. No CPU reads the WQEs then, so no
+ * CQE may hold data for their lists. False: the GPU does not take the record. */
+static bool qp_leave_to_gpu(struct user_qp *qp)
+{
+    bool own = shadow_is(qp->ring) || shadow_is(qp->sq.buf) || shadow_is(qp->dbrec);
+
+    if (own) {
+        qp_leave_queue_to_gpu(&qp->sq);
+        qp_leave_queue_to_gpu(&qp->rq);
+    }
+    if (own || (qp->srq && qp->srq->on_gpu)) {
+        qp->scatter_to_cqe = qp->allow_scatter_to_cqe = false;
+    }
+    return shadow_flush(qp->dbrec, HV_DBREC_SIZE);
+}
+
 static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
 {
     int err = qp_alloc_rings(qp);
@@ -234,6 +256,9 @@ static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
     qp->dbrec = err ? NULL : hv_db_alloc(ctx, qp_allocator(qp), &qp->dbrec_from);
     if (!qp->dbrec) {
         return ENOMEM;
+    }
+    if (!qp_leave_to_gpu(qp)) {
+        return EFAULT;
     }
     if (qp->ibv.qp_type != IBV_QPT_XRC_RECV) {
         qp->uidx = hv_uidx_alloc(ctx, HV_RSC_QP, qp);

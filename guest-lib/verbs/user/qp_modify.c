@@ -11,6 +11,7 @@ static void qp_reset_rings(struct user_qp *qp)
     qp->sq.head = qp->sq.tail = qp->rq.head = qp->rq.tail = qp->sq_post = 0;
     if (qp->dbrec) { /* only one handle on an XRC target has one */
         qp->dbrec[0] = qp->dbrec[1] = 0;
+        shadow_flush(qp->dbrec, HV_DBREC_SIZE);
     }
     qp->small_fence = false;
 }
@@ -112,8 +113,9 @@ HV_EXPORT int ibv_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
 static void qp_fill_init_attr(const struct user_qp *qp, struct ibv_qp_attr *attr,
                               struct ibv_qp_init_attr *init)
 {
-    attr->cap = (struct ibv_qp_cap){qp->sq.max_post, qp->rq.max_post, qp->sq.max_gs, qp->rq.max_gs,
-                                    qp->max_inline};
+    attr->cap =
+        (struct ibv_qp_cap){qp->sq.max_post + qp->sq.gpu_max, qp->rq.max_post + qp->rq.gpu_max,
+                            qp->sq.max_gs, qp->rq.max_gs, qp->max_inline};
     *init = (struct ibv_qp_init_attr){
         .qp_context = qp->ibv.qp_context,
         .send_cq = qp->ibv.send_cq,

@@ -279,6 +279,9 @@ int hv_rq_refuse(struct hv_hca *hca, const struct hv_wq *rq, const struct ibv_re
         return hv_refuse(hca, err, "%s: num_sge is %d; max_recv_sge is %u", verb, wr->num_sge,
                          rq->max_gs);
     }
+    if (rq->gpu_max) {
+        return hv_refuse(hca, EOPNOTSUPP, "%s: " HV_GPU_POSTS, verb, "queue");
+    }
     if (!rq->max_post) {
         return hv_refuse(
             hca, err, "%s: the QP has no receive queue (max_recv_wr is 0, or it has an SRQ)", verb);
@@ -349,7 +352,7 @@ static int qp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_
         __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);
     }
     if (err) {
-        hv_rq_refuse(qp->hca, &qp->rq, *bad_wr, err, "post_recv");
+        err = hv_rq_refuse(qp->hca, &qp->rq, *bad_wr, err, "post_recv");
     }
     pthread_spin_unlock(&qp->rq.lock);
     return err;

@@ -17,6 +17,7 @@ struct user_cq {
     enum hv_from ring_from, dbrec_from;
     uint64_t arm_sn;      /* ibv_get_cq_event() increments it */
     bool single_threaded; /* the lock is not taken */
+    bool on_gpu;          /* only a GPU polls: the ring or its record is the GPU's */
     pthread_spinlock_t lock;
     struct hv_pd *parent_domain;  /* or NULL */
     const struct hv_rsc *cur_rsc; /* queue of the CQE polled last */

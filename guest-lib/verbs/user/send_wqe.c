@@ -45,6 +45,10 @@ bool hv_wqe_begin(struct user_qp *qp, uint8_t opcode, unsigned flags, uint64_t w
         return false;
     }
     if (qp->sq.head - __atomic_load_n(&qp->sq.tail, __ATOMIC_ACQUIRE) >= qp->sq.max_post) {
+        if (qp->sq.gpu_max) {
+            hv_wqe_fail(qp, EOPNOTSUPP, HV_GPU_POSTS, "QP");
+            return false;
+        }
         hv_wqe_fail(qp, ENOMEM,
                     "the send queue is full: %u WRs wait for their completions to be polled, "
                     "max_send_wr is %u; the completion of a signaled WR frees those before it, too",

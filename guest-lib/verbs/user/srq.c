@@ -52,6 +52,9 @@ static void srq_set_next(struct hv_srq *srq, uint32_t index, uint32_t next)
 
 void hv_srq_free_wqe(struct hv_srq *srq, uint16_t index)
 {
+    if (srq->on_gpu) {
+        return;
+    }
     srq_lock(srq);
     srq_set_next(srq, srq->tail, index);
     srq->tail = index;
@@ -90,6 +93,8 @@ static int post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct i
         if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_gs) {
             err = hv_refuse(srq->hca, EINVAL, "post_srq_recv: num_sge is %d; max_sge is %u",
                             wr->num_sge, srq->max_gs);
+        } else if (srq->head == srq->tail && srq->on_gpu) {
+            err = hv_refuse(srq->hca, EOPNOTSUPP, "post_srq_recv: " HV_GPU_POSTS, "SRQ");
         } else if (srq->head == srq->tail) {
             err =
                 hv_refuse(srq->hca, ENOMEM,
@@ -152,6 +157,18 @@ static int srq_choose_size(struct hv_srq *srq, const struct ibv_srq_attr *attr)
     return 0;
 }
 
+/* Only a GPU posts to the SRQ: for posts by this library it looks full. Returns 0 or errno. */
+static int srq_leave_to_gpu(struct hv_srq *srq)
+{
+    if (srq->type == IBV_SRQT_TM) {
+        return hv_tm_refuse_gpu(srq);
+    }
+    srq->head = srq->tail;
+    return shadow_flush(srq->ring, srq->ring_size) && shadow_flush(srq->dbrec, HV_DBREC_SIZE)
+               ? 0
+               : EFAULT;
+}
+
 static int srq_alloc_memory(struct hv_srq *srq)
 {
     struct hv_context *ctx = hv_context(srq->ibv.context);
@@ -168,7 +185,8 @@ static int srq_alloc_memory(struct hv_srq *srq)
     }
     srq->head = 0;
     srq->tail = srq->wqe_cnt - 1;
-    return 0;
+    srq->on_gpu = shadow_is(srq->ring) || shadow_is(srq->dbrec);
+    return srq->on_gpu ? srq_leave_to_gpu(srq) : 0;
 }
 
 static void srq_free_memory(struct hv_srq *srq)

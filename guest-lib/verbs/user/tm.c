@@ -108,6 +108,13 @@ static int tm_connect(struct ibv_qp *qp)
                              IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+int hv_tm_refuse_gpu(struct hv_srq *srq)
+{
+    return hv_refuse(srq->hca, EOPNOTSUPP,
+                     "create_srq: an SRQ with tag matching cannot lie in memory of a GPU, because "
+                     "the library posts to it");
+}
+
 static int tm_create_qp(struct hv_srq *srq, uint32_t max_ops)
 {
     struct ibv_qp_init_attr attr = {
@@ -123,7 +130,7 @@ static int tm_create_qp(struct hv_srq *srq, uint32_t max_ops)
     if (!qp) {
         return errno;
     }
-    err = tm_connect(qp);
+    err = user_qp(qp)->sq.gpu_max ? hv_tm_refuse_gpu(srq) : tm_connect(qp);
     if (err) {
         ibv_destroy_qp(qp);
         return err;

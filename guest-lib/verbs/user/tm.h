@@ -30,6 +30,9 @@ static inline bool hv_tm_is_cqe(const struct prm_cqe64 *cqe)
     return PRM_GET(cqe64, cqe, app) == APP_TAG_MATCHING;
 }
 
+/* Says that neither ring nor record of the SRQ or its QP may be memory of a GPU. Returns
+ * EOPNOTSUPP. */
+int hv_tm_refuse_gpu(struct hv_srq *srq);
 /* Makes an SRQ's state for tag matching. max_ops: the number of work requests that may be
  * outstanding. Returns 0 or errno. */
 int hv_tm_create(struct hv_srq *srq, uint32_t max_ops);

@@ -8,7 +8,13 @@
 
 #include "guest-lib/verbs/kernel/kernel.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
+#include "guest-lib/verbs/kernel/shadow.h"
 #include "guest-lib/verbs/user/queues.h"
+
+/* Bytes of a doorbell record. */
+#define HV_DBREC_SIZE 8
+/* Why a post fails on a queue whose ring or record an allocator put into memory of a GPU. */
+#define HV_GPU_POSTS "the %s lies in memory of a GPU, so only the GPU can post to it"
 
 /* The context's user indices (uidx.c). A zeroed table is empty; hv_uidx_fini() frees it at close.
  * hv_uidx_alloc() returns a number below HV_UIDX_NONE, or -1 (ENOMEM). hv_uidx_free() is called

@@ -26,7 +26,7 @@ static int wq_post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_
     pthread_spin_lock(&wq->rq.lock);
     err = hv_rq_post(&wq->rq, wr, bad_wr);
     if (err) {
-        hv_rq_refuse(wq->hca, &wq->rq, *bad_wr, err, "post_wq_recv");
+        err = hv_rq_refuse(wq->hca, &wq->rq, *bad_wr, err, "post_wq_recv");
     }
     __atomic_store_n(&wq->dbrec[0], GUINT32_TO_BE(wq->rq.head & 0xffff), __ATOMIC_RELEASE);
     pthread_spin_unlock(&wq->rq.lock);
@@ -86,6 +86,11 @@ static int wq_alloc_memory(struct hv_rwq *wq, struct hv_context *ctx)
     wq->rq.wrid = wq->ring ? calloc(wq->rq.wqe_cnt, sizeof(*wq->rq.wrid)) : NULL;
     wq->dbrec = wq->rq.wrid ? hv_db_alloc(ctx, wq->pd, &wq->dbrec_from) : NULL;
     wq->uidx = wq->dbrec ? hv_uidx_alloc(ctx, HV_RSC_RWQ, wq) : -1;
+    if (wq->uidx >= 0 && (shadow_is(wq->ring) || shadow_is(wq->dbrec))) {
+        wq->rq.gpu_max = wq->rq.max_post;
+        wq->rq.max_post = 0;
+        return shadow_flush(wq->dbrec, HV_DBREC_SIZE) ? 0 : EFAULT;
+    }
     return wq->uidx < 0 ? ENOMEM : 0;
 }
 
@@ -142,7 +147,7 @@ static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_
         errno = err;
         return NULL;
     }
-    attr->max_wr = wq->rq.max_post;
+    attr->max_wr = wq->rq.max_post + wq->rq.gpu_max;
     attr->max_sge = wq->rq.max_gs;
     return &wq->ibv;
 }
@@ -181,6 +186,7 @@ static void wq_reset_ring(struct hv_rwq *wq)
     cq_unlock(cq);
     wq->rq.head = wq->rq.tail = 0;
     wq->dbrec[0] = 0;
+    shadow_flush(wq->dbrec, HV_DBREC_SIZE);
 }
 
 static int modify_wq(struct ibv_wq *ibwq, struct ibv_wq_attr *attr)
