@@ -305,6 +305,12 @@ int uverbs_dereg_mr(struct hv_mr *mr)
     return err;
 }
 
+/* What UVERBS_METHOD_REG_DMABUF_MR allows: the optional flags that the device does not know are
+ * refused, too. */
+#define DMABUF_ACCESS                                                                              \
+    (unsigned)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |         \
+               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING)
+
 int uverbs_reg_dmabuf_mr(struct hv_mr *mr, struct ibv_pd *pd, uint64_t offset, size_t length,
                          uint64_t iova, int fd, unsigned access)
 {
@@ -317,6 +323,10 @@ int uverbs_reg_dmabuf_mr(struct hv_mr *mr, struct ibv_pd *pd, uint64_t offset, s
                          "reg_dmabuf_mr: offset %" PRIu64 " and iova 0x%" PRIx64
                          " lie at other places of their pages",
                          offset, iova);
+    }
+    if (access & ~DMABUF_ACCESS) {
+        return hv_refuse(hca, EINVAL, "reg_dmabuf_mr: access has bits 0x%x; it may have 0x%x",
+                         access & ~DMABUF_ACCESS, DMABUF_ACCESS);
     }
     err = mr_check_access(hca, access);
     err = err ? err : hv_umem_of_dmabuf(hca, "reg_dmabuf_mr", fd, offset, length, &addr);

@@ -395,6 +395,8 @@ static bool device_file(void)
 
 /* -- dma-bufs ---------------------------------------------------------------------------------- */
 
+#define DATA_DIRECT_ACCESS 1 /* MLX5DV_REG_DMABUF_ACCESS_DATA_DIRECT */
+
 typedef struct ibv_mr *reg_dmabuf_fn(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int, int);
 
 static reg_dmabuf_fn *find_reg_dmabuf(void)
@@ -418,8 +420,12 @@ static bool takes_dmabufs(void)
         return give_up("ibv_reg_dmabuf_mr() of a page says: %s", strerror(errno));
     }
     errno = 0;
-    return (reg && !reg(pd, 0, 0, 0, -1, 0, 0) && errno == EBADF) ||
-           give_up("mlx5dv_reg_dmabuf_mr() says: %s", strerror(errno));
+    if (!reg || reg(pd, 0, 0, 0, -1, 0, 0) || errno != EBADF) {
+        return give_up("mlx5dv_reg_dmabuf_mr() says: %s", strerror(errno));
+    }
+    errno = 0;
+    return (!reg(pd, 0, 0, 0, -1, 0, DATA_DIRECT_ACCESS) && errno == EINVAL) ||
+           give_up("mlx5dv_reg_dmabuf_mr() with data direct says: %s", strerror(errno));
 }
 
 /* ENODEV: there is no second function for data. NCCL ends after any other error. */
