@@ -4,10 +4,18 @@
  * collapsed or ordinary CQ without overrun check, whose record nobody writes; a QP by CREATE_QP
  * with a shared or no receive queue; doorbells in each order that these libraries use. The CPU
  * stores here what a kernel stores there.
+ *
+ * Rings, CQs and records may lie in memory of a GPU: memory that no CPU may touch at the address
+ * that is registered, and that is reached by copies (guest-lib/host/gpu.h, whose functions the
+ * linker replaces by those below). The test stores to a second mapping.
  */
+#define _GNU_SOURCE
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "guest-lib/host/gpu.h"
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/watch.h"
@@ -22,8 +30,98 @@
 
 static struct verbs_table *v;
 
+/* -- a GPU's memory ---------------------------------------------------------------------------- */
+
+#define GPU_BYTES (256 * 1024)
+
+/* Two mappings of the same memory: at gpu_lowest no CPU may touch it. */
+static struct {
+    uint8_t *stores;
+    size_t used;
+    unsigned reads, misses; /* copies from it; those that failed */
+    uint64_t freed;         /* the page at this address does not answer; 0: all do */
+} gpu;
+
+static void gpu_setup(void)
+{
+    int fd = memfd_create("gpu", 0);
+    void *addr;
+
+    ck_assert(fd >= 0 && !ftruncate(fd, GPU_BYTES));
+    gpu.stores = mmap(NULL, GPU_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    addr = mmap(NULL, GPU_BYTES, PROT_NONE, MAP_SHARED, fd, 0);
+    ck_assert(gpu.stores != MAP_FAILED && addr != MAP_FAILED);
+    close(fd);
+    gpu_lowest = (uintptr_t)addr;
+    gpu_end = gpu_lowest + GPU_BYTES;
+    gpu.used = gpu.reads = gpu.misses = 0;
+    gpu.freed = 0;
+}
+
+static void gpu_teardown(void)
+{
+    munmap(gpu.stores, GPU_BYTES);
+    munmap((void *)(uintptr_t)gpu_lowest, GPU_BYTES);
+    gpu_lowest = gpu_end = 0;
+}
+
+static void *gpu_at(uint64_t addr)
+{
+    return gpu.stores + (addr - gpu_lowest);
+}
+
+int __wrap_gpu_claim_range(const void *addr, size_t len, struct gpu_claim **claim);
+void __wrap_gpu_release(struct gpu_claim *claim);
+bool __wrap_gpu_has_claimed(uint64_t addr);
+bool __wrap_gpu_read(uint64_t addr, void *buf, size_t len);
+bool __wrap_gpu_write(uint64_t addr, const void *buf, size_t len);
+void __wrap_gpu_expect(uint64_t addr, size_t len);
+void __wrap_gpu_forget(void);
+
+int __wrap_gpu_claim_range(const void *addr, size_t len, struct gpu_claim **claim)
+{
+    *claim = gpu_has((uintptr_t)addr) ? (struct gpu_claim *)&gpu : NULL;
+    return 0;
+}
+
+void __wrap_gpu_release(struct gpu_claim *claim)
+{
+}
+
+bool __wrap_gpu_has_claimed(uint64_t addr)
+{
+    return true;
+}
+
+bool __wrap_gpu_read(uint64_t addr, void *buf, size_t len)
+{
+    if (gpu.freed && addr - gpu.freed < PCI_PAGE) {
+        gpu.misses++;
+        return false;
+    }
+    gpu.reads++;
+    memcpy(buf, gpu_at(addr), len);
+    return true;
+}
+
+bool __wrap_gpu_write(uint64_t addr, const void *buf, size_t len)
+{
+    memcpy(gpu_at(addr), buf, len);
+    return true;
+}
+
+/* Nothing is copied in advance. */
+void __wrap_gpu_expect(uint64_t addr, size_t len)
+{
+}
+
+void __wrap_gpu_forget(void)
+{
+}
+
 static void setup(void)
 {
+    gpu_setup();
     v = verbs_table_on(verbs_hosts_new_as(2, NULL, "cx8"));
 }
 
@@ -31,6 +129,7 @@ static void teardown(void)
 {
     ck_assert(!local_is_watched(v->hca[0]->local) && !local_is_watched(v->hca[1]->local));
     verbs_table_free(v);
+    gpu_teardown();
 }
 
 /* -- forms of queues --------------------------------------------------------------------------- */
@@ -46,19 +145,26 @@ static const struct form {
     uint8_t st, rq_type;
     bool cc;
     enum order order;
+    bool on_gpu; /* rings, CQ and records */
 } forms[] = {
-    {PRM_QP_ST_RC, PRM_RQ_TYPE_SRQ, true, RECORD_DOORBELL},
-    {PRM_QP_ST_DCI, PRM_RQ_TYPE_SRQ, true, RECORD_DOORBELL},
-    {PRM_QP_ST_RC, PRM_RQ_TYPE_ZERO_SIZE, true, DOORBELL_RECORD_DOORBELL},
-    {PRM_QP_ST_RC, PRM_RQ_TYPE_ZERO_SIZE, false, DOORBELL_RECORD_DOORBELL},
-    {PRM_QP_ST_RC, PRM_RQ_TYPE_ZERO_SIZE, false, BLUEFLAME_RECORD_DOORBELL},
-    {PRM_QP_ST_RC, PRM_RQ_TYPE_ZERO_SIZE, true, NO_RECORD},
-    {PRM_QP_ST_RC, PRM_RQ_TYPE_ZERO_SIZE, false, NO_RECORD},
-    {PRM_QP_ST_DCI, PRM_RQ_TYPE_ZERO_SIZE, true, NO_RECORD},
+    {PRM_QP_ST_RC, PRM_RQ_TYPE_SRQ, true, RECORD_DOORBELL, false},
+    {PRM_QP_ST_DCI, PRM_RQ_TYPE_SRQ, true, RECORD_DOORBELL, false},
+    {PRM_QP_ST_RC, PRM_RQ_TYPE_ZERO_SIZE, true, DOORBELL_RECORD_DOORBELL, false},
+    {PRM_QP_ST_RC, PRM_RQ_TYPE_ZERO_SIZE, false, DOORBELL_RECORD_DOORBELL, false},
+    {PRM_QP_ST_RC, PRM_RQ_TYPE_ZERO_SIZE, false, BLUEFLAME_RECORD_DOORBELL, false},
+    {PRM_QP_ST_RC, PRM_RQ_TYPE_ZERO_SIZE, true, NO_RECORD, false},
+    {PRM_QP_ST_RC, PRM_RQ_TYPE_ZERO_SIZE, false, NO_RECORD, false},
+    {PRM_QP_ST_DCI, PRM_RQ_TYPE_ZERO_SIZE, true, NO_RECORD, false},
+    {PRM_QP_ST_RC, PRM_RQ_TYPE_SRQ, true, RECORD_DOORBELL, true},
+    {PRM_QP_ST_DCI, PRM_RQ_TYPE_SRQ, true, RECORD_DOORBELL, true},
+    {PRM_QP_ST_RC, PRM_RQ_TYPE_ZERO_SIZE, true, DOORBELL_RECORD_DOORBELL, true},
+    {PRM_QP_ST_RC, PRM_RQ_TYPE_ZERO_SIZE, false, NO_RECORD, true},
 };
+static const struct form *const on_gpu = &forms[10];
 
 struct memory {
-    uint8_t *ptr;
+    uint8_t *ptr;  /* where the test stores and loads */
+    uint8_t *addr; /* what is registered */
     struct mlx5dv_devx_umem *umem;
 };
 
@@ -88,9 +194,17 @@ static uint8_t *page_alloc(size_t size, int byte)
 
 static struct memory memory_new(struct side *s, size_t size, int byte)
 {
-    struct memory m = {.ptr = page_alloc(size, byte)};
+    struct memory m;
 
-    m.umem = hv_dv_devx_umem_reg(s->ctx, m.ptr, size, IBV_ACCESS_LOCAL_WRITE);
+    if (s->form.on_gpu) {
+        m.ptr = memset(gpu.stores + gpu.used, byte, hv_whole_pages(size));
+        m.addr = (uint8_t *)(uintptr_t)gpu_lowest + gpu.used;
+        gpu.used += hv_whole_pages(size);
+        ck_assert_uint_le(gpu.used, GPU_BYTES);
+    } else {
+        m.ptr = m.addr = page_alloc(size, byte);
+    }
+    m.umem = hv_dv_devx_umem_reg(s->ctx, m.addr, size, IBV_ACCESS_LOCAL_WRITE);
     ck_assert_ptr_nonnull(m.umem);
     return m;
 }
@@ -98,7 +212,9 @@ static struct memory memory_new(struct side *s, size_t size, int byte)
 static void memory_free(struct memory *m)
 {
     ck_assert_int_eq(hv_dv_devx_umem_dereg(m->umem), 0);
-    free(m->ptr);
+    if (m->ptr == m->addr) {
+        free(m->ptr);
+    }
 }
 
 /* ibgda_create_cq(), doca_verbs_cq::create(): oi, 64 bytes, the ring filled with ones. */
@@ -615,6 +731,108 @@ START_TEST(queues_without_records_have_pages_of_their_own)
 }
 END_TEST
 
+/* -- records in memory of a GPU ---------------------------------------------------------------- */
+
+/* A copy takes microseconds. So idle pages, and doorbells of the queue itself, cause none. */
+START_TEST(a_record_on_a_gpu_is_copied_by_the_device_alone)
+{
+    struct pair p = pair_new(on_gpu, NULL);
+    unsigned reads;
+
+    settle();
+    ck_assert_uint_eq(gpu.reads, 0);
+    put_write(p.a, p.b, 0, 8);
+    store_record(p.a);
+    settle();
+    ck_assert_uint_eq(gpu.reads, 0); /* no doorbell: a card would notice nothing either */
+    store_doorbell(p.a, PRM_OFFSET(uar, blue_flame));
+    settle();
+    expect_all_done(p.a, 1, 1);
+    ck_assert_uint_le(gpu.reads, 4); /* the record, the WQE, the record again */
+    reads = gpu.reads;
+    settle();
+    ck_assert_uint_eq(gpu.reads, reads);
+    pair_free(&p);
+}
+END_TEST
+
+/* The second doorbell hides the first, which the record shows. */
+START_TEST(no_doorbell_hides_another_whose_record_is_on_a_gpu)
+{
+    struct pair p = pair_new(on_gpu, NULL), q = pair_new(on_gpu, p.a->uar);
+
+    for (unsigned i = 0; i < 10; i++) {
+        struct side *first = i & 1 ? q.a : p.a, *second = i & 1 ? p.a : q.a;
+
+        put_write(first, i & 1 ? q.b : p.b, 0, 8);
+        put_write(second, i & 1 ? p.b : q.b, 0, 8);
+        store_record(first);
+        store_doorbell(first, PRM_OFFSET(uar, blue_flame));
+        store_record(second);
+        store_doorbell(second, PRM_OFFSET(uar, blue_flame));
+        settle();
+        expect_all_done(first, 1, 1);
+        expect_all_done(second, 1, 1);
+    }
+    pair_free(&q);
+    pair_free(&p);
+}
+END_TEST
+
+/* Posts a WRITE whose doorbell the other queue's hides. */
+static void write_unheard(struct pair *p, struct pair *other)
+{
+    put_write(p->a, p->b, 0, 8);
+    put_write(other->a, other->b, 0, 8);
+    ring(p->a);
+    ring(other->a);
+    settle();
+    expect_all_done(p->a, 1, 1);
+    expect_all_done(other->a, 1, 1);
+}
+
+/* The counter that the last look saw comes again, and not by accident: the QP was reset. */
+START_TEST(a_counter_that_comes_again_is_noticed)
+{
+    struct pair p = pair_new(on_gpu, NULL), q = pair_new(on_gpu, p.a->uar);
+    struct prm_qpc qpc[1] = {0};
+
+    write_unheard(&p, &q);
+    put_write(p.a, p.b, 0, 8);
+    ring(p.a);
+    settle();
+    expect_all_done(p.a, 1, 1);
+    transition(p.a, PRM_CMD_OP_2RST_QP, qpc);
+    transition(p.b, PRM_CMD_OP_2RST_QP, qpc);
+    to_rts(p.a, p.b);
+    to_rts(p.b, p.a);
+    p.a->pi = 0;
+    memset(p.a->cq_ring.ptr, 0xff, 64);
+    write_unheard(&p, &q);
+    pair_free(&q);
+    pair_free(&p);
+}
+END_TEST
+
+/* The memory was freed. The doorbells of other queues of the page are served, and nobody looks at
+ * the record again. */
+START_TEST(a_record_on_a_gpu_that_does_not_answer_is_left_alone)
+{
+    struct pair p = pair_new(on_gpu, NULL), q = pair_new(on_gpu, p.a->uar);
+
+    gpu.freed = (uintptr_t)q.a->qp_dbr.addr;
+    for (unsigned i = 0; i < 3; i++) {
+        put_write(p.a, p.b, 0, 8);
+        ring(p.a);
+        settle();
+        expect_all_done(p.a, 1, 1);
+    }
+    ck_assert_uint_eq(gpu.misses, 1);
+    pair_free(&q);
+    pair_free(&p);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("gpu_queues");
@@ -627,6 +845,10 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_message_finds_no_receive_queue, PRM_WQE_OPCODE_RDMA_WRITE_IMM,
                         PRM_WQE_OPCODE_SEND + 1);
     tcase_add_test(tc, queues_without_records_have_pages_of_their_own);
+    tcase_add_test(tc, a_record_on_a_gpu_is_copied_by_the_device_alone);
+    tcase_add_test(tc, no_doorbell_hides_another_whose_record_is_on_a_gpu);
+    tcase_add_test(tc, a_counter_that_comes_again_is_noticed);
+    tcase_add_test(tc, a_record_on_a_gpu_that_does_not_answer_is_left_alone);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -21,6 +21,10 @@
  * a CQ that never rang is armed as its record says. Its program may get one event that it did not
  * ask for, which is better than missing one.
  *
+ * A record may lie in memory of a GPU, from which no CPU can load. Reading it is a copy by the CUDA
+ * driver, which takes microseconds. So it is read only to find lost doorbells: if something was
+ * stored to the register of its kind, and no doorbell of its own queue was found there.
+ *
  * (docs/adr/0018-doorbells-are-memory-that-is-looked-at.md)
  */
 #define _GNU_SOURCE
@@ -29,6 +33,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "guest-lib/host/gpu.h"
 #include "guest-lib/host/held.h"
 #include "guest-lib/host/memory.h"
 #include "guest-lib/verbs/kernel/hca.h"
@@ -44,6 +49,8 @@ struct watch_queue {
     bool rung; /* it has rung since it was registered */
     uint32_t num;
     const uint32_t *dbrec; /* NULL: it is unknown, or unmapped */
+    bool is_far;           /* it is in memory of a GPU */
+    bool was_seen;         /* seen is known; always so unless it is far */
     uint32_t seen;         /* its value at the last scan */
 };
 
@@ -86,11 +93,14 @@ static void watch_unmap(void *page)
     }
 }
 
-/* Reads a record. False: the program has unmapped it. */
-static bool watch_read_record(const uint32_t *dbrec, uint32_t *value)
+/* Reads a record. False: the program has unmapped it, or the GPU does not answer. */
+static bool watch_read_record(const struct watch_queue *queue, uint32_t *value)
 {
-    uint64_t addr = (uintptr_t)dbrec;
+    uint64_t addr = (uintptr_t)queue->dbrec;
 
+    if (queue->is_far) {
+        return gpu_read(addr, value, sizeof(*value));
+    }
     if (held_has(addr, sizeof(*value))) {
         memory_take(addr, value, sizeof(*value));
         return true;
@@ -244,9 +254,9 @@ int hv_watch_queue(struct hv_context *ctx, const void *owner, enum hv_watch_kind
         if (page->queues->len == 0) {
             watch_clear(page);
         }
-        if (dbrec && !watch_read_record(dbrec, &queue.seen)) {
-            queue.dbrec = NULL;
-        }
+        queue.is_far = dbrec && gpu_has((uintptr_t)dbrec);
+        queue.was_seen = dbrec && !queue.is_far && watch_read_record(&queue, &queue.seen);
+        queue.dbrec = queue.is_far || queue.was_seen ? dbrec : NULL;
         g_array_append_val(page->queues, queue);
     }
     local_unlock_scan(ctx->hca->local, watch_count(ctx->hca));
@@ -280,6 +290,13 @@ void hv_watch_free(struct hv_hca *hca)
 
 /* -- scanning ---------------------------------------------------------------------------------- */
 
+/* The doorbells that one scan found on a page. */
+struct watch_found {
+    uint64_t armed;                     /* the doorbell that armed a CQ, or NO_DOORBELL */
+    unsigned sends;                     /* send doorbells */
+    uint32_t sender[PCI_PAGE / BF_BUF]; /* their queues */
+};
+
 static void watch_ring(struct hv_hca *hca, const struct watch_page *page, uint32_t reg,
                        uint64_t doorbell, hv_ring_fn *ring)
 {
@@ -301,29 +318,63 @@ static uint64_t watch_look_at_register(struct hv_hca *hca, struct watch_page *pa
     return doorbell;
 }
 
-/* Rings a queue whose record has changed. armed: the doorbell that armed a CQ of this page in this
- * scan, or NO_DOORBELL. True: it rang. */
+static void watch_look_at_sends(struct hv_hca *hca, struct watch_page *page, uint32_t reg,
+                                struct watch_found *found, hv_ring_fn *ring)
+{
+    uint64_t doorbell = watch_look_at_register(hca, page, reg, ring);
+
+    if (doorbell != NO_DOORBELL) {
+        found->sender[found->sends++] = doorbell >> 8 & 0xffffff;
+    }
+}
+
+/* Whether a doorbell of this queue was found. */
+static bool watch_was_found(const struct watch_queue *queue, const struct watch_found *found)
+{
+    if (queue->kind == HV_WATCH_CQ) {
+        return found->armed && (found->armed & 0xffffff) == queue->num;
+    }
+    for (unsigned i = 0; i < found->sends; i++) {
+        if (found->sender[i] == queue->num) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a record in memory of a GPU may tell of a doorbell that was lost. */
+static bool watch_may_have_lost(struct watch_queue *queue, const struct watch_found *found)
+{
+    if (watch_was_found(queue, found)) {
+        queue->was_seen = false; /* the device reads the record itself */
+        return false;
+    }
+    return queue->kind == HV_WATCH_CQ ? found->armed : found->sends;
+}
+
+/* Rings a queue whose record has changed. True: it rang. */
 static bool watch_look_at_record(struct hv_hca *hca, const struct watch_page *page,
-                                 struct watch_queue *queue, uint64_t armed, hv_ring_fn *ring)
+                                 struct watch_queue *queue, const struct watch_found *found,
+                                 hv_ring_fn *ring)
 {
     bool cq = queue->kind == HV_WATCH_CQ;
     uint32_t now, value;
 
-    if (cq && armed && (armed & 0xffffff) == queue->num) {
+    if (cq && watch_was_found(queue, found)) {
         queue->rung = true;
     }
-    if (!queue->dbrec) {
+    if (!queue->dbrec || (queue->is_far && !watch_may_have_lost(queue, found))) {
         return false;
     }
-    if (!watch_read_record(queue->dbrec, &now)) {
-        queue->dbrec = NULL; /* the program has unmapped it */
+    if (!watch_read_record(queue, &now)) {
+        queue->dbrec = NULL;
         return false;
     }
-    if (now == queue->seen && !(cq && armed && !queue->rung)) {
+    if (queue->was_seen && now == queue->seen && !(cq && found->armed && !queue->rung)) {
         return false;
     }
     queue->seen = now;
-    queue->rung = true;
+    queue->was_seen = queue->rung = true;
     value = GUINT32_FROM_BE(now);
     if (cq) {
         watch_ring(hca, page, PRM_OFFSET(uar, cq_db), (uint64_t)value << 32 | queue->num, ring);
@@ -337,17 +388,19 @@ static bool watch_look_at_record(struct hv_hca *hca, const struct watch_page *pa
 static bool watch_look_at_page(struct hv_hca *hca, struct watch_page *page, bool records,
                                hv_ring_fn *ring)
 {
-    uint64_t armed = watch_look_at_register(hca, page, PRM_OFFSET(uar, cq_db), ring);
-    bool rang = armed != NO_DOORBELL;
+    struct watch_found found = {0};
+    bool rang;
 
-    rang |= watch_look_at_register(hca, page, PRM_OFFSET(uar, send_db_no_dbr), ring) != NO_DOORBELL;
+    found.armed = watch_look_at_register(hca, page, PRM_OFFSET(uar, cq_db), ring);
+    watch_look_at_sends(hca, page, PRM_OFFSET(uar, send_db_no_dbr), &found, ring);
     for (uint32_t reg = PRM_OFFSET(uar, blue_flame); reg < PCI_PAGE; reg += BF_BUF) {
-        rang |= watch_look_at_register(hca, page, reg, ring) != NO_DOORBELL;
+        watch_look_at_sends(hca, page, reg, &found, ring);
     }
+    rang = found.armed != NO_DOORBELL || found.sends;
     if (rang || records) {
         for (guint i = 0; i < page->queues->len; i++) {
             rang |= watch_look_at_record(
-                hca, page, &g_array_index(page->queues, struct watch_queue, i), armed, ring);
+                hca, page, &g_array_index(page->queues, struct watch_queue, i), &found, ring);
         }
     }
     return rang;
