@@ -261,10 +261,10 @@ class Places(Machine):
 
 
 class FakeGpu(Machine):
-    GPU = {"init": "0", "get device": "0", "context": "0", "current": "0", "allocate": "0", "copy to it": "0",
-           "copy from it": "0", "data": "to the GPU", "export": "0", "export is known": "0",
-           "its range": "right", "device": "mlx5_0", "doorbell page as memory": "0", "end": "0",
-           "doorbell page": "0"}
+    GPU = {"device": "mlx5_0", "init": "0", "get device": "0", "context": "0", "current": "0", "allocate": "0",
+           "copy to it": "0", "copy from it": "0", "data": "to the GPU", "export": "0", "export is known": "0",
+           "its range": "right", "register memory": "0", "register dma-buf": "0", "end of the PD": "0",
+           "doorbell page as memory": "0", "its end": "0", "doorbell page": "0"}
     INVALID_VALUE = "1"
 
     def gpu(self, *options, **variables):

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Uses the GPU of a CUDA driver, and an HCA beside it: memory of the GPU that is copied there and
- * back, and exported; and a doorbell page that the GPU may store to. Prints a line for each result.
+ * back, exported, and registered with the HCA; and a doorbell page that the GPU may store to.
+ * Prints a line for each result: 0, or an error of CUDA or errno.
  *
  * usage: cuda_gpu
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,54 +31,7 @@ static void *gpu_find(const char *name)
     return function;
 }
 
-static void show_export(CUdeviceptr memory)
-{
-    FIND(cuMemGetHandleForAddressRange);
-    FIND(hcasim_cuda_dmabuf);
-    unsigned long long addr = 0;
-    size_t len = 0;
-    int fd = -1;
-
-    SHOW("export", cuMemGetHandleForAddressRange_found(&fd, memory, PAGE,
-                                                       CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
-    SHOW("export is known", hcasim_cuda_dmabuf_found(fd, &addr, &len));
-    printf("its range: %s\n", addr == memory && len == PAGE ? "right" : "wrong");
-}
-
-static void show_memory(void)
-{
-    FIND(cuMemAlloc_v2);
-    FIND(cuMemcpyHtoD_v2);
-    FIND(cuMemcpyDtoH_v2);
-    char sent[64] = "to the GPU", got[64] = "";
-    CUdeviceptr memory = 0;
-
-    SHOW("allocate", cuMemAlloc_v2_found(&memory, PAGE));
-    SHOW("copy to it", cuMemcpyHtoD_v2_found(memory, sent, sizeof(sent)));
-    SHOW("copy from it", cuMemcpyDtoH_v2_found(got, memory, sizeof(got)));
-    printf("data: %s\n", got);
-    show_export(memory);
-}
-
-static void show_doorbells(void)
-{
-    FIND(cuMemHostRegister_v2);
-    FIND(cuMemHostUnregister);
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    struct ibv_context *ctx = list && list[0] ? ibv_open_device(list[0]) : NULL;
-    struct mlx5dv_devx_uar *uar = ctx ? mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_BF) : NULL;
-    unsigned mapped = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-
-    printf("device: %s\n", ctx ? ibv_get_device_name(ctx->device) : "none");
-    if (uar) {
-        SHOW("doorbell page as memory", cuMemHostRegister_v2_found(uar->base_addr, PAGE, mapped));
-        SHOW("end", cuMemHostUnregister_found(uar->base_addr));
-        SHOW("doorbell page", cuMemHostRegister_v2_found(uar->base_addr, PAGE,
-                                                         mapped | CU_MEMHOSTREGISTER_IOMEMORY));
-    }
-}
-
-int main(void)
+static void show_context(void)
 {
     FIND(cuInit);
     FIND(cuDeviceGet);
@@ -89,7 +44,78 @@ int main(void)
     SHOW("get device", cuDeviceGet_found(&device, 0));
     SHOW("context", cuDevicePrimaryCtxRetain_found(&ctx, device));
     SHOW("current", cuCtxSetCurrent_found(ctx));
-    show_memory();
-    show_doorbells();
+}
+
+static CUdeviceptr show_memory(void)
+{
+    FIND(cuMemAlloc_v2);
+    FIND(cuMemcpyHtoD_v2);
+    FIND(cuMemcpyDtoH_v2);
+    char sent[64] = "to the GPU", got[64] = "";
+    CUdeviceptr memory = 0;
+
+    SHOW("allocate", cuMemAlloc_v2_found(&memory, PAGE));
+    SHOW("copy to it", cuMemcpyHtoD_v2_found(memory, sent, sizeof(sent)));
+    SHOW("copy from it", cuMemcpyDtoH_v2_found(got, memory, sizeof(got)));
+    printf("data: %s\n", got);
+    return memory;
+}
+
+/* Returns the descriptor. */
+static int show_export(CUdeviceptr memory)
+{
+    FIND(cuMemGetHandleForAddressRange);
+    FIND(hcasim_cuda_dmabuf);
+    unsigned long long addr = 0;
+    size_t len = 0;
+    int fd = -1;
+
+    SHOW("export", cuMemGetHandleForAddressRange_found(&fd, memory, PAGE,
+                                                       CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+    SHOW("export is known", hcasim_cuda_dmabuf_found(fd, &addr, &len));
+    printf("its range: %s\n", addr == memory && len == PAGE ? "right" : "wrong");
+    return fd;
+}
+
+/* The HCA takes the memory by its address, and by its descriptor. */
+static void show_registrations(struct ibv_context *hca, CUdeviceptr memory, int dmabuf)
+{
+    struct ibv_pd *pd = ibv_alloc_pd(hca);
+    struct ibv_mr *mr = ibv_reg_mr(pd, (void *)(uintptr_t)memory, PAGE, IBV_ACCESS_LOCAL_WRITE);
+
+    SHOW("register memory", mr ? ibv_dereg_mr(mr) : errno);
+    mr = ibv_reg_dmabuf_mr(pd, 0, PAGE, memory, dmabuf, IBV_ACCESS_LOCAL_WRITE);
+    SHOW("register dma-buf", mr ? ibv_dereg_mr(mr) : errno);
+    SHOW("end of the PD", ibv_dealloc_pd(pd));
+}
+
+static void show_doorbells(struct ibv_context *hca)
+{
+    FIND(cuMemHostRegister_v2);
+    FIND(cuMemHostUnregister);
+    struct mlx5dv_devx_uar *uar = mlx5dv_devx_alloc_uar(hca, MLX5DV_UAR_ALLOC_TYPE_BF);
+    unsigned mapped = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+
+    if (uar) {
+        SHOW("doorbell page as memory", cuMemHostRegister_v2_found(uar->base_addr, PAGE, mapped));
+        SHOW("its end", cuMemHostUnregister_found(uar->base_addr));
+        SHOW("doorbell page", cuMemHostRegister_v2_found(uar->base_addr, PAGE,
+                                                         mapped | CU_MEMHOSTREGISTER_IOMEMORY));
+    }
+}
+
+int main(void)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *hca = list && list[0] ? ibv_open_device(list[0]) : NULL;
+    CUdeviceptr memory;
+
+    printf("device: %s\n", hca ? ibv_get_device_name(hca->device) : "none");
+    if (hca) {
+        show_context();
+        memory = show_memory();
+        show_registrations(hca, memory, show_export(memory));
+        show_doorbells(hca);
+    }
     return 0;
 }
