@@ -5,10 +5,13 @@
  * The addresses are checked by the call, and looked up again when the stream comes to it. If they
  * are gone by then, the device faults (CUDA_ERROR_ILLEGAL_ADDRESS).
  */
+#define _GNU_SOURCE
 #include <string.h>
+#include <time.h>
 #include "guest-lib/cuda/standin/standin_internal.h"
 
-#define CHUNK 256 /* bytes that are copied at once, from the last to the first */
+#define CHUNK 256   /* bytes that are copied at once, from the last to the first */
+#define PAUSE 50000 /* ns in a copy that tests slow down */
 
 /* -- what the thread does ---------------------------------------------------------------------- */
 
@@ -32,8 +35,8 @@ static bool copy_word(uint8_t *to, const uint8_t *from, size_t len)
     return false;
 }
 
-/* Both may overlap only if they are equal. */
-static void copy_bytes(uint8_t *to, const uint8_t *from, size_t len)
+/* Both may overlap only if they are equal. slow: after the last bytes, the rest takes some time. */
+static void copy_bytes(uint8_t *to, const uint8_t *from, size_t len, bool slow)
 {
     if (copy_word(to, from, len)) {
         return;
@@ -43,6 +46,10 @@ static void copy_bytes(uint8_t *to, const uint8_t *from, size_t len)
 
         len -= part;
         memmove(to + len, from + len, part);
+        if (slow && len) {
+            nanosleep(&(struct timespec){.tv_nsec = PAUSE}, NULL);
+            slow = false;
+        }
     }
     __atomic_thread_fence(__ATOMIC_RELEASE);
 }
@@ -80,8 +87,10 @@ bool standin_copy_run(const struct standin_op *op)
                    op->copy.host_from);
 
         if (ok) {
+            bool slow = standin.delay_ns > 0;
+
             pthread_mutex_unlock(&standin.lock);
-            copy_bytes(to, from, len);
+            copy_bytes(to, from, len, slow);
             pthread_mutex_lock(&standin.lock);
         }
         copy_release(to_block);

@@ -41,7 +41,8 @@ enum standin_work {
     STANDIN_KERNELS = 2,
 };
 
-/* Each copy starts no earlier than us microseconds after it came to the head of its stream. */
+/* Each copy starts no earlier than us microseconds after it came to the head of its stream. If us
+ * is not 0, each copy of more than 256 bytes also pauses when its last bytes have arrived. */
 CUDA_EXPORT void hcasim_standin_delay(unsigned us);
 
 /* Work of these kinds does not start until it is taken from the mask: the device is busy with
