@@ -256,6 +256,11 @@ uint64_t fw_most_pieces(const struct fw *fw)
     return fw->hca.most_pieces;
 }
 
+void fw_host_settles(struct fw *fw)
+{
+    fw->hca.settles = true;
+}
+
 uint64_t fw_pieces(const struct fw *fw)
 {
     return fw->hca.pieces;

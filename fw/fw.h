@@ -124,6 +124,9 @@ bool fw_mmio_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size
 bool fw_run(struct fw *fw, unsigned budget);
 /* The pieces of the longest turn so far. */
 uint64_t fw_most_pieces(const struct fw *fw);
+/* To be called when the host's table of callbacks has got dma_expect() and dma_settle(). They must
+ * stay there. */
+void fw_host_settles(struct fw *fw);
 /* The pieces spent since the function was made. If a call of fw_run() does not change this number,
  * there was nothing to do. */
 uint64_t fw_pieces(const struct fw *fw);

@@ -23,7 +23,9 @@ struct gpu_claim {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GPtrArray *table;   /* struct gpu_memory, by start */
 static GPtrArray *devices; /* struct gpu_device */
-static bool in_child;      /* this process is a child of the table's */
+/* The bytes that a message has left, from the thread's next read on; 0: nothing is announced. */
+static __thread size_t expected __attribute__((tls_model("initial-exec")));
+static bool in_child; /* this process is a child of the table's */
 
 /* Takes the lock. In a child of fork() another thread of the parent may have held it, so the child
  * must not even try. */
@@ -394,7 +396,9 @@ static bool gpu_do(enum gpu_access access, uint64_t addr, void *buf, size_t len,
     }
     switch (access) {
     case GPU_READ:
-        ok = gpu_device_read(memory->device, addr, buf, len);
+        ok = gpu_device_read(memory->device, addr, buf, len,
+                             MIN(expected, memory->start + memory->len - addr));
+        expected = 0;
         break;
     case GPU_WRITE:
         ok = gpu_device_write(memory->device, addr, buf, len);
@@ -479,19 +483,9 @@ bool gpu_settle_writes(void)
     return ok;
 }
 
-void gpu_expect(uint64_t addr, size_t len)
+void gpu_expect(size_t len)
 {
-    struct gpu_memory *memory;
-    int state;
-
-    if (!gpu_has(addr) || !gpu_lock(&state)) {
-        return;
-    }
-    memory = gpu_find(addr);
-    if (memory && addr + len >= addr) {
-        gpu_device_expect(memory->device, addr, MIN(addr + len, memory->start + memory->len));
-    }
-    gpu_unlock(state);
+    expected = len;
 }
 
 void gpu_forget(void)

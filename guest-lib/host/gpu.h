@@ -58,9 +58,10 @@ bool gpu_read(uint64_t addr, void *buf, size_t len);
 bool gpu_write(uint64_t addr, const void *buf, size_t len);
 bool gpu_atomic(uint64_t addr, size_t len, struct host_atomic *op);
 
-/* As dma_expect: the next read may copy more of the range than it returns, for the reads that
- * follow. gpu_forget() drops what was copied in advance. */
-void gpu_expect(uint64_t addr, size_t len);
+/* As dma_expect, for the next read of the calling thread: it may copy more of its message than it
+ * returns, for the reads that follow. 0: nothing is announced. gpu_forget() drops what was copied
+ * in advance. */
+void gpu_expect(size_t len);
 void gpu_forget(void);
 
 /* Waits until all writes have arrived. False: some did not, because the driver failed. */

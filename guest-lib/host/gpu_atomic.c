@@ -183,9 +183,9 @@ static bool gpu_read_word(struct gpu_device *device, uint64_t addr, size_t len, 
     uint32_t half;
 
     if (len == sizeof(*word)) {
-        return gpu_device_read(device, addr, word, len);
+        return gpu_device_read(device, addr, word, len, 0);
     }
-    if (!gpu_device_read(device, addr, &half, len)) {
+    if (!gpu_device_read(device, addr, &half, len, 0)) {
         return false;
     }
     *word = half;

@@ -6,7 +6,7 @@
  * buffer from the front and are not waited for until the buffer is full, or gpu_device_settle() is
  * called. A read waits for its copy, and so for the writes before it.
  *
- * A read that gpu_device_expect() announced copies up to READ_BYTES of its message at once, and the
+ * A read that is a part of a known message copies up to READ_BYTES of the message at once, and the
  * next parts of the message are served from there. Any write to the GPU ends that.
  */
 #include <limits.h>
@@ -161,50 +161,45 @@ static bool gpu_fetch(struct gpu_device *device, uint64_t addr, size_t len)
     return gpu_device_settle(device);
 }
 
-/* Parts of one message come one behind the other. Any other address is another message's, whose
- * data may have been written since. */
-void gpu_device_expect(struct gpu_device *device, uint64_t addr, uint64_t end)
+/* Reads a part of a message that has so many bytes left. Parts of one message come one behind the
+ * other. Any other address is another message's, whose data may have been written since. */
+static bool gpu_read_part(struct gpu_device *device, uint64_t addr, uint8_t *buf, size_t len,
+                          size_t left)
 {
-    if (end != device->expected_end || addr <= device->expected) {
+    size_t most = MIN(left, READ_BYTES);
+
+    if (addr + left != device->message_end || addr <= device->part) {
         device->ahead = device->end = 0;
     }
-    device->expected = addr;
-    device->expected_end = end;
-    device->expects = true;
-}
-
-static bool gpu_read_part(struct gpu_device *device, uint64_t addr, uint8_t *buf, size_t len)
-{
-    bool expected =
-        device->expects && addr == device->expected && len <= device->expected_end - addr;
-    size_t most = expected ? MIN(device->expected_end - addr, READ_BYTES) : len;
-
-    device->expects = false;
-    if (expected && addr >= device->ahead && addr < device->end && len <= device->end - addr) {
+    device->part = addr;
+    device->message_end = addr + left;
+    if (addr >= device->ahead && addr < device->end && len <= device->end - addr) {
         memcpy(buf, device->in + (addr - device->ahead), len);
         return true;
     }
     if (!gpu_fetch(device, addr, most)) {
         return false;
     }
-    if (expected) {
-        device->ahead = addr;
-        device->end = addr + most;
-    }
+    device->ahead = addr;
+    device->end = addr + most;
     memcpy(buf, device->in, len);
     return true;
 }
 
-bool gpu_device_read(struct gpu_device *device, uint64_t addr, void *buf, size_t len)
+bool gpu_device_read(struct gpu_device *device, uint64_t addr, void *buf, size_t len, size_t left)
 {
     uint8_t *to = buf;
 
+    if (left >= len && len <= READ_BYTES) {
+        return gpu_read_part(device, addr, buf, len, left);
+    }
     for (size_t done = 0; done < len;) {
         size_t part = MIN(len - done, READ_BYTES);
 
-        if (!gpu_read_part(device, addr + done, to + done, part)) {
+        if (!gpu_fetch(device, addr + done, part)) {
             return false;
         }
+        memcpy(to + done, device->in, part);
         done += part;
     }
     return true;

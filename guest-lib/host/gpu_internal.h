@@ -78,9 +78,7 @@ struct gpu_device {
     size_t out_used;     /* bytes of out that may not be copied yet */
     bool unsettled;      /* there are writes in the stream */
     uint64_t ahead, end; /* the range whose data is in `in`, copied in advance; equal: none */
-    /* the range of the last gpu_device_expect(), and whether no read has followed yet */
-    uint64_t expected, expected_end;
-    bool expects;
+    uint64_t part, message_end;  /* the last read of a known message, and where the message ends */
     struct gpu_atomics *atomics; /* NULL: by copies only */
     unsigned memories;
 };
@@ -95,9 +93,8 @@ bool gpu_enter(struct gpu_device *device);
 void gpu_leave(struct gpu_device *device);
 
 /* The next functions are called within gpu_enter(). */
-/* The next read begins at addr, and is a part of a message that ends at end. */
-void gpu_device_expect(struct gpu_device *device, uint64_t addr, uint64_t end);
-bool gpu_device_read(struct gpu_device *device, uint64_t addr, void *buf, size_t len);
+/* left: the bytes of the read's message from addr on; 0: unknown. */
+bool gpu_device_read(struct gpu_device *device, uint64_t addr, void *buf, size_t len, size_t left);
 bool gpu_device_write(struct gpu_device *device, uint64_t addr, const void *buf, size_t len);
 /* Waits until the stream is empty. */
 bool gpu_device_settle(struct gpu_device *device);

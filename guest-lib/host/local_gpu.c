@@ -36,14 +36,20 @@ static void local_gpu_settle(void *host)
 
 static bool local_gpu_read(void *host, uint64_t addr, void *buf, size_t len)
 {
-    return gpu_has(addr) ? local_gpu_answered(host, gpu_read(addr, buf, len), addr, len)
-                         : local_ops.dma_read(host, addr, buf, len);
+    if (gpu_has(addr)) {
+        return local_gpu_answered(host, gpu_read(addr, buf, len), addr, len);
+    }
+    gpu_expect(0);
+    return local_ops.dma_read(host, addr, buf, len);
 }
 
 static bool local_gpu_read_far(void *host, uint64_t addr, void *buf, size_t len)
 {
-    return gpu_has(addr) ? local_gpu_answered(host, gpu_read(addr, buf, len), addr, len)
-                         : local_ops.dma_read_far(host, addr, buf, len);
+    if (gpu_has(addr)) {
+        return local_gpu_answered(host, gpu_read(addr, buf, len), addr, len);
+    }
+    gpu_expect(0);
+    return local_ops.dma_read_far(host, addr, buf, len);
 }
 
 static bool local_gpu_write(void *host, uint64_t addr, const void *buf, size_t len)
@@ -64,9 +70,9 @@ static bool local_gpu_atomic(void *host, uint64_t addr, size_t len, struct host_
     return local_ops.dma_atomic(host, addr, len, op);
 }
 
-static void local_gpu_expect(void *host, uint64_t addr, size_t len)
+static void local_gpu_expect(void *host, size_t len)
 {
-    gpu_expect(addr, len);
+    gpu_expect(len);
 }
 
 static void local_gpu_irq(void *host, unsigned vector)
@@ -85,5 +91,6 @@ void local_reach_gpu(struct local_hca *hca)
     hca->ops.dma_expect = local_gpu_expect;
     hca->ops.dma_settle = local_gpu_settle;
     hca->ops.irq = local_gpu_irq;
+    fw_host_settles(hca->fw);
     pthread_mutex_unlock(&hca->lock);
 }

@@ -189,6 +189,7 @@ struct hca {
     /* READ data is always read when its answer gets its turn, never at once with the request */
     bool late_reads;
     bool tracing; /* the owner wants a trace (model/core/trace.h) */
+    bool settles; /* the host has dma_expect() and dma_settle(): fw_host_settles() */
     struct log_bucket logged[HCA_LOG_TRACE];
     struct mem_refusal refused; /* the last access that a key refused, for the log */
 };
@@ -280,12 +281,11 @@ static inline bool hca_dma_write(struct hca *hca, uint64_t addr, const void *buf
     return !hca->off && hca->ops->dma_write(hca->host, addr, buf, len);
 }
 
-/* Announces that the next read begins at addr and that more reads follow, to the end of the range.
- */
-static inline void hca_dma_expect(struct hca *hca, uint64_t addr, size_t len)
+/* Announces that so many bytes of a message are still to be read, to a host that wants to know. */
+static inline void hca_dma_expect(struct hca *hca, size_t len)
 {
-    if (!hca->off) {
-        hca->ops->dma_expect(hca->host, addr, len);
+    if (G_UNLIKELY(hca->settles) && !hca->off) {
+        hca->ops->dma_expect(hca->host, len);
     }
 }
 

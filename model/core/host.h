@@ -74,10 +74,10 @@ struct hca_host_ops {
     bool (*dma_read)(void *host, uint64_t addr, void *buf, size_t len);
     /* The last 8 bytes become visible to the host's CPUs no earlier than all before them. */
     bool (*dma_write)(void *host, uint64_t addr, const void *buf, size_t len);
-    /* Announces that the next dma_read() begins at addr, and that the reads after it go on to the
-     * end of these len bytes, one behind the other: they are one message, whose data does not
-     * change. NULL: the host need not know. */
-    void (*dma_expect)(void *host, uint64_t addr, size_t len);
+    /* Announces that the next dma_read() is the first of reads that go on, one behind the other,
+     * for len bytes: they are the rest of one message, whose data does not change. Together with
+     * dma_settle(); both may be NULL, and are called only after fw_host_settles(). */
+    void (*dma_expect)(void *host, size_t len);
     /* Waits until all that was written is visible to everything that can reach the memory. Called
      * before a frame leaves. NULL: what is written is visible at once. */
     void (*dma_settle)(void *host);

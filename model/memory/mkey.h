@@ -98,10 +98,6 @@ const char *mkey_why(struct hca *hca, struct mkey_words *words);
  * copied. */
 enum mem_result mkey_read(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, void *buf,
                           size_t len, unsigned access);
-/* As mkey_read(), for a part of a message of which ahead bytes, these among them, are still to be
- * read at va. */
-enum mem_result mkey_read_part(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, void *buf,
-                               size_t len, uint64_t ahead, unsigned access);
 enum mem_result mkey_write(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
                            const void *buf, size_t len, unsigned access);
 

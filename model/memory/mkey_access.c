@@ -20,7 +20,6 @@ struct mem_op {
     struct mem_place place; /* OP_PLACE: receives where the range is; it must be one run */
     bool is_null;           /* OP_PLACE: the range is in the null key */
     bool is_noted;          /* the refusal is noted for mkey_why() already */
-    uint64_t ahead; /* OP_READ: bytes of the message from here on; 0: they are all read now */
 };
 
 static enum mem_result mkey_walk(struct hca *hca, const struct mkey *mkey, uint64_t va,
@@ -33,9 +32,6 @@ static enum mem_result mkey_run_op(struct hca *hca, struct mem_place at, uint64_
 
     switch (op->kind) {
     case OP_READ:
-        if (G_UNLIKELY(op->ahead) && at.space == MEM_SPACE_HOST) {
-            hca_dma_expect(hca, at.address, op->ahead);
-        }
         ok = mem_place_read(hca, at, op->buf, len);
         op->buf += len;
         break;
@@ -475,14 +471,6 @@ enum mem_result mkey_read(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t 
     return access_key(hca, key, pdn, va, len, access, &op);
 }
 
-enum mem_result mkey_read_part(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, void *buf,
-                               size_t len, uint64_t ahead, unsigned access)
-{
-    struct mem_op op = {.kind = OP_READ, .buf = buf, .ahead = hca->ops->dma_expect ? ahead : 0};
-
-    return access_key(hca, key, pdn, va, len, access, &op);
-}
-
 enum mem_result mkey_write(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
                            const void *buf, size_t len, unsigned access)
 {
@@ -686,9 +674,6 @@ static enum mem_result sge_access(struct hca *hca, const struct sge *list, unsig
             continue;
         }
         run = MIN((uint64_t)len, sge->len - at);
-        if (G_UNLIKELY(hca->ops->dma_expect)) {
-            op->ahead = run < sge->len ? sge->len - at : 0;
-        }
         result = access_key(hca, sge->lkey, pdn, sge->va + at, run, access, op);
         if (result) {
             return result;

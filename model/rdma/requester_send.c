@@ -195,9 +195,10 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
     if (G_UNLIKELY(desc->flags & SEND_OP_EXTENDED)) {
         memcpy(payload, wqe->operands, len);
     } else if (len) {
-        enum mem_result result =
-            send_wqe_gather(qp->hca, wqe, qp->pdn, &line->cursor, offset, payload, len);
+        enum mem_result result;
 
+        hca_dma_expect(qp->hca, desc->len - offset);
+        result = send_wqe_gather(qp->hca, wqe, qp->pdn, &line->cursor, offset, payload, len);
         if (result != MEM_OK) {
             port_tx_commit(qp->hca, 0, PORT_NO_TD);
             return send_without_data(qp, desc, result);

@@ -301,10 +301,11 @@ static bool responder_send_answer(struct peer *peer)
     if (number) {
         memcpy(payload, number, len);
     } else if (len) {
-        uint64_t ahead = answer->started || answer->len > len ? answer->len : 0;
-        enum mem_result result = mkey_read_part(qp->hca, answer->rkey, answer->pdn, answer->va,
-                                                payload, len, ahead, MEM_REMOTE_READ);
+        enum mem_result result;
 
+        hca_dma_expect(qp->hca, answer->len);
+        result = mkey_read(qp->hca, answer->rkey, answer->pdn, answer->va, payload, len,
+                           MEM_REMOTE_READ);
         if (result != MEM_OK) {
             port_tx_commit(qp->hca, 0, PORT_NO_TD);
             responder_answer_without_data(peer, answer, result);

@@ -145,7 +145,8 @@ static void expect(const char *at, size_t size, int pe, int seed, const char *wh
 
 #define TYPES(X)                                                                                   \
     X(char, char)                                                                                  \
-    X(short, short) X(int, int) X(long, long) X(longlong, long long) X(uint, unsigned)             \
+    X(short, short)                                                                                \
+    X(int, int) X(long, long) X(longlong, long long) X(uint, unsigned)                             \
         X(ulonglong, unsigned long long) X(float, float) X(double, double) X(uint8, uint8_t)       \
             X(uint16, uint16_t) X(uint32, uint32_t) X(uint64, uint64_t)
 
@@ -386,13 +387,15 @@ static void fences(void)
 
 #define INTEGERS(X)                                                                                \
     X(int, int)                                                                                    \
-    X(long, long) X(longlong, long long) X(uint, unsigned) X(ulong, unsigned long)                 \
+    X(long, long)                                                                                  \
+    X(longlong, long long) X(uint, unsigned) X(ulong, unsigned long)                               \
         X(ulonglong, unsigned long long) X(int32, int32_t) X(int64, int64_t) X(uint32, uint32_t)   \
             X(uint64, uint64_t) X(size, size_t) X(ptrdiff, ptrdiff_t)
 #define BIT_TYPES(X)                                                                               \
     X(uint, unsigned)                                                                              \
-    X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int32, int32_t) X(int64, int64_t)   \
-        X(uint32, uint32_t) X(uint64, uint64_t)
+    X(ulong, unsigned long)                                                                        \
+    X(ulonglong, unsigned long long) X(int32, int32_t) X(int64, int64_t) X(uint32, uint32_t)       \
+        X(uint64, uint64_t)
 
 // out: what the fetching ones returned.
 #define AMO_KERNEL(NAME, TYPE)                                                                     \

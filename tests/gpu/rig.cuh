@@ -292,6 +292,7 @@ static uint32_t out_id(const uint8_t *out)
 }
 
 enum {
+    CMD_QUERY_HCA_CAP = 0x100,
     CMD_CREATE_CQ = 0x400,
     CMD_CREATE_QP = 0x500,
     CMD_RST2INIT = 0x502,
@@ -303,6 +304,17 @@ enum {
     ADS = QPC + 0x18,
     CQC = 0x10
 };
+
+// Whether send queues may do without a doorbell record (send_dbr_mode_no_dbr_ext of HCA_CAP_2).
+static bool has_no_record_mode(const hca &h)
+{
+    uint8_t in[16] = {}, out[16 + 4096] = {};
+    put(in, 0, 31, 16, CMD_QUERY_HCA_CAP);
+    put(in, 4, 15, 0, 0x20 << 1 | 1);
+    int e = mlx5dv_devx_general_cmd(h.ctx, in, sizeof(in), out, sizeof(out));
+    NEED(!e, "QUERY_HCA_CAP: %s", strerror(errno));
+    return out[16 + 0x5c] & 0x40;
+}
 
 // ---- A queue that posts, and its peer ----
 
