@@ -31,7 +31,8 @@ PLAIN = {"the library that is there": "the same", "page": "7", "register": "7", 
 FRONT = PLAIN | {"libcuda.so": "the same", "page": "3", "register": "3", "IOMEMORY alone": "0", "two pages": "3"}
 EXPORTS = {"the library that is there": "the same", "libcuda.so": "the same", "first": "1000 2000",
            "second": "3000 4000", "duplicate": "1000 2000",
-           "other file": "unknown", "no file": "unknown", "a range that the driver refuses": "-1",
+           "other file": "unknown", "no file": "unknown", "a range that the driver refuses": "1",
+           "first after that": "1000 2000",
            "first of the last 4095": "1000 2000", "older": "unknown", "newest": "5000 6000"}
 
 

@@ -240,7 +240,7 @@ static void show_export(const char *name, int fd)
 
 static void show_exports(void)
 {
-    int first = export_range(0x1000, 0x2000), second = export_range(0x3000, 0x4000);
+    int first = export_range(0x1000, 0x2000), second = export_range(0x3000, 0x4000), same = first;
 
     need(cuda.dmabuf, "hcasim_cuda_dmabuf");
     show_export("first", first);
@@ -248,7 +248,9 @@ static void show_exports(void)
     show_export("duplicate", dup(first));
     show_export("other file", memfd_create("other", MFD_CLOEXEC));
     show_export("no file", -1);
-    printf("a range that the driver refuses: %d\n", export_range(0x1001, 0x2000));
+    printf("a range that the driver refuses: %d\n",
+           cuda.export(&same, 0x1001, 0x2000, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+    show_export("first after that", first);
     for (int i = 0; i < EXPORTS - 3; i++) {
         close(export_range(0x10000, 0x1000));
     }
