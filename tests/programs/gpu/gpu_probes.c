@@ -395,6 +395,7 @@ static bool device_file(void)
 
 /* -- dma-bufs ---------------------------------------------------------------------------------- */
 
+#define CONNECTX_8         0x1023
 #define DATA_DIRECT_ACCESS 1 /* MLX5DV_REG_DMABUF_ACCESS_DATA_DIRECT */
 
 typedef struct ibv_mr *reg_dmabuf_fn(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int, int);
@@ -584,7 +585,7 @@ static const struct queue_way gpunetio_way = {.uar_types = {NC_DEDICATED, MLX5DV
                                               .log_cq = 6,
                                               .pi_valid_bits = true,
                                               .mtu = IBV_MTU_4096,
-                                              .record_first_twice = true};
+                                              .doorbell_first = true};
 static const struct queue_way nccl_way = {.uar_types = {NC_DEDICATED, MLX5DV_UAR_ALLOC_TYPE_NC},
                                           .uar_size = 8,
                                           .page_sizes = PAGE,
@@ -593,7 +594,7 @@ static const struct queue_way nccl_way = {.uar_types = {NC_DEDICATED, MLX5DV_UAR
                                           .mtu = IBV_MTU_4096,
                                           .zero_iova = true,
                                           .by_iova = true,
-                                          .record_first_twice = true};
+                                          .doorbell_first = true};
 static const struct queue_way ucx_way = {
     .uar_types = {MLX5DV_UAR_ALLOC_TYPE_BF, MLX5DV_UAR_ALLOC_TYPE_BF},
     .uar_size = 512,
@@ -628,6 +629,24 @@ static bool nvshmem_dc(void)
 static bool gpunetio_queues(void)
 {
     return queues_work(&gpunetio_way);
+}
+
+/* ConnectX-8 has them. */
+static bool gpunetio_queues_without_record(void)
+{
+    struct queue_way without = gpunetio_way;
+    union caps c;
+
+    if (!read_caps(PRM_HCA_CAP_TYPE_GENERAL, &c)) {
+        return false;
+    }
+    if (!PRM_GET(cmd_hca_cap, c.general, hca_cap_2) ||
+        (read_caps(PRM_HCA_CAP_TYPE_GENERAL_2, &c) &&
+         !PRM_GET(cmd_hca_cap_2, c.general_2, send_dbr_mode_no_dbr_ext))) {
+        return device_attr.vendor_part_id != CONNECTX_8 || give_up("a ConnectX-8 has them");
+    }
+    without.no_record = true;
+    return queues_work(&without);
 }
 
 static bool nccl_queues(void)
@@ -676,7 +695,8 @@ static const struct library {
       {"GID", gid_by_verbs},
       {"capabilities", gpunetio_caps},
       {"RoCE version", roce_version},
-      {"queues", gpunetio_queues}}},
+      {"queues", gpunetio_queues},
+      {"queues without a record", gpunetio_queues_without_record}}},
     {"nccl",
      {{"symbols", nccl_symbols},
       {"ibv_fork_init()", fork_init},

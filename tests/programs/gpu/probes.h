@@ -59,10 +59,11 @@ struct queue_way {
     bool ece;              /* asks for connection options */
     bool with_counter;     /* RST2INIT names the counters of a verbs QP */
     bool with_user_index;
-    enum ibv_mtu mtu;        /* 0: that of the port */
-    bool zero_iova;          /* its keys begin at address 0 */
-    bool by_iova;            /* ibv_reg_mr_iova2(), else ibv_reg_mr() */
-    bool record_first_twice; /* doorbell, record, doorbell (gpunetio); else record, doorbell */
+    enum ibv_mtu mtu;    /* 0: that of the port */
+    bool zero_iova;      /* its keys begin at address 0 */
+    bool by_iova;        /* ibv_reg_mr_iova2(), else ibv_reg_mr() */
+    bool doorbell_first; /* doorbell, record, doorbell (gpunetio); else record, doorbell */
+    bool no_record;      /* NO_DBR: the doorbell alone tells what is posted */
 };
 
 /* Makes the queues, connects the QP to itself, and posts a WRITE as the GPU of that library does.

@@ -12,16 +12,17 @@
 #include "prm/prm.h"
 #include "tests/programs/gpu/probes.h"
 
-#define LOG_SQ     6 /* basic blocks of 64 bytes */
-#define SQ_BYTES   (64u << LOG_SQ)
-#define DATA       4096u
-#define SRQ_TYPE   1
-#define NO_RQ      3
-#define MIGRATED   3
-#define ECE_ASKED  0x10000000
-#define DC_KEY     0x5ead5eed
-#define WAIT_S     20
-#define WRITE_SIZE 64u
+#define LOG_SQ       6 /* basic blocks of 64 bytes */
+#define SQ_BYTES     (64u << LOG_SQ)
+#define DATA         4096u
+#define SRQ_TYPE     1
+#define NO_RQ        3
+#define MIGRATED     3
+#define ECE_ASKED    0x10000000
+#define DC_KEY       0x5ead5eed
+#define WAIT_S       20
+#define WRITE_SIZE   64u
+#define NO_RECORD_AT 0x600 /* the register of gpunetio's queues without a record */
 
 /* A command's input and output. The function that sends it is the last argument's. */
 #define COMMAND(type, op)                                                                          \
@@ -229,6 +230,8 @@ static bool make_qp(unsigned service)
     PRM_SET(qpc, qpc, dbr_umem_id, qp_record.umem->umem_id);
     PRM_SET(qpc, qpc, dbr_addr, offset_of(&qp_record));
     PRM_SET(qpc, qpc, ts_format, way->ece ? PRM_TS_FORMAT_DEFAULT : 0); /* UCX sets both */
+    PRM_SET(qpc, qpc, send_dbr_mode,
+            way->no_record ? PRM_SEND_DBR_MODE_NO_DBR_EXT : PRM_SEND_DBR_MODE_DBR_VALID);
     PRM_SET(qpc, qpc, user_index, way->with_user_index ? 7 : 0);
     qp = mlx5dv_devx_obj_create(ctx, in, sizeof(in), out, sizeof(out));
     qpn = PRM_GET(create_qp_out, out, qpn);
@@ -379,6 +382,12 @@ static uint64_t data_at(size_t offset)
     return (way->zero_iova ? 0 : (uintptr_t)data) + offset;
 }
 
+static uint64_t *doorbell_register(void)
+{
+    return way->no_record ? (uint64_t *)((char *)uar->base_addr + NO_RECORD_AT)
+                          : (uint64_t *)uar->reg_addr;
+}
+
 static void ring(void)
 {
     const uint32_t words[2] = {htobe32(1u << 8), htobe32(qpn << 8)};
@@ -386,7 +395,7 @@ static void ring(void)
 
     memcpy(&word, words, sizeof(word));
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    __atomic_store_n((uint64_t *)uar->reg_addr, word, __ATOMIC_RELEASE);
+    __atomic_store_n(doorbell_register(), word, __ATOMIC_RELEASE);
 }
 
 static void post_write(void)
@@ -405,10 +414,12 @@ static void post_write(void)
     wqe.raddr.rkey = htobe32(mr->rkey);
     mlx5dv_set_data_seg(&wqe.data, WRITE_SIZE, mr->lkey, data_at(0));
     memory_put(sq_ring.at, &wqe, sizeof(wqe));
-    if (way->record_first_twice) {
+    if (way->doorbell_first) {
         ring();
     }
-    memory_put(qp_record.at + 4, &record, sizeof(record));
+    if (!way->no_record) {
+        memory_put(qp_record.at + 4, &record, sizeof(record));
+    }
     ring();
 }
 
@@ -461,7 +472,7 @@ static bool destroy_queues(void)
     bool ok = !mlx5dv_devx_obj_destroy(qp) && !mlx5dv_devx_obj_destroy(cq) &&
               (!srq || !ibv_destroy_srq(srq)) && (!recv_cq || !ibv_destroy_cq(recv_cq));
 
-    gpu_unmap_uar(uar->reg_addr);
+    gpu_unmap_uar(doorbell_register());
     mlx5dv_devx_free_uar(uar);
     mlx5dv_devx_free_uar(cq_uar);
     srq = NULL;
@@ -480,8 +491,8 @@ static bool make_queues(unsigned service)
     if (!uar) {
         return give_up("mlx5dv_devx_alloc_uar(): %s", strerror(errno));
     }
-    return gpu_map_uar(uar->reg_addr, way->uar_size) && make_areas() && make_cq() && make_srq() &&
-           make_qp(service) && connect_qp(service);
+    return gpu_map_uar(doorbell_register(), way->uar_size) && make_areas() && make_cq() &&
+           make_srq() && make_qp(service) && connect_qp(service);
 }
 
 bool queues_work(const struct queue_way *of)
