@@ -2,19 +2,20 @@
 /*
  * The front before the CUDA driver: `hcasim run` puts it where the loader finds libcuda.so.1, and
  * it has that SONAME. It needs the driver's own library by another name (CUDA_FRONT_DRIVER, a link
- * that `hcasim run` makes). So whoever links with, loads or looks into libcuda.so.1 finds the few
- * functions here first and all others in the driver.
+ * that `hcasim run` makes). So a program that links with libcuda.so.1 or loads it finds the few
+ * functions here first, and all other functions in the driver
+ * (docs/adr/0022-a-front-that-the-loader-finds-before-libcuda.md).
  *
  * The functions here pass each call on. Two things are different:
  *
  * - Programs register doorbell pages with CU_MEMHOSTREGISTER_IOMEMORY, because those of a card are
  *   a BAR. The doorbell pages of hcasim are memory, for which the driver refuses this flag. The
- *   flag is taken away if all of the range is doorbell pages of hcasim.
+ *   flag is taken away if the whole range consists of doorbell pages of hcasim.
  * - Exported dma-bufs are noted, because no call of the driver tells which memory a descriptor
  *   stands for. The verbs library asks hcasim_cuda_dmabuf().
  *
- * Programs that link the CUDA runtime statically ask cuGetProcAddress() for all functions, so it
- * hands out those of the front, including itself.
+ * Programs that link the CUDA runtime statically ask cuGetProcAddress() for all functions, so this
+ * function returns those of the front, including itself.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
