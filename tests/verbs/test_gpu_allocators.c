@@ -524,6 +524,71 @@ START_TEST(an_srq_with_tags_cannot_lie_there)
 }
 END_TEST
 
+/* -- memory that the CPU reaches --------------------------------------------------------------- */
+
+static void *pinned_or_managed(size_t size, bool managed)
+{
+    CUdeviceptr addr;
+    void *ptr;
+
+    if (managed) {
+        ck_assert_int_eq(cuMemAllocManaged(&addr, size, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+        return (void *)(uintptr_t)addr;
+    }
+    ck_assert_int_eq(cuMemAllocHost_v2(&ptr, size), CUDA_SUCCESS);
+    return ptr;
+}
+
+static void *alloc_reached(struct ibv_pd *of, void *managed, size_t size, size_t alignment,
+                           uint64_t type)
+{
+    return pinned_or_managed(hv_whole_pages(size), managed);
+}
+
+static void free_reached(struct ibv_pd *of, void *managed, void *ptr, uint64_t type)
+{
+    ck_assert_int_eq(managed ? cuMemFree_v2((uintptr_t)ptr) : cuMemFreeHost(ptr), CUDA_SUCCESS);
+}
+
+/* Pinned and managed memory is used as any other: the CPU posts and polls. */
+START_TEST(the_cpu_drives_queues_in_memory_that_it_reaches)
+{
+    struct ibv_pd *of_gpu = domain;
+
+    for (uintptr_t managed = 0; managed < 2; managed++) {
+        struct ibv_parent_domain_init_attr attr = {.pd = host->pd,
+                                                   .comp_mask =
+                                                       IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+                                                       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
+                                                   .alloc = alloc_reached,
+                                                   .free = free_reached,
+                                                   .pd_context = (void *)managed};
+        struct ibv_sge sge = {(uintptr_t)mr->addr, MSG, mr->lkey};
+        struct ibv_send_wr *bad, wr = {.sg_list = &sge,
+                                       .num_sge = 1,
+                                       .opcode = IBV_WR_RDMA_WRITE,
+                                       .send_flags = IBV_SEND_SIGNALED,
+                                       .wr.rdma = {(uintptr_t)into->addr, into->rkey}};
+        struct ibv_cq *cq;
+        struct ibv_qp *qp;
+
+        domain = ibv_alloc_parent_domain(v->a, &attr);
+        cq = new_cq();
+        qp = new_qp(cq, NULL);
+        verbs_connect(qp, host, qp->qp_num, NULL);
+        ck_assert(!shadow_any());
+        memset(into->addr, 0, PAGE);
+        ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), 0);
+        ck_assert_int_eq(table_wc(v, cq).status, IBV_WC_SUCCESS);
+        ck_assert_mem_eq(into->addr, mr->addr, MSG);
+        ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+        ck_assert_int_eq(ibv_destroy_cq(cq), 0);
+        ck_assert_int_eq(ibv_dealloc_pd(domain), 0);
+    }
+    domain = of_gpu;
+}
+END_TEST
+
 /* -- memory that is not there ------------------------------------------------------------------ */
 
 START_TEST(memory_that_is_not_all_there_is_given_back)
@@ -568,6 +633,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, small_messages_reach_buffers_of_a_gpu);
     tcase_add_test(tc, calls_by_the_cpu_fail);
     tcase_add_test(tc, an_srq_with_tags_cannot_lie_there);
+    tcase_add_test(tc, the_cpu_drives_queues_in_memory_that_it_reaches);
     tcase_add_test(tc, memory_that_is_not_all_there_is_given_back);
     tcase_add_test(tc, a_cq_of_the_host_stays_there);
     suite_add_tcase(suite, tc);
