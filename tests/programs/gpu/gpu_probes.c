@@ -6,8 +6,9 @@
  * queues as the library does, and posts one WRITE through memory alone.
  *
  * LIBRARY is one of nvshmem (IBGDA transport), gpunetio (DOCA's open part), nccl (net_ib and GIN,
- * type GDAKI), ucx (rc_gda), mooncake (IBGDA). DeepEP asks for nothing itself: it uses NVSHMEM's
- * queues or NCCL's. With --gpu, the memory is that of the first GPU (libcuda.so.1).
+ * type GDAKI), ucx (rc_gda), mooncake (IBGDA), rocshmem (verbs, with allocators). DeepEP asks for
+ * nothing itself: it uses NVSHMEM's queues or NCCL's. With --gpu, the memory is that of the first
+ * GPU (libcuda.so.1).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -735,6 +736,11 @@ static const struct library {
       {"GID", gid_by_verbs},
       {"capabilities", general_caps},
       {"queues", mooncake_queues}}},
+    {"rocshmem",
+     {{"device", open_first},
+      {"port", port_is_active},
+      {"GID", gid_by_verbs},
+      {"queues", domain_queues_work}}},
 };
 
 static const struct library *find_library(const char *wanted)
@@ -753,7 +759,7 @@ int main(int argc, char **argv)
     bool ok = true;
 
     if (!library || argc > 3 || (argc == 3 && strcmp(argv[2], "--gpu") != 0)) {
-        fprintf(stderr, "usage: gpu_probes nvshmem|gpunetio|nccl|ucx|mooncake [--gpu]\n");
+        fprintf(stderr, "usage: gpu_probes nvshmem|gpunetio|nccl|ucx|mooncake|rocshmem [--gpu]\n");
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -71,7 +71,9 @@ struct queue_way {
 bool queues_work(const struct queue_way *way);
 /* A DCI by DevX and a DCT by verbs, as NVSHMEM makes them. */
 bool dc_queues_work(const struct queue_way *way);
-/* An umem of one byte or page of a GPU through its dma-buf. True if there is no GPU. */
+/* Queues in memory of a parent domain's allocators (domain.c). */
+bool domain_queues_work(void);
+/* A umem of one byte or page of a GPU through its dma-buf. True if there is no GPU. */
 bool umem_of_dmabuf_works(size_t size, uint64_t page_sizes);
 
 #endif
