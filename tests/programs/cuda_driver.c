@@ -104,8 +104,10 @@ static void *driver_find(const char *name, int version)
 
 static CUresult driver_get(const char *name, void **function, int version, uint64_t flags)
 {
-    *function = driver_find(name, version);
-    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    void *found = driver_find(name, version);
+
+    *function = found ? found : *function;
+    return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 static CUresult driver_get_v2(const char *name, void **function, int version, uint64_t flags,

@@ -135,11 +135,18 @@ START_TEST(functions_are_found_by_name)
     ck_assert(function == (void *)cuMemHostRegister);
     ok(cuGetProcAddress_v2("cuMemHostRegister", &function, 6050, 0, NULL));
     ck_assert(function == (void *)cuMemHostRegister_v2);
-    fails(cuGetProcAddress_v2("cuCtxGetId", &function, 11000, 0, &found), CUDA_ERROR_NOT_FOUND);
-    ck_assert_int_eq(found, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
-    fails(cuGetProcAddress_v2("cuGraphCreate", &function, 13000, 0, &found), CUDA_ERROR_NOT_FOUND);
-    ck_assert_int_eq(found, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    ok(cuGetProcAddress_v2("cuCtxGetId", &function, 11000, 0, &found));
     ck_assert_ptr_null(function);
+    ck_assert_int_eq(found, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    function = &found;
+    ok(cuGetProcAddress_v2("cuGraphCreate", &function, 13000, 0, &found));
+    ck_assert_ptr_null(function);
+    ck_assert_int_eq(found, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    ok(cuGetProcAddress("cuMemAlloc", &function, 13000, 0));
+    ck_assert(function == (void *)cuMemAlloc_v2);
+    fails(cuGetProcAddress("cuGraphCreate", &function, 13000, 0), CUDA_ERROR_NOT_FOUND);
+    ck_assert_msg(function == (void *)cuMemAlloc_v2, "the driver leaves it as it is");
+    fails(cuGetProcAddress("cuMemAlloc", NULL, 13000, 0), CUDA_ERROR_INVALID_VALUE);
 }
 END_TEST
 

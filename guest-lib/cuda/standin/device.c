@@ -100,6 +100,8 @@ static const struct {
 #undef CUDA_FUNCTION
 };
 
+/* A function that is not found is no error of this call: the driver answers NULL and says why in
+ * *found, which may be NULL. The CUDA runtime ends with an error if the call fails. */
 CUresult cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags,
                              CUdriverProcAddressQueryResult *found)
 {
@@ -127,12 +129,22 @@ CUresult cuGetProcAddress_v2(const char *name, void **function, int version, uin
     if (found) {
         *found = how;
     }
-    return how == CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return CUDA_SUCCESS;
 }
 
+/* Fails if the function is not found, and leaves *function as it is, as the driver does. */
 CUresult cuGetProcAddress(const char *name, void **function, int version, uint64_t flags)
 {
-    return cuGetProcAddress_v2(name, function, version, flags, NULL);
+    void *found = NULL;
+    CUresult result = cuGetProcAddress_v2(name, function ? &found : NULL, version, flags, NULL);
+
+    if (result == CUDA_SUCCESS && !found) {
+        return CUDA_ERROR_NOT_FOUND;
+    }
+    if (result == CUDA_SUCCESS) {
+        *function = found;
+    }
+    return result;
 }
 
 /* -- the device -------------------------------------------------------------------------------- */
