@@ -60,7 +60,7 @@ static const struct hv_setting settings[] = {
      "The generation of the device."},
     {"fake_gpu", HV_SETTING_FLAG, 0, 1, NULL, NULL, "0",
      "Gives the program a stand-in GPU in place of a real one: a libcuda.so.1 whose GPU memory is "
-     "host memory, and which runs no kernels."},
+     "host memory, and which runs no kernels. Programs that use the CUDA runtime do not run on it."},
     {"cuda_front", HV_SETTING_CHOICE, 0, 0, setting_on_off, "STATE", "on",
      "Puts a front before the CUDA driver, if the machine has one, so that a GPU can ring doorbells."},
     {"capture", HV_SETTING_NEW_FILE, 0, 0, NULL, "FILE", "no capture",
