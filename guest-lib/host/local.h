@@ -95,7 +95,7 @@ bool local_is_ours(struct local_hca *hca);
  * (local_unlock_scan()); it returns true if it rang a doorbell (local_mmio_locked()). False: no
  * thread could be made (errno). */
 bool local_start(struct local_hca *hca, void (*irq)(void *opaque, uint32_t vectors),
-                 bool (*scan)(void *opaque), void *opaque);
+                 bool (*scan)(void *opaque, uint64_t now_ns), void *opaque);
 
 /* To be called around changes of the things that scan looks at. things: how many there are now.
  * While there are any, scan runs again and again, even if no thread calls: at once if there are

@@ -82,7 +82,7 @@ struct local_helper {
 /* The owner's callbacks (local_start()). */
 struct local_owner {
     void (*irq)(void *opaque, uint32_t vectors);
-    bool (*scan)(void *opaque);
+    bool (*scan)(void *opaque, uint64_t now_ns);
     void *opaque;
 };
 

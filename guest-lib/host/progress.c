@@ -243,7 +243,7 @@ static bool local_lock_or_note(struct local_hca *hca, uint64_t offset, uint64_t 
 bool local_turn(struct local_hca *hca, uint64_t now, bool look)
 {
     uint64_t before = fw_pieces(hca->fw);
-    bool rang = local_is_watching(hca) && hca->owner.scan(hca->owner.opaque);
+    bool rang = local_is_watching(hca) && hca->owner.scan(hca->owner.opaque, now);
 
     if (G_UNLIKELY(hca->ops.dma_expect)) {
         gpu_forget(); /* what an earlier turn read in advance may have changed */
@@ -641,7 +641,7 @@ void local_leave(struct local_hca *hca)
  */
 
 bool local_start(struct local_hca *hca, void (*irq)(void *opaque, uint32_t vectors),
-                 bool (*scan)(void *opaque), void *opaque)
+                 bool (*scan)(void *opaque, uint64_t now_ns), void *opaque)
 {
     hca->owner.irq = irq;
     hca->owner.scan = scan;

@@ -18,6 +18,7 @@
 #include "guest-lib/host/gpu.h"
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/unheard.h"
 #include "guest-lib/verbs/kernel/watch.h"
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
@@ -612,6 +613,17 @@ static void pair_free(struct pair *p)
     side_free(p->b);
 }
 
+static void pair_reset(struct pair *p)
+{
+    struct prm_qpc qpc[1] = {0};
+
+    transition(p->a, PRM_CMD_OP_2RST_QP, qpc);
+    transition(p->b, PRM_CMD_OP_2RST_QP, qpc);
+    to_rts(p->a, p->b);
+    to_rts(p->b, p->a);
+    p->a->pi = 0;
+}
+
 START_TEST(data_goes_over_queues_of_each_form)
 {
     const struct form *form = &forms[_i];
@@ -731,6 +743,118 @@ START_TEST(queues_without_records_have_pages_of_their_own)
 }
 END_TEST
 
+/* -- doorbells that nobody has heard ------------------------------------------------------------
+ */
+
+/* Lets time pass. In a world an idle HCA looks only when the world is stepped; in real time the
+ * helper looks every 4 ms at least. */
+static void pass_ms(unsigned ms)
+{
+    for (unsigned i = 0; i < ms; i += 4) {
+        inproc_advance(v->hosts->world, 4000000);
+    }
+}
+
+/* Within this time, what is in the ring is found. */
+static void pass_unheard(void)
+{
+    pass_ms(2 * UNHEARD_NS / 1000000 + 12);
+}
+
+static void store_counter(struct side *s, uint32_t counter)
+{
+    uint32_t pi = s->pi;
+
+    s->pi = counter;
+    store_doorbell(s, PRM_OFFSET(uar, send_db_no_dbr));
+    s->pi = pi;
+}
+
+/* Two threads ring for WQEs 1 and 2. The thread of WQE 1 is late and stores over the other's
+ * counter: a card gets both. */
+START_TEST(a_doorbell_that_a_late_one_hides_is_found_in_the_ring)
+{
+    struct pair p = pair_new(&forms[_i], NULL);
+
+    for (unsigned i = 0; i < 40; i++) {
+        p.a->data[0] = (uint8_t)i;
+        p.a->data[1] = (uint8_t)~i;
+        put_write(p.a, p.b, 0, 1);
+        put_write(p.a, p.b, 1, 1);
+        store_counter(p.a, p.a->pi);
+        store_counter(p.a, p.a->pi - 1);
+        pass_unheard();
+        expect_all_done(p.a, 2, 1);
+        ck_assert_mem_eq(p.a->data, p.b->data, 2);
+    }
+    pair_free(&p);
+}
+END_TEST
+
+/* A WQE that is being written is not rung: its thread stores something to it, or its doorbell,
+ * within UNHEARD_NS. */
+START_TEST(a_wqe_that_changes_is_not_complete)
+{
+    struct pair p = pair_new(&forms[5], NULL);
+    uint8_t wqe[64];
+
+    put_write(p.a, p.b, 0, 1);
+    ring(p.a);
+    put_write(p.a, p.b, 1, 1);
+    memcpy(wqe, slot(p.a, 1), 64);
+    for (unsigned i = 0; i < 10; i++) {
+        ((uint8_t *)slot(p.a, 1))[60] = (uint8_t)i; /* behind the last segment, but in the block */
+        pass_ms(40);
+        ck_assert_uint_eq(PRM_GET(cqe64, (struct prm_cqe64 *)p.a->cq_ring.ptr, wqe_counter), 0);
+    }
+    memcpy(slot(p.a, 1), wqe, 64);
+    ring(p.a);
+    pass_ms(40);
+    expect_all_done(p.a, 1, 1);
+    pair_free(&p);
+}
+END_TEST
+
+/* WQEs from before a reset, or of an earlier QP with the same number, are no posted WQEs. */
+START_TEST(old_wqes_are_not_rung)
+{
+    struct pair p = pair_new(&forms[5], NULL);
+
+    for (unsigned i = 0; i < 4; i++) {
+        put_write(p.a, p.b, 0, 1);
+    }
+    ring(p.a);
+    settle();
+    expect_all_done(p.a, 1, 1);
+    pair_reset(&p);
+    put_write(p.a, p.b, 0, 1);
+    ring(p.a);
+    pass_unheard();
+    expect_all_done(p.a, 1, 1); /* and not the three old ones behind it */
+    for (unsigned i = 0; i < 3; i++) {
+        put_write(p.a, p.b, 0, 1);
+    }
+    ring(p.a);
+    settle();
+    expect_all_done(p.a, 1, 1);
+    /* over all of the old ones: from now on the ring can be trusted */
+    put_write(p.a, p.b, 0, 1);
+    put_write(p.a, p.b, 0, 1);
+    store_counter(p.a, p.a->pi - 1);
+    pass_unheard();
+    expect_all_done(p.a, 1, 1);
+    /* the ring is cleared before a reset: then it can be trusted at once */
+    memset(p.a->qp_ring.ptr, 0, RING_SIZE);
+    pair_reset(&p);
+    put_write(p.a, p.b, 0, 1);
+    put_write(p.a, p.b, 0, 1);
+    store_counter(p.a, 1);
+    pass_unheard();
+    expect_all_done(p.a, 1, 1);
+    pair_free(&p);
+}
+END_TEST
+
 /* -- records in memory of a GPU ---------------------------------------------------------------- */
 
 /* A copy takes microseconds. So idle pages, and doorbells of the queue itself, cause none. */
@@ -795,18 +919,13 @@ static void write_unheard(struct pair *p, struct pair *other)
 START_TEST(a_counter_that_comes_again_is_noticed)
 {
     struct pair p = pair_new(on_gpu, NULL), q = pair_new(on_gpu, p.a->uar);
-    struct prm_qpc qpc[1] = {0};
 
     write_unheard(&p, &q);
     put_write(p.a, p.b, 0, 8);
     ring(p.a);
     settle();
     expect_all_done(p.a, 1, 1);
-    transition(p.a, PRM_CMD_OP_2RST_QP, qpc);
-    transition(p.b, PRM_CMD_OP_2RST_QP, qpc);
-    to_rts(p.a, p.b);
-    to_rts(p.b, p.a);
-    p.a->pi = 0;
+    pair_reset(&p);
     memset(p.a->cq_ring.ptr, 0xff, 64);
     write_unheard(&p, &q);
     pair_free(&q);
@@ -845,6 +964,10 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_message_finds_no_receive_queue, PRM_WQE_OPCODE_RDMA_WRITE_IMM,
                         PRM_WQE_OPCODE_SEND + 1);
     tcase_add_test(tc, queues_without_records_have_pages_of_their_own);
+    tcase_add_loop_test(tc, a_doorbell_that_a_late_one_hides_is_found_in_the_ring, 5, 7);
+    tcase_add_loop_test(tc, a_doorbell_that_a_late_one_hides_is_found_in_the_ring, 11, 12);
+    tcase_add_test(tc, a_wqe_that_changes_is_not_complete);
+    tcase_add_test(tc, old_wqes_are_not_rung);
     tcase_add_test(tc, a_record_on_a_gpu_is_copied_by_the_device_alone);
     tcase_add_test(tc, no_doorbell_hides_another_whose_record_is_on_a_gpu);
     tcase_add_test(tc, a_counter_that_comes_again_is_noticed);

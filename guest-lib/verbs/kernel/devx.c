@@ -45,6 +45,24 @@ static bool devx_is_tunnelled(const struct prm_general_obj_in_cmd_hdr *in)
 /* -- objects -----------------------------------------------------------------------------------
  */
 
+/* Registers the ring of a QP whose send queue has no doorbell record. */
+static void devx_watch_ring(const struct mlx5dv_devx_obj *obj, const struct prm_create_qp_in *in)
+{
+    const struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
+    unsigned log_size = PRM_GET(qpc, qpc, log_sq_size);
+    uint64_t at = PRM_GET(create_qp_in, in, wq_umem_offset);
+    const void *ring;
+
+    if (PRM_GET(qpc, qpc, rq_type) == PRM_RQ_TYPE_REGULAR) {
+        at += 16ull << (PRM_GET(qpc, qpc, log_rq_size) + PRM_GET(qpc, qpc, log_rq_stride));
+    }
+    ring =
+        hv_dv_umem_at(obj->context, PRM_GET(create_qp_in, in, wq_umem_id), at, 64ull << log_size);
+    if (ring) {
+        hv_watch_ring(hv_hca_of(obj->context), obj, obj->id, ring, log_size);
+    }
+}
+
 /* Registers the doorbell page and record of a queue that was just made, so that its doorbells are
  * noticed. Returns 0 or errno. */
 static int devx_watch_queue(const struct mlx5dv_devx_obj *obj, const void *in)
@@ -91,6 +109,9 @@ static int devx_watch_queue(const struct mlx5dv_devx_obj *obj, const void *in)
             "doorbell register cannot hold the doorbells of two such QPs: give each a UAR of "
             "its own (mlx5dv_devx_alloc_uar), or use doorbell records (send_dbr_mode 0)",
             uar);
+    }
+    if (!err && kind == HV_WATCH_SQ_NO_RECORD) {
+        devx_watch_ring(obj, in);
     }
     return err;
 }
@@ -195,8 +216,13 @@ int hv_dv_devx_obj_query(struct mlx5dv_devx_obj *obj, const void *in, size_t inl
 int hv_dv_devx_obj_modify(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, void *out,
                           size_t outlen)
 {
-    return devx_use(0, obj->context, PRM_MODIFIES, obj->object, obj->id, obj->obj_type, in, inlen,
-                    out, outlen);
+    int err = devx_use(0, obj->context, PRM_MODIFIES, obj->object, obj->id, obj->obj_type, in,
+                       inlen, out, outlen);
+
+    if (!err && PRM_GET(general_obj_in_cmd_hdr, in, opcode) == PRM_CMD_OP_2RST_QP) {
+        hv_watch_reset(hv_hca_of(obj->context), obj);
+    }
+    return err;
 }
 
 int hv_dv_devx_general_cmd(struct ibv_context *ctx, const void *in, size_t inlen, void *out,

@@ -55,9 +55,9 @@ static void hca_ring_locked(struct hv_hca *hca, uint64_t bar_offset, uint64_t va
     local_mmio_locked(hca->local, bar_offset, value);
 }
 
-static bool hca_scan_doorbells(void *opaque)
+static bool hca_scan_doorbells(void *opaque, uint64_t now_ns)
 {
-    return hv_watch_scan(opaque, hca_ring_locked);
+    return hv_watch_scan(opaque, now_ns, hca_ring_locked);
 }
 
 /* -- commands and doorbells -------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
  * twice does no harm.
  *
  * A queue may have no record (qpc.send_dbr_mode). Its doorbell tells the send counter itself, at a
- * register of the page that only such queues use.
+ * register of the page that only such queues use. What is lost there, the ring shows (unheard.h).
  *
  * One doorbell leaves no trace in its record: the first arm of a CQ, for any completion and from
  * the first one on, stores 0, which the record held before. So if another CQ of its page is armed,
@@ -38,6 +38,8 @@
 #include "guest-lib/host/memory.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/kernel.h"
+#include "guest-lib/verbs/kernel/refuse.h"
+#include "guest-lib/verbs/kernel/unheard.h"
 
 #define NO_DOORBELL  0u   /* no queue and no CQ has the number 0 */
 #define RECORD_LOOKS 32u  /* every so many scans of the pages, all records are read */
@@ -59,6 +61,8 @@ struct watch_page {
     uint64_t *registers; /* a mapping for this file only, so that no program can unmap it */
     void *told;          /* the mapping for the program: hv_watch_uar() */
     GArray *queues;      /* struct watch_queue */
+    /* of the send queue without record, if there is one, and its ring is known */
+    struct unheard *unheard;
 };
 
 /* -- memory ------------------------------------------------------------------------------------ */
@@ -153,6 +157,7 @@ static void watch_free_page(struct watch_page *page)
     watch_unmap(page->registers);
     watch_unmap(page->told);
     g_array_free(page->queues, TRUE);
+    g_free(page->unheard);
     g_free(page);
 }
 
@@ -263,6 +268,53 @@ int hv_watch_queue(struct hv_context *ctx, const void *owner, enum hv_watch_kind
     return err;
 }
 
+/* The page of the owner's queue without record, or NULL. */
+static struct watch_page *watch_find_page_of(struct hv_hca *hca, const void *owner)
+{
+    for (guint i = 0; i < hca->doorbell_pages->len; i++) {
+        struct watch_page *page = hca->doorbell_pages->pdata[i];
+        guint at = watch_index(page, owner);
+
+        if (at < page->queues->len &&
+            g_array_index(page->queues, struct watch_queue, at).kind == HV_WATCH_SQ_NO_RECORD) {
+            return page;
+        }
+    }
+    return NULL;
+}
+
+void hv_watch_ring(struct hv_hca *hca, const void *owner, uint32_t qpn, const void *ring,
+                   unsigned log_size)
+{
+    struct watch_page *page;
+
+    local_lock_scan(hca->local);
+    page = watch_find_page_of(hca, owner);
+    if (page && !page->unheard) {
+        page->unheard = g_new0(struct unheard, 1);
+        page->unheard->qpn = qpn;
+        page->unheard->ring = (uintptr_t)ring;
+        page->unheard->log_size = log_size;
+        unheard_begin(page->unheard);
+    }
+    local_unlock_scan(hca->local, watch_count(hca));
+}
+
+void hv_watch_reset(struct hv_hca *hca, const void *owner)
+{
+    struct watch_page *page;
+
+    if (!hv_is_ours(hca) || !local_is_watched(hca->local)) {
+        return;
+    }
+    local_lock_scan(hca->local);
+    page = watch_find_page_of(hca, owner);
+    if (page && page->unheard) {
+        unheard_begin(page->unheard);
+    }
+    local_unlock_scan(hca->local, watch_count(hca));
+}
+
 void hv_watch_forget(struct hv_hca *hca, const void *owner)
 {
     if (!hv_is_ours(hca) || !local_is_watched(hca->local)) {
@@ -273,9 +325,13 @@ void hv_watch_forget(struct hv_hca *hca, const void *owner)
         struct watch_page *page = hca->doorbell_pages->pdata[i];
         guint at = watch_index(page, owner);
 
-        if (at < page->queues->len) {
-            g_array_remove_index_fast(page->queues, at);
+        if (at == page->queues->len) {
+            continue;
         }
+        if (g_array_index(page->queues, struct watch_queue, at).kind == HV_WATCH_SQ_NO_RECORD) {
+            g_clear_pointer(&page->unheard, g_free);
+        }
+        g_array_remove_index_fast(page->queues, at);
     }
     local_unlock_scan(hca->local, watch_count(hca));
 }
@@ -301,6 +357,12 @@ static void watch_ring(struct hv_hca *hca, const struct watch_page *page, uint32
                        uint64_t doorbell, hv_ring_fn *ring)
 {
     ring(hca, (uint64_t)page->uarn * PCI_PAGE + reg, doorbell);
+}
+
+static void watch_ring_counter(struct hv_hca *hca, const struct watch_page *page, uint32_t reg,
+                               uint32_t qpn, uint16_t counter, hv_ring_fn *ring)
+{
+    watch_ring(hca, page, reg, (uint64_t)counter << 40 | (uint64_t)qpn << 8, ring);
 }
 
 /* Rings the doorbell that was stored to a register. Returns it as two dwords, or NO_DOORBELL. */
@@ -379,24 +441,49 @@ static bool watch_look_at_record(struct hv_hca *hca, const struct watch_page *pa
     if (cq) {
         watch_ring(hca, page, PRM_OFFSET(uar, cq_db), (uint64_t)value << 32 | queue->num, ring);
     } else {
-        watch_ring(hca, page, PRM_OFFSET(uar, blue_flame),
-                   (uint64_t)(value & 0xffff) << 40 | (uint64_t)queue->num << 8, ring);
+        watch_ring_counter(hca, page, PRM_OFFSET(uar, blue_flame), queue->num, (uint16_t)value,
+                           ring);
     }
     return true;
 }
 
+/* Takes the doorbell that was found at the register of the queue without record; and, if it is
+ * time, rings the one that was lost there. True: it did. */
+static bool watch_look_at_ring(struct hv_hca *hca, const struct watch_page *page, uint64_t found,
+                               uint64_t now_ns, hv_ring_fn *ring)
+{
+    struct unheard *unheard = page->unheard;
+
+    if (found != NO_DOORBELL && (found >> 8 & 0xffffff) == unheard->qpn) {
+        unheard_tell(unheard, (uint16_t)(found >> 40), now_ns);
+    }
+    if (!unheard_look(unheard, now_ns)) {
+        return false;
+    }
+    hv_say(hca,
+           "QP 0x%x has no doorbell record, and a doorbell of it was lost: its WQEs up to counter "
+           "%u count as posted",
+           unheard->qpn, unheard->told);
+    watch_ring_counter(hca, page, PRM_OFFSET(uar, send_db_no_dbr), unheard->qpn, unheard->told,
+                       ring);
+    return true;
+}
+
 static bool watch_look_at_page(struct hv_hca *hca, struct watch_page *page, bool records,
-                               hv_ring_fn *ring)
+                               uint64_t now_ns, hv_ring_fn *ring)
 {
     struct watch_found found = {0};
+    uint64_t no_record = watch_look_at_register(hca, page, PRM_OFFSET(uar, send_db_no_dbr), ring);
     bool rang;
 
     found.armed = watch_look_at_register(hca, page, PRM_OFFSET(uar, cq_db), ring);
-    watch_look_at_sends(hca, page, PRM_OFFSET(uar, send_db_no_dbr), &found, ring);
     for (uint32_t reg = PRM_OFFSET(uar, blue_flame); reg < PCI_PAGE; reg += BF_BUF) {
         watch_look_at_sends(hca, page, reg, &found, ring);
     }
-    rang = found.armed != NO_DOORBELL || found.sends;
+    rang = found.armed != NO_DOORBELL || found.sends || no_record != NO_DOORBELL;
+    if (page->unheard) {
+        rang |= watch_look_at_ring(hca, page, no_record, now_ns, ring);
+    }
     if (rang || records) {
         for (guint i = 0; i < page->queues->len; i++) {
             rang |= watch_look_at_record(
@@ -406,7 +493,7 @@ static bool watch_look_at_page(struct hv_hca *hca, struct watch_page *page, bool
     return rang;
 }
 
-bool hv_watch_scan(struct hv_hca *hca, hv_ring_fn *ring)
+bool hv_watch_scan(struct hv_hca *hca, uint64_t now_ns, hv_ring_fn *ring)
 {
     /* A queue whose program only writes records is not rung at each scan, because a card would not
      * notice it either. */
@@ -416,7 +503,7 @@ bool hv_watch_scan(struct hv_hca *hca, hv_ring_fn *ring)
         struct watch_page *page = hca->doorbell_pages->pdata[i];
 
         if (page->queues->len) {
-            any |= watch_look_at_page(hca, page, records, ring);
+            any |= watch_look_at_page(hca, page, records, now_ns, ring);
         }
     }
     return any;

@@ -37,6 +37,12 @@ enum hv_watch_kind {
  * already, and one register cannot hold the doorbells of two. */
 int hv_watch_queue(struct hv_context *ctx, const void *owner, enum hv_watch_kind kind, uint32_t num,
                    uint32_t uarn, const uint32_t *dbrec);
+/* The send queue of a queue without record, in memory of the program or of a GPU: where doorbells
+ * that were lost are found (unheard.h). log_size: log2 of its basic blocks. */
+void hv_watch_ring(struct hv_hca *hca, const void *owner, uint32_t qpn, const void *ring,
+                   unsigned log_size);
+/* The owner is reset: its counter begins again. */
+void hv_watch_reset(struct hv_hca *hca, const void *owner);
 /* The owner is destroyed, and so are its queues. */
 void hv_watch_forget(struct hv_hca *hca, const void *owner);
 /* Frees all of it when the HCA ends. */
@@ -47,6 +53,6 @@ void hv_watch_free(struct hv_hca *hca);
  * hv_doorbell(); it must not call functions of this file. True: there was a doorbell.
  */
 typedef void hv_ring_fn(struct hv_hca *hca, uint64_t bar_offset, uint64_t value);
-bool hv_watch_scan(struct hv_hca *hca, hv_ring_fn *ring);
+bool hv_watch_scan(struct hv_hca *hca, uint64_t now_ns, hv_ring_fn *ring);
 
 #endif
