@@ -19,9 +19,9 @@
  *   - It runs no kernels. Modules can be loaded and functions found, but cuLaunchKernel() returns
  *     CUDA_ERROR_NOT_SUPPORTED and writes one line to stderr. The one exception is the kernel with
  *     which hcasim itself does atomic operations (CUDA_ATOMIC_KERNEL).
- *   - Programs of the CUDA runtime (libcudart, also linked statically) do not run: it asks the
- * driver for tables of functions that are not documented (cuGetExportTable()). Their first call
- * returns cudaErrorCallRequiresNewerDriver.
+ *   - Programs that use the CUDA runtime (libcudart, also linked statically) do not run: it asks
+ *     the driver for tables of functions that are not documented (cuGetExportTable()). Their first
+ *     call returns cudaErrorCallRequiresNewerDriver.
  *   - Functions that are not in cuda_functions.def are not exported, and cuGetProcAddress() does
  *     not find them. Among them are graphs, arrays, textures, memory pools and memory that
  *     processes share. There is no default stream for each thread.
