@@ -364,7 +364,12 @@ void gpu_reset(struct gpu_queue *q, struct gpu_target *t)
     if (q->cq.collapsed) {
         gpu_cq_clear(&q->cq);
     }
-    if (!q->attr.dc) {
+    gpu_target_reset(t);
+}
+
+void gpu_target_reset(struct gpu_target *t)
+{
+    if (!t->srq) {
         queues_move(t->qp, IBV_QPS_RESET);
     }
 }

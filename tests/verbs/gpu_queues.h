@@ -64,12 +64,15 @@ void gpu_queue_free_memory(struct gpu_queue *q);
 void gpu_target_new(struct gpu_target *t, struct ibv_context *ctx, struct ibv_pd *pd, bool dc);
 void gpu_target_free(struct gpu_target *t);
 
-/* Connects a queue with its target, both from RESET on. gid: of the queue's and of the target's
- * host, at index 1. */
+/* Connects a queue with its target, both from RESET on, unless that is a DC target that is ready.
+ */
 void gpu_connect(struct gpu_queue *q, struct gpu_target *t, const struct gpu_terms *terms);
 /* Moves the queue to the error state: its WQEs are flushed. */
 void gpu_queue_fail(struct gpu_queue *q);
-/* Moves both to RESET, and forgets what was posted. The GPU must have stopped. */
+/* Moves the queue to RESET, and its target if that is connected; forgets what was posted. The GPU
+ * must have stopped. */
 void gpu_reset(struct gpu_queue *q, struct gpu_target *t);
+/* Moves the target alone, when its queue was destroyed. A DC target stays as it is. */
+void gpu_target_reset(struct gpu_target *t);
 
 #endif

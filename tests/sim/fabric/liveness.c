@@ -23,6 +23,7 @@ struct liveness {
     struct sim *sim;
     GPtrArray *hosts; /* struct sim_host */
     GHashTable *seen; /* number of host and QP -> struct seen */
+    GHashTable *gpus; /* the same numbers, of queues that a GPU rings */
     uint64_t round;
 };
 
@@ -196,10 +197,25 @@ static void liveness_look_at_answers(const struct sim_host *host, const struct p
     }
 }
 
+static uint64_t liveness_key(const struct sim_host *host, uint32_t qpn)
+{
+    return (uint64_t)host->number << 32 | qpn;
+}
+
+/* Returns whether nothing but the record tells of work: the doorbell may be under way. */
+static bool liveness_may_ring(const struct liveness *l, const struct sim_host *host,
+                              const struct qp *qp)
+{
+    uint64_t key = liveness_key(host, qp->obj.num);
+
+    return !wqe_source_has_posted(qp) && !requester_started(qp) &&
+           g_hash_table_contains(l->gpus, &key);
+}
+
 static void liveness_look_at_time(struct liveness *l, const struct sim_host *host,
                                   const struct qp *qp)
 {
-    uint64_t key = (uint64_t)host->number << 32 | qp->obj.num, at = liveness_where(qp);
+    uint64_t key = liveness_key(host, qp->obj.num), at = liveness_where(qp);
     uint64_t now = l->sim->world->now_ns;
     bool sends = liveness_sends(qp);
     uint64_t most = sends ? liveness_send_most(qp) : RATE_MOST;
@@ -224,7 +240,7 @@ static void liveness_look_at(struct liveness *l, const struct sim_host *host, co
 {
     bool sends = liveness_sends(qp);
 
-    if (sends && !liveness_sends_again(qp)) {
+    if (sends && !liveness_sends_again(qp) && !liveness_may_ring(l, host, qp)) {
         sim_fail(NULL, "host %u: QP 0x%x is idle with work in it: it waits for %s, which %s ends",
                  host->number, qp->obj.num,
                  liveness_is_flushing(qp) ? "its turn" : waits[qp->req.waits].reason,
@@ -291,6 +307,7 @@ struct liveness *liveness_new(struct sim *sim)
     l->sim = sim;
     l->hosts = g_ptr_array_new();
     l->seen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    l->gpus = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     timeline_at(sim->timeline, sim->world->now_ns + LOOK_NS, liveness_look, l, NULL);
     return l;
 }
@@ -304,6 +321,7 @@ void liveness_free(struct liveness *l)
     timeline_forget(l->sim->timeline, liveness_look, liveness_drop_nothing);
     g_ptr_array_free(l->hosts, TRUE);
     g_hash_table_unref(l->seen);
+    g_hash_table_unref(l->gpus);
     g_free(l);
 }
 
@@ -315,6 +333,17 @@ void liveness_host_up(struct liveness *l, const struct sim_host *host)
 void liveness_host_down(struct liveness *l, const struct sim_host *host)
 {
     g_ptr_array_remove(l->hosts, (gpointer)host);
+}
+
+void liveness_gpu_rings(struct liveness *l, const struct sim_host *host, uint32_t qpn, bool does)
+{
+    uint64_t key = liveness_key(host, qpn);
+
+    if (does) {
+        g_hash_table_add(l->gpus, g_memdup2(&key, sizeof(key)));
+    } else {
+        g_hash_table_remove(l->gpus, &key);
+    }
 }
 
 char *liveness_tell(struct liveness *l)

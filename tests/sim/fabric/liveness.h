@@ -23,6 +23,10 @@ void liveness_free(struct liveness *l);
 void liveness_host_up(struct liveness *l, const struct sim_host *host);
 void liveness_host_down(struct liveness *l, const struct sim_host *host);
 
+/* A GPU stores to the doorbell record of this queue and then rings, or no longer does. In between
+ * the queue may be idle for a while, but not longer than for any other work. */
+void liveness_gpu_rings(struct liveness *l, const struct sim_host *host, uint32_t qpn, bool does);
+
 /* Returns what the queues with work in them wait for, a line each. */
 char *liveness_tell(struct liveness *l);
 
