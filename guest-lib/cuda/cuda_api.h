@@ -296,6 +296,10 @@ CUDA_EXPORT int hcasim_cuda_dmabuf(int fd, unsigned long long *addr, size_t *len
 enum cuda_atomic_kind {
     CUDA_ATOMIC_ADD = 0,      /* operand is added to the word */
     CUDA_ATOMIC_CMP_SWAP = 1, /* if the word equals compare, it becomes operand */
+    /* as CMP_SWAP, but compares the bits of compare_mask and swaps those of swap_mask */
+    CUDA_ATOMIC_MASKED_CMP_SWAP = 2,
+    /* operand is added within fields; a 1 in compare marks the top bit of a field */
+    CUDA_ATOMIC_FIELD_ADD = 3,
 };
 
 enum cuda_atomic_verdict {
@@ -314,6 +318,7 @@ struct cuda_atomic {
     uint32_t started, cancelled;
     uint32_t verdict; /* out: enum cuda_atomic_verdict; 0: not yet */
     uint32_t reserved;
+    uint64_t swap_mask, compare_mask;
 };
 
 #endif

@@ -17,9 +17,9 @@
 #include <time.h>
 #include <glib.h>
 #include "guest-lib/host/gpu_internal.h"
+#include "model/memory/masked.h"
 
-#define ROOM_NS  5000000u /* for which the kernel may wait for room on the GPU */
-#define TRIES    16       /* of an exchange that fails if a kernel changed the word meanwhile */
+#define ROOM_NS  5000000u       /* for which the kernel may wait for room on the GPU */
 #define PATIENCE 10000000000ull /* ns for a kernel that has started */
 
 struct gpu_atomics {
@@ -39,7 +39,9 @@ static const char kernel[] =
     "{\n"
     "    .reg .b64 %order, %word, %operand, %compare, %held;\n"
     "    .reg .b32 %one, %cancelled, %kind, %len, %operand32, %compare32, %held32, %verdict;\n"
-    "    .reg .pred %is_cancelled, %is_add, %is_word32;\n"
+    "    .reg .b64 %swap_mask, %compare_mask, %made, %part, %seen;\n"
+    "    .reg .b32 %made32, %seen32;\n"
+    "    .reg .pred %is_cancelled, %is_add, %is_word32, %is_masked, %is_fields, %differs, %is_done;\n"
     "    ld.param.u64 %order, [order];\n"
     "    mov.u32 %one, 1;\n"
     "    st.volatile.global.u32 [%order + 40], %one;\n" /* started */
@@ -57,6 +59,8 @@ static const char kernel[] =
     "    cvt.u32.u64 %compare32, %compare;\n"
     "    setp.eq.u32 %is_add, %kind, 0;\n"
     "    setp.eq.u32 %is_word32, %len, 4;\n"
+    "    setp.ge.u32 %is_masked, %kind, 2;\n"
+    "    @%is_masked bra MASKED;\n"
     "    @%is_word32 bra WORD32;\n"
     "    @%is_add bra ADD64;\n"
     "    atom.sys.global.cas.b64 %held, [%word], %compare, %operand;\n"
@@ -72,6 +76,52 @@ static const char kernel[] =
     "    atom.sys.global.add.u32 %held32, [%word], %operand32;\n"
     "HELD32:\n"
     "    cvt.u64.u32 %held, %held32;\n"
+    "    bra DONE;\n"
+    /* Masked operations: what is to be stored is made of what is held, until nobody has changed the
+     * word in between. */
+    "MASKED:\n"
+    "    ld.volatile.global.u64 %swap_mask, [%order + 56];\n"
+    "    ld.volatile.global.u64 %compare_mask, [%order + 64];\n"
+    "    setp.eq.u32 %is_fields, %kind, 3;\n"
+    "    @%is_word32 bra LOAD32;\n"
+    "    ld.volatile.global.u64 %held, [%word];\n"
+    "    bra MAKE;\n"
+    "LOAD32:\n"
+    "    ld.volatile.global.u32 %held32, [%word];\n"
+    "    cvt.u64.u32 %held, %held32;\n"
+    "MAKE:\n"
+    "    @%is_fields bra FIELDS;\n"
+    "    xor.b64 %part, %held, %compare;\n"
+    "    and.b64 %part, %part, %compare_mask;\n"
+    "    setp.ne.u64 %differs, %part, 0;\n"
+    "    @%differs bra DONE;\n"
+    "    and.b64 %part, %operand, %swap_mask;\n"
+    "    not.b64 %made, %swap_mask;\n"
+    "    and.b64 %made, %made, %held;\n"
+    "    or.b64 %made, %made, %part;\n"
+    "    bra SWAP;\n"
+    "FIELDS:\n" /* the top bits of the fields are added without their carries */
+    "    not.b64 %part, %compare;\n"
+    "    and.b64 %made, %held, %part;\n"
+    "    and.b64 %part, %operand, %part;\n"
+    "    add.u64 %made, %made, %part;\n"
+    "    xor.b64 %part, %held, %operand;\n"
+    "    and.b64 %part, %part, %compare;\n"
+    "    xor.b64 %made, %made, %part;\n"
+    "SWAP:\n"
+    "    @%is_word32 bra SWAP32;\n"
+    "    atom.sys.global.cas.b64 %seen, [%word], %held, %made;\n"
+    "    bra SWAPPED;\n"
+    "SWAP32:\n"
+    "    cvt.u32.u64 %held32, %held;\n"
+    "    cvt.u32.u64 %made32, %made;\n"
+    "    atom.sys.global.cas.b32 %seen32, [%word], %held32, %made32;\n"
+    "    cvt.u64.u32 %seen, %seen32;\n"
+    "SWAPPED:\n"
+    "    setp.eq.u64 %is_done, %seen, %held;\n"
+    "    @%is_done bra DONE;\n"
+    "    mov.u64 %held, %seen;\n"
+    "    bra MAKE;\n"
     "DONE:\n"
     "    st.volatile.global.u64 [%order + 24], %held;\n"
     "    mov.u32 %verdict, 1;\n"
@@ -140,41 +190,63 @@ static bool gpu_wait_word(const uint32_t *word, uint64_t ns)
     return true;
 }
 
-/* Lets the kernel do one operation. False: the kernel did nothing, and will do nothing. */
-static bool gpu_run_kernel(struct gpu_device *device, uint64_t addr, size_t len,
-                           enum cuda_atomic_kind kind, uint64_t operand, uint64_t compare,
-                           uint64_t *held)
+/* What became of an operation that the kernel was to do. */
+enum gpu_outcome {
+    GPU_DONE,
+    GPU_NOT_STARTED, /* nothing was done, and the kernel will do nothing */
+    GPU_LOST,        /* it may have been done: the kernel started, and the GPU failed */
+};
+
+/* Waits for a kernel that has started. False: the GPU failed. */
+static bool gpu_wait_verdict(struct gpu_device *device)
 {
     struct gpu_atomics *a = device->atomics;
-    CUdeviceptr order = (uintptr_t)a->order;
-    void *arguments[] = {&order};
+    uint64_t end = gpu_now_ns() + PATIENCE;
+
+    while (!gpu_wait_word(&a->order->verdict, ROOM_NS)) {
+        CUresult result = device->driver->stream_query(a->stream);
+
+        if ((result != CUDA_ERROR_NOT_READY && !gpu_ok(result, "an atomic operation")) ||
+            gpu_now_ns() >= end) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Lets the kernel do one operation. */
+static enum gpu_outcome gpu_run_kernel(struct gpu_device *device, const struct cuda_atomic *order,
+                                       uint64_t *held)
+{
+    struct gpu_atomics *a = device->atomics;
+    CUdeviceptr addr = (uintptr_t)a->order;
+    void *arguments[] = {&addr};
 
     if (a->busy && !__atomic_load_n(&a->order->verdict, __ATOMIC_ACQUIRE)) {
-        return false;
+        return GPU_NOT_STARTED;
     }
     a->busy = false;
-    *a->order = (struct cuda_atomic){
-        .word = addr, .operand = operand, .compare = compare, .kind = kind, .len = (uint32_t)len};
+    *a->order = *order;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!gpu_ok(device->driver->launch_kernel(a->function, 1, 1, 1, 1, 1, 1, 0, a->stream,
                                               arguments, NULL),
                 "cuLaunchKernel")) {
-        return false;
+        return GPU_NOT_STARTED;
     }
     if (!gpu_wait_word(&a->order->started, ROOM_NS)) {
         __atomic_store_n(&a->order->cancelled, 1, __ATOMIC_SEQ_CST);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         if (!__atomic_load_n(&a->order->started, __ATOMIC_SEQ_CST)) {
             a->busy = true;
-            return false;
+            return GPU_NOT_STARTED;
         }
     }
-    if (!gpu_wait_word(&a->order->verdict, PATIENCE)) {
+    if (!gpu_wait_verdict(device)) {
         a->busy = true;
-        return false;
+        return GPU_LOST;
     }
     *held = a->order->result;
-    return a->order->verdict == CUDA_ATOMIC_DONE;
+    return a->order->verdict == CUDA_ATOMIC_DONE ? GPU_DONE : GPU_NOT_STARTED;
 }
 
 /* The word as a number; len is 4 or 8. */
@@ -217,39 +289,44 @@ static bool gpu_copy_atomic(struct gpu_device *device, uint64_t addr, size_t len
     return made == op->held || gpu_device_write(device, addr, &made, len);
 }
 
-/* Exchanges the word for what compute() makes of it, until no kernel changes it in between. False:
- * no kernel of ours runs. */
-static bool gpu_compute(struct gpu_device *device, uint64_t addr, size_t len,
-                        struct host_atomic *op)
+/* What the kernel has to do for an operation. False: the kernel does not know it. */
+static bool gpu_make_order(const struct host_atomic *op, struct cuda_atomic *order)
 {
-    uint64_t seen = 0;
-
-    for (unsigned i = 0; i < TRIES; i++) {
-        op->held = seen;
-        if (!gpu_run_kernel(device, addr, len, CUDA_ATOMIC_CMP_SWAP,
-                            op->compute(op->with, op->held), op->held, &seen)) {
+    order->operand = op->operand;
+    order->compare = op->compare;
+    switch (op->kind) {
+    case HOST_ATOMIC_ADD:
+        order->kind = CUDA_ATOMIC_ADD;
+        return true;
+    case HOST_ATOMIC_CMP_SWAP:
+        order->kind = CUDA_ATOMIC_CMP_SWAP;
+        return true;
+    case HOST_ATOMIC_COMPUTE:
+    default:
+        if (!op->operands) {
             return false;
         }
-        if (seen == op->held) {
-            return true;
+        order->operand = op->operands[0];
+        order->compare = op->operands[1];
+        order->kind = CUDA_ATOMIC_FIELD_ADD;
+        if (op->masked == MASKED_CMP_SWAP) {
+            order->kind = CUDA_ATOMIC_MASKED_CMP_SWAP;
+            order->swap_mask = op->operands[2];
+            order->compare_mask = op->operands[3];
         }
+        return true;
     }
-    op->lost = true;
-    return true;
 }
 
 bool gpu_device_atomic(struct gpu_device *device, uint64_t addr, size_t len, struct host_atomic *op)
 {
-    bool done = false;
+    struct cuda_atomic order = {.word = addr, .len = (uint32_t)len};
+    enum gpu_outcome outcome = GPU_NOT_STARTED;
 
     device->ahead = device->end = 0;
-    if (device->atomics) {
-        done = op->kind == HOST_ATOMIC_COMPUTE
-                   ? gpu_compute(device, addr, len, op)
-                   : gpu_run_kernel(device, addr, len,
-                                    op->kind == HOST_ATOMIC_ADD ? CUDA_ATOMIC_ADD
-                                                                : CUDA_ATOMIC_CMP_SWAP,
-                                    op->operand, op->compare, &op->held);
+    if (device->atomics && gpu_make_order(op, &order)) {
+        outcome = gpu_run_kernel(device, &order, &op->held);
     }
-    return done || gpu_copy_atomic(device, addr, len, op);
+    return outcome == GPU_DONE ||
+           (outcome == GPU_NOT_STARTED && gpu_copy_atomic(device, addr, len, op));
 }

@@ -60,6 +60,11 @@ struct host_atomic {
     uint64_t operand, compare;
     uint64_t (*compute)(const void *with, uint64_t held);
     const void *with;
+    /* What compute() does, for a host whose word is in memory where it cannot call compute(): a
+     * masked operation (enum masked_op of model/memory/masked.h) with these operands, each a word.
+     * NULL: something else. */
+    unsigned masked;
+    const uint64_t *operands;
 
     uint64_t held; /* out: what the word was before */
     /* out: nothing was done, because CPUs changed the word too often; only with compute() */

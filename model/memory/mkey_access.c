@@ -607,6 +607,8 @@ static enum mem_result mkey_masked_word(struct hca *hca, struct mem_place at, en
                                   .kind = HOST_ATOMIC_COMPUTE,
                                   .compute = mkey_compute_word,
                                   .with = &word,
+                                  .masked = masked,
+                                  .operands = word.operands,
                               },
                               &held);
     if (result == MEM_OK) {

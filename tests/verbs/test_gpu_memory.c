@@ -342,17 +342,19 @@ START_TEST(atomics_and_kernels_lose_nothing)
 {
     struct area near = area_new(area_pd(0), AREA_DEVICE, 4096, 1), far = new_target(AREA_DEVICE);
     struct hammer hammer = {.word = (uint64_t *)(void *)area_at(&far, 8)};
-    uint64_t added = 0;
+    uint64_t added = 0, add[4] = {1, 0}, top[4] = {1ull << 63, 0, 1ull << 63, 0};
     pthread_t thread;
 
     ck_assert_int_eq(pthread_create(&thread, NULL, hammer_work, &hammer), 0);
     for (unsigned i = 0; i < 50; i++) {
         do_atomic(&near, &far, false, 1ull << 40, 0);
-        added += 1ull << 40;
+        do_masked(&near, &far, MASKED_ADD, 8, add);
+        do_masked(&near, &far, MASKED_SWAP, 8, top);
+        added += (1ull << 40) + 1;
     }
     __atomic_store_n(&hammer.stop, true, __ATOMIC_RELAXED);
     pthread_join(thread, NULL);
-    ck_assert_uint_eq(word_at(&far, 8), hammer.added + added);
+    ck_assert_uint_eq(word_at(&far, 8), (hammer.added + added) | 1ull << 63);
     expect_target(&far);
     area_end(&near);
     area_end(&far);
