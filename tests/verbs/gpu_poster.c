@@ -7,6 +7,7 @@
 #define WORDS       64u    /* of the largest WQE */
 #define BLUEFLAME   0x800u /* offset of the first BlueFlame register in a doorbell page */
 #define HALF        0x100u /* offset of its second half */
+#define NO_RECORD   0x600u /* offset of the register of queues without a record */
 #define INLINE_FLAG (1u << 31)
 
 /* Fields of a control segment. */
@@ -101,6 +102,10 @@ static void wqe_add_segments(struct wqe *wqe, const struct gpu_op *op)
     if (op->what == GPU_NOP) {
         return;
     }
+    if (op->what == GPU_DUMP) {
+        wqe_add_data(wqe, op);
+        return;
+    }
     wqe_add_bytes(wqe, op->av, op->av_len);
     wqe_add64(wqe, op->raddr);
     wqe_add32(wqe, op->rkey);
@@ -114,8 +119,8 @@ static void wqe_add_segments(struct wqe *wqe, const struct gpu_op *op)
 static struct wqe wqe_make(const struct gpu_op *op, uint32_t qpn, uint16_t index)
 {
     static const uint8_t opcodes[] = {
-        [GPU_NOP] = 0x00, [GPU_WRITE] = 0x08,     [GPU_READ] = 0x10,     [GPU_CS] = 0x11,
-        [GPU_FA] = 0x12,  [GPU_MASKED_CS] = 0x14, [GPU_MASKED_FA] = 0x15};
+        [GPU_NOP] = 0x00, [GPU_DUMP] = 0x23, [GPU_WRITE] = 0x08,     [GPU_READ] = 0x10,
+        [GPU_CS] = 0x11,  [GPU_FA] = 0x12,   [GPU_MASKED_CS] = 0x14, [GPU_MASKED_FA] = 0x15};
     struct wqe wqe = {.words = 4};
     uint32_t opmod = !op_is_masked(op) ? 0 : op->len == 4 ? 8 : 9;
 
@@ -143,14 +148,14 @@ static uint8_t *sq_at(const struct gpu_sq *sq, uint32_t byte)
 
 uint16_t gpu_post(struct gpu_sq *sq, const struct gpu_op *op)
 {
-    struct wqe wqe = wqe_make(op, sq->qpn, sq->pi);
+    struct wqe wqe = wqe_make(op, sq->qpn, (uint16_t)sq->pi);
 
     for (unsigned i = 0; i < wqe.words; i++) {
         sq->store(sq->opaque, sq_at(sq, sq->pi * GPU_BLOCK + i * 4), wqe.word[i], 4);
     }
     memcpy(sq->image, wqe.word, sizeof(sq->image));
-    sq->last = sq->pi;
-    sq->pi = (uint16_t)(sq->pi + gpu_blocks(op));
+    sq->last = (uint16_t)sq->pi;
+    sq->pi += gpu_blocks(op);
     return sq->last;
 }
 
@@ -159,7 +164,7 @@ uint16_t gpu_post(struct gpu_sq *sq, const struct gpu_op *op)
 static void sq_store_record(struct gpu_sq *sq)
 {
     sq_fence(sq);
-    sq->store(sq->opaque, sq->record, htobe32(sq->pi), 4);
+    sq->store(sq->opaque, sq->record, htobe32(sq->pi & 0xffff), 4);
     sq_fence(sq);
 }
 
@@ -173,9 +178,10 @@ static uint64_t two_words(uint32_t first, uint32_t second)
     return both;
 }
 
-static void sq_store_doorbell(struct gpu_sq *sq)
+/* gpunetio stores more bits of the counter than the device has. */
+static void sq_store_doorbell(struct gpu_sq *sq, uint32_t to, uint32_t counter)
 {
-    sq->store(sq->opaque, sq->page + BLUEFLAME, two_words((uint32_t)sq->pi << 8, sq->qpn << 8), 8);
+    sq->store(sq->opaque, sq->page + to, two_words(counter << 8, sq->qpn << 8), 8);
 }
 
 /* Stores the first bytes of the last WQE to a BlueFlame buffer. */
@@ -191,15 +197,19 @@ void gpu_ring(struct gpu_sq *sq)
     switch (sq->order) {
     case GPU_DOORBELL_TWICE:
         sq_fence(sq);
-        sq_store_doorbell(sq);
+        sq_store_doorbell(sq, BLUEFLAME, sq->pi);
         sq_store_record(sq);
-        sq_store_doorbell(sq);
+        sq_store_doorbell(sq, BLUEFLAME, sq->pi);
         break;
     case GPU_BLUEFLAME:
         sq_fence(sq);
         sq_store_wqe(sq, BLUEFLAME, GPU_BLOCK);
         sq_store_record(sq);
-        sq_store_doorbell(sq);
+        sq_store_doorbell(sq, BLUEFLAME, sq->pi);
+        break;
+    case GPU_NO_RECORD:
+        sq_fence(sq);
+        sq_store_doorbell(sq, NO_RECORD, sq->pi);
         break;
     case GPU_HALVES:
         sq_store_record(sq);
@@ -208,7 +218,7 @@ void gpu_ring(struct gpu_sq *sq)
         break;
     default:
         sq_store_record(sq);
-        sq_store_doorbell(sq);
+        sq_store_doorbell(sq, BLUEFLAME, sq->pi & 0xffff);
     }
 }
 

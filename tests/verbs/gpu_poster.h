@@ -26,6 +26,8 @@ enum gpu_order {
     GPU_HALVES, /* rocSHMEM: record, then 8 bytes of the last WQE to one half of a BlueFlame
                    register, and to the other half the next time */
     GPU_ORDERS,
+    GPU_NO_RECORD = GPU_ORDERS, /* gpunetio: a doorbell alone, at a register of its own. The queue
+                                   has no record, which ConnectX-8 allows */
 };
 
 /* Makes a store of 4 or 8 bytes, or a fence (size 0). value: as the bytes are in memory. */
@@ -43,7 +45,7 @@ struct gpu_sq {
     uint32_t *record;
     uint8_t *page; /* the doorbell page */
     uint32_t qpn;
-    uint16_t pi;                   /* blocks written so far */
+    uint32_t pi;                   /* blocks written so far */
     uint16_t last;                 /* index of the last WQE */
     uint64_t image[GPU_BLOCK / 8]; /* its first bytes */
     bool half;                     /* the half that GPU_HALVES takes next */
@@ -60,6 +62,7 @@ struct gpu_cq {
 
 enum gpu_what {
     GPU_NOP,
+    GPU_DUMP, /* reads local memory and drops it */
     GPU_WRITE,
     GPU_READ,
     GPU_CS, /* atomics of 8 bytes */

@@ -84,6 +84,9 @@ static void queues_make_devx_qp(struct gpu_queue *q)
     if (q->ibv_srq) {
         PRM_SET(qpc, qpc, srqn_rmpn_xrqn, hv_srq(q->ibv_srq)->srqn);
     }
+    PRM_SET(qpc, qpc, send_dbr_mode,
+            q->attr.order == GPU_NO_RECORD ? PRM_SEND_DBR_MODE_NO_DBR_EXT
+                                           : PRM_SEND_DBR_MODE_DBR_VALID);
     PRM_SET(qpc, qpc, dbr_umem_id, q->umem->umem_id);
     PRM_SET(qpc, qpc, dbr_addr, QP_DBR_AT);
     q->qp_obj = hv_dv_devx_obj_create(q->attr.ctx, in, sizeof(in), out, sizeof(out));

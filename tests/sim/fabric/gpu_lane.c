@@ -297,7 +297,8 @@ static void lane_plan_atomic(struct gpu_lane *lane, struct gpu_lane_op *o, struc
 /* Makes an operation fail: by a key of the target, or by its own. */
 static void lane_doom(struct gpu_lane *lane, struct gpu_op *op)
 {
-    if (op->what == GPU_WRITE && !op->data && chance_one_in(&lane->job->chance, 2)) {
+    if (op->what == GPU_DUMP ||
+        (op->what == GPU_WRITE && !op->data && chance_one_in(&lane->job->chance, 2))) {
         op->lkey ^= 1;
     } else {
         op->rkey ^= chance_one_in(&lane->job->chance, 2) ? 1 : 0x5500;
@@ -319,7 +320,7 @@ static void lane_plan(struct gpu_lane *lane, struct gpu_lane_op *o, struct gpu_o
     struct chance *chance = &lane->job->chance;
     bool doom = chance_happens(chance, (unsigned)lane->job->sim->options.errors);
 
-    *o = (struct gpu_lane_op){.index = lane->q.sq.pi};
+    *o = (struct gpu_lane_op){.index = (uint16_t)lane->q.sq.pi};
     o->what = lane_draw(lane, o);
     doom &= !lane->doomed && o->what != GPU_NOP;
     o->dead = lane->doomed || doom;
@@ -343,7 +344,7 @@ static void lane_plan(struct gpu_lane *lane, struct gpu_lane_op *o, struct gpu_o
         lane_plan_write(lane, o, op);
     } else if (o->what == GPU_READ) {
         lane_plan_read(lane, o);
-    } else if (o->what != GPU_NOP) {
+    } else if (o->what >= GPU_CS) {
         lane_plan_atomic(lane, o, op);
     }
     if (doom) {
@@ -353,10 +354,11 @@ static void lane_plan(struct gpu_lane *lane, struct gpu_lane_op *o, struct gpu_o
 
 static bool lane_has_room(struct gpu_lane *lane)
 {
-    uint16_t oldest = lane->posted == lane->done ? lane->q.sq.pi : lane_op(lane, lane->done)->index;
+    uint16_t pi = (uint16_t)lane->q.sq.pi;
+    uint16_t oldest = lane->posted == lane->done ? pi : lane_op(lane, lane->done)->index;
 
     return lane->posted - lane->done < lane->window && lane->posted < lane->limit &&
-           (uint16_t)(lane->q.sq.pi - oldest) + MOST_BLOCKS + 1 <= lane->q.sq.blocks;
+           (uint16_t)(pi - oldest) + MOST_BLOCKS + 1 <= lane->q.sq.blocks;
 }
 
 static bool lane_post(struct gpu_lane *lane)
@@ -383,7 +385,7 @@ static void lane_mark(struct gpu_lane *lane)
     const struct gpu_op nop = {.what = GPU_NOP};
 
     *lane_op(lane, lane->posted++) =
-        (struct gpu_lane_op){.what = GPU_NOP, .index = lane->q.sq.pi, .dead = true};
+        (struct gpu_lane_op){.what = GPU_NOP, .index = (uint16_t)lane->q.sq.pi, .dead = true};
     gpu_post_and_ring(&lane->q.sq, &nop);
 }
 
@@ -427,7 +429,7 @@ static void lane_succeed(struct gpu_lane *lane)
         sim_check(lane->job, !memcmp(lane_near(lane, op), lane_want(lane, op), o->len),
                   "lane %u: READ %" PRIu64 " brings other bytes", lane->number, op);
         lane->job->sim->tally.bytes += o->len;
-    } else if (o->what != GPU_NOP) {
+    } else if (o->what >= GPU_CS) {
         lane_check_found(lane, op, o);
         lane->word_sure[o->word] = o->after;
     }

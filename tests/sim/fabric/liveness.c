@@ -49,6 +49,9 @@ static bool liveness_is_rung(const struct qp *qp)
 {
     uint8_t record[4];
 
+    if (qp->sq.no_record) {
+        return qp->has_sq && qp->sq.told != (uint16_t)qp->sq.pi && qp->state == PRM_QP_STATE_RTS;
+    }
     return qp->has_sq && qp->sq.rung && qp->state == PRM_QP_STATE_RTS &&
            qp->hca->ops->dma_read(qp->hca->host, qp->sq.dbr, record, sizeof(record)) &&
            (uint16_t)prm_load32(record) != (uint16_t)qp->sq.pi;

@@ -276,6 +276,7 @@ static void sim_set_up(const struct sim *sim, struct hca *hca)
 void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
 {
     hv_config_simulate(&host->config, host->number + 1, NULL, sim->world, port);
+    host->config.profile = (char *)host->profile; /* only read */
     host->config.capture = sim->options.capture;
     host->config.capture_run = sim->capture_run;
     host->device = hv_sim_device_new(host->number, &host->config);

@@ -20,9 +20,10 @@
 #define JOB_HOSTS  4
 
 struct sim_host {
-    unsigned number; /* from 0 */
-    unsigned port;   /* port of the fabric */
-    bool up;         /* a host without jobs stays down */
+    unsigned number;     /* from 0 */
+    unsigned port;       /* port of the fabric */
+    bool up;             /* a host without jobs stays down */
+    const char *profile; /* its generation (fw/profile.h); NULL: the usual one */
     struct hv_port_config config;
     struct ibv_device *device;
     struct ibv_context *ctx;
