@@ -146,9 +146,10 @@ static void expect(const char *at, size_t size, int pe, int seed, const char *wh
 #define TYPES(X)                                                                                   \
     X(char, char)                                                                                  \
     X(short, short)                                                                                \
-    X(int, int) X(long, long) X(longlong, long long) X(uint, unsigned)                             \
-        X(ulonglong, unsigned long long) X(float, float) X(double, double) X(uint8, uint8_t)       \
-            X(uint16, uint16_t) X(uint32, uint32_t) X(uint64, uint64_t)
+    X(int, int)                                                                                    \
+    X(long, long) X(longlong, long long) X(uint, unsigned) X(ulonglong, unsigned long long)        \
+        X(float, float) X(double, double) X(uint8, uint8_t) X(uint16, uint16_t)                    \
+            X(uint32, uint32_t) X(uint64, uint64_t)
 
 #define P_AND_G(NAME, TYPE)                                                                        \
     __global__ void p_##NAME(TYPE *at, TYPE value, int pe)                                         \
@@ -385,17 +386,18 @@ static void fences(void)
 
 // ---- Atomics ----
 
+// The device library of NVSHMEM 3.4.5 has no additions for longlong, int64 and ptrdiff.
 #define INTEGERS(X)                                                                                \
     X(int, int)                                                                                    \
     X(long, long)                                                                                  \
-    X(longlong, long long) X(uint, unsigned) X(ulong, unsigned long)                               \
-        X(ulonglong, unsigned long long) X(int32, int32_t) X(int64, int64_t) X(uint32, uint32_t)   \
-            X(uint64, uint64_t) X(size, size_t) X(ptrdiff, ptrdiff_t)
+    X(uint, unsigned) X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int32, int32_t)   \
+        X(uint32, uint32_t) X(uint64, uint64_t) X(size, size_t)
+#define MORE_INTEGERS(X) X(longlong, long long) X(int64, int64_t) X(ptrdiff, ptrdiff_t)
 #define BIT_TYPES(X)                                                                               \
     X(uint, unsigned)                                                                              \
     X(ulong, unsigned long)                                                                        \
-    X(ulonglong, unsigned long long) X(int32, int32_t) X(int64, int64_t) X(uint32, uint32_t)       \
-        X(uint64, uint64_t)
+    X(ulonglong, unsigned long long)                                                               \
+    X(int32, int32_t) X(int64, int64_t) X(uint32, uint32_t) X(uint64, uint64_t)
 
 // out: what the fetching ones returned.
 #define AMO_KERNEL(NAME, TYPE)                                                                     \
@@ -417,6 +419,21 @@ static void fences(void)
         nvshmem_quiet();                                                                           \
     }
 INTEGERS(AMO_KERNEL)
+
+#define SWAP_KERNEL(NAME, TYPE)                                                                    \
+    __global__ void amo_##NAME(TYPE *w, int pe, unsigned long long *out)                           \
+    {                                                                                              \
+        nvshmem_##NAME##_atomic_set(w, (TYPE)111, pe);                                             \
+        nvshmem_quiet();                                                                           \
+        out[0] = (unsigned long long)nvshmem_##NAME##_atomic_fetch(w, pe);                         \
+        out[1] = (unsigned long long)nvshmem_##NAME##_atomic_swap(w, (TYPE)7, pe);                 \
+        out[2] =                                                                                   \
+            (unsigned long long)nvshmem_##NAME##_atomic_compare_swap(w, (TYPE)8, (TYPE)9, pe);     \
+        out[3] =                                                                                   \
+            (unsigned long long)nvshmem_##NAME##_atomic_compare_swap(w, (TYPE)7, (TYPE)9, pe);     \
+        nvshmem_quiet();                                                                           \
+    }
+MORE_INTEGERS(SWAP_KERNEL)
 
 #define BITS_KERNEL(NAME, TYPE)                                                                    \
     __global__ void bits_##NAME(TYPE *w, int pe, unsigned long long *out)                          \
@@ -461,19 +478,22 @@ static void expect_results(const char *name, std::initializer_list<unsigned long
 static void atomics(void)
 {
     clear();
-#define TRY_AMO(NAME, TYPE)                                                                        \
+#define TRY_AMO(NAME, TYPE, ...)                                                                   \
     {                                                                                              \
         TYPE got = 0;                                                                              \
         memset(results, 0, 64);                                                                    \
         amo_##NAME<<<1, 1, 0, stream>>>((TYPE *)words, next_pe(), results);                        \
         together();                                                                                \
-        expect_results(#NAME, {106, 106, 110, 111, 7, 7});                                         \
+        expect_results(#NAME, {__VA_ARGS__});                                                      \
         copy(&got, words, sizeof(got));                                                            \
         if (got != (TYPE)9)                                                                        \
             wrong("%s: the word is %llu in the end, should be 9", #NAME, (unsigned long long)got); \
         nvshmem_barrier_all();                                                                     \
     }
-    INTEGERS(TRY_AMO)
+#define TRY_ALL(NAME, TYPE)  TRY_AMO(NAME, TYPE, 106, 106, 110, 111, 7, 7)
+#define TRY_SWAP(NAME, TYPE) TRY_AMO(NAME, TYPE, 111, 111, 7, 7)
+    INTEGERS(TRY_ALL)
+    MORE_INTEGERS(TRY_SWAP)
 }
 
 static void bit_atomics(void)
@@ -516,21 +536,24 @@ __global__ void tickets_kernel(unsigned long long *w, int rounds, unsigned long 
     nvshmem_quiet();
 }
 
-// All processes draw numbers from a word of PE 0: none is drawn twice.
-static void tickets(void)
+// Processes draw numbers from a word of PE 0: none is drawn twice. If the word is in host memory,
+// PE 0 itself draws none: an atomic operation of a GPU on host memory is not atomic to anybody else
+// on most machines.
+static void tickets(bool heap_in_gpu)
 {
     clear();
-    const int rounds = 60;
-    tickets_kernel<<<1, 1, 0, stream>>>((unsigned long long *)words, rounds, results);
+    const int rounds = 60, first = heap_in_gpu ? 0 : 1;
+    if (me >= first)
+        tickets_kernel<<<1, 1, 0, stream>>>((unsigned long long *)words, rounds, results);
     together();
-    // Each PE shows its numbers to all: a put into everybody's table.
-    unsigned long long *mine = (unsigned long long *)(source + 65536);
-    copy(mine, results, rounds * 8);
+    // Each PE puts its numbers into everybody's table.
+    copy(source, results, rounds * 8);
     for (int pe = 0; pe < count; pe++)
-        nvshmem_putmem(target + (size_t)me * rounds * 8, mine, rounds * 8, pe);
-    nvshmem_barrier_all();
-    std::vector<unsigned long long> all((size_t)(count * rounds));
-    copy(all.data(), target, all.size() * 8);
+        put_kernel<<<1, 1, 0, stream>>>(target + (size_t)me * rounds * 8, source, rounds * 8, pe,
+                                        THREAD);
+    together();
+    std::vector<unsigned long long> all((size_t)((count - first) * rounds));
+    copy(all.data(), target + (size_t)first * rounds * 8, all.size() * 8);
     std::sort(all.begin(), all.end());
     for (size_t i = 0; i < all.size(); i++)
         if (all[i] != i) {
@@ -918,7 +941,8 @@ int main(int argc, char **argv)
         CASE("fence", fences());
         CASE("atomics", atomics());
         CASE("bitwise atomics, atomics of reals", bit_atomics());
-        CASE("fetch and add by all processes", tickets());
+        CASE("fetch and add by all processes",
+             tickets(strcmp(getenv("GPU_CHECK_HEAP") ?: "", "heap host")));
         CASE("barriers in a kernel", barriers());
         for (int on_stream = 0; on_stream < 2; on_stream++)
             for (int c = 0; c < COLLECTIVES; c++) {

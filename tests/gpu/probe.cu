@@ -388,6 +388,9 @@ static void ask_context_destroyed(const test_case &)
     say("context destroyed: cuCtxPushCurrent %s", err(q).c_str());
     q = cuStreamQuery(stream);
     say("context destroyed: cuStreamQuery %s", err(q).c_str());
+    // The driver's own clean-up would fail: a context that is destroyed is current.
+    cases_tell('K', "");
+    _exit(0);
 }
 
 static void ask_device_reset(const test_case &)

@@ -41,14 +41,17 @@ __device__ static unsigned long long ns_of_gpu(void)
     return t;
 }
 
-// Spins until the host sets *stop, or for limit_ns.
+// Spins until the host sets *stop, or for limit_ns. The first thread of each block looks; the
+// others wait for it, so that they do not fill PCIe with loads.
 __global__ void spin_kernel(volatile int *stop, volatile int *started, unsigned long long limit_ns)
 {
     unsigned long long until = ns_of_gpu() + limit_ns;
-    if (!threadIdx.x)
+    if (!threadIdx.x) {
         *started = 1;
-    while (!*stop && ns_of_gpu() < until)
-        ;
+        while (!*stop && ns_of_gpu() < until)
+            __nanosleep(gridDim.x > 1 ? 2000 : 0);
+    }
+    __syncthreads();
 }
 
 __global__ void one_kernel(unsigned long long *word)
