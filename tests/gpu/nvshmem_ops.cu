@@ -147,9 +147,10 @@ static void expect(const char *at, size_t size, int pe, int seed, const char *wh
     X(char, char)                                                                                  \
     X(short, short)                                                                                \
     X(int, int)                                                                                    \
-    X(long, long) X(longlong, long long) X(uint, unsigned) X(ulonglong, unsigned long long)        \
-        X(float, float) X(double, double) X(uint8, uint8_t) X(uint16, uint16_t)                    \
-            X(uint32, uint32_t) X(uint64, uint64_t)
+    X(long, long)                                                                                  \
+    X(longlong, long long)                                                                         \
+    X(uint, unsigned) X(ulonglong, unsigned long long) X(float, float) X(double, double)           \
+        X(uint8, uint8_t) X(uint16, uint16_t) X(uint32, uint32_t) X(uint64, uint64_t)
 
 #define P_AND_G(NAME, TYPE)                                                                        \
     __global__ void p_##NAME(TYPE *at, TYPE value, int pe)                                         \
@@ -269,27 +270,7 @@ static void puts_and_gets(bool get)
         }
 }
 
-__global__ void strided_kernel(int *to, const int *from, int pe)
-{
-    nvshmem_int_iput(to, from, 3, 2, 16, pe);
-    nvshmem_quiet();
-}
-
-static void strided(void)
-{
-    std::vector<int> v(64);
-    clear();
-    for (int i = 0; i < 64; i++)
-        v[(size_t)i] = 1000 * me + i;
-    copy(source, v.data(), 256);
-    nvshmem_barrier_all();
-    strided_kernel<<<1, 1, 0, stream>>>((int *)target, (int *)source, next_pe());
-    together();
-    copy(v.data(), target, 256);
-    for (int i = 0; i < 16; i++)
-        if (v[(size_t)i * 3] != 1000 * last_pe() + 2 * i)
-            wrong("nvshmem_int_iput: element %d is %d", i, v[(size_t)i * 3]);
-}
+// Strided puts and gets are left out: NVSHMEM 3.4.5 has none over a network.
 
 // ---- Signals and order ----
 
@@ -390,8 +371,10 @@ static void fences(void)
 #define INTEGERS(X)                                                                                \
     X(int, int)                                                                                    \
     X(long, long)                                                                                  \
-    X(uint, unsigned) X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int32, int32_t)   \
-        X(uint32, uint32_t) X(uint64, uint64_t) X(size, size_t)
+    X(uint, unsigned)                                                                              \
+    X(ulong, unsigned long)                                                                        \
+    X(ulonglong, unsigned long long) X(int32, int32_t) X(uint32, uint32_t) X(uint64, uint64_t)     \
+        X(size, size_t)
 #define MORE_INTEGERS(X) X(longlong, long long) X(int64, int64_t) X(ptrdiff, ptrdiff_t)
 #define BIT_TYPES(X)                                                                               \
     X(uint, unsigned)                                                                              \
@@ -935,7 +918,6 @@ int main(int argc, char **argv)
         CASE("single values of each type", single_values());
         CASE("put", puts_and_gets(false));
         CASE("get", puts_and_gets(true));
-        CASE("strided put", strided());
         CASE("put with signal, set", put_with_signal(NVSHMEM_SIGNAL_SET));
         CASE("put with signal, add", put_with_signal(NVSHMEM_SIGNAL_ADD));
         CASE("fence", fences());
