@@ -549,6 +549,10 @@ enum syn qp_query(struct hca *hca, uint32_t qpn, struct prm_qpc *qpc)
     }
     memcpy(qpc, qp->qpc, sizeof(qp->qpc));
     PRM_SET(qpc, qpc, state, qp->state);
+    if (qp->service->connected && !PRM_GET(qpc, qpc, mtu)) {
+        /* gpunetio queries a QP that has no path yet, and takes no MTU of 0 */
+        PRM_SET(qpc, qpc, mtu, PRM_QP_MTU_256);
+    }
     PRM_SET(qpc, qpc, next_send_psn, qp->req.next_psn & PSN_MASK);
     PRM_SET(qpc, qpc, last_acked_psn, (qp->req.unacked_psn - 1) & PSN_MASK);
     PRM_SET(qpc, qpc, ssn, qp->req.ssn & PSN_MASK);

@@ -244,6 +244,21 @@ START_TEST(a_qp_goes_through_its_states)
 }
 END_TEST
 
+/* gpunetio's query_qp() follows CREATE_QP, and refuses an MTU that is none of enum qp_mtu. */
+START_TEST(a_qp_without_a_path_has_the_smallest_mtu)
+{
+    const struct prm_qpc *qpc = PRM_PTR(query_qp_out, out, qpc);
+
+    ck_assert_uint_eq(query(), 0);
+    ck_assert_uint_eq(PRM_GET(qpc, qpc, state), PRM_QP_STATE_RST);
+    ck_assert_uint_eq(PRM_GET(qpc, qpc, mtu), PRM_QP_MTU_256);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_RST2INIT_QP), 0);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_INIT2RTR_QP), 0);
+    ck_assert_uint_eq(query(), 0);
+    ck_assert_uint_eq(PRM_GET(qpc, qpc, mtu), PRM_QP_MTU_1024);
+}
+END_TEST
+
 /* A DCI's stream to reset is in the extended context (mlx5dv_dci_stream_id_reset()). This DCI has
  * no streams. */
 /* ECE: the device has none of the options, so it enables none, whatever is asked for. */
@@ -678,6 +693,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_send_queue_without_record_needs_the_capability);
     tcase_add_test(tc, what_has_no_record_needs_no_place_for_it);
     tcase_add_test(tc, a_qp_goes_through_its_states);
+    tcase_add_test(tc, a_qp_without_a_path_has_the_smallest_mtu);
     tcase_add_loop_test(tc, no_connection_option_is_enabled, 0, 5);
     tcase_add_test(tc, no_connection_option_of_a_target_is_enabled);
     tcase_add_test(tc, a_stream_is_named_in_the_extended_context);

@@ -586,6 +586,7 @@ static const struct queue_way gpunetio_way = {.uar_types = {NC_DEDICATED, MLX5DV
                                               .log_cq = 6,
                                               .pi_valid_bits = true,
                                               .mtu = IBV_MTU_4096,
+                                              .queries = true,
                                               .doorbell_first = true};
 static const struct queue_way nccl_way = {.uar_types = {NC_DEDICATED, MLX5DV_UAR_ALLOC_TYPE_NC},
                                           .uar_size = 8,
@@ -595,6 +596,7 @@ static const struct queue_way nccl_way = {.uar_types = {NC_DEDICATED, MLX5DV_UAR
                                           .mtu = IBV_MTU_4096,
                                           .zero_iova = true,
                                           .by_iova = true,
+                                          .queries = true,
                                           .doorbell_first = true};
 static const struct queue_way ucx_way = {
     .uar_types = {MLX5DV_UAR_ALLOC_TYPE_BF, MLX5DV_UAR_ALLOC_TYPE_BF},

@@ -63,6 +63,7 @@ struct queue_way {
     bool zero_iova;      /* its keys begin at address 0 */
     bool by_iova;        /* ibv_reg_mr_iova2(), else ibv_reg_mr() */
     bool doorbell_first; /* doorbell, record, doorbell (gpunetio); else record, doorbell */
+    bool queries;        /* QUERY_QP follows CREATE_QP, and must return an MTU that can be */
     bool no_record;      /* NO_DBR: the doorbell alone tells what is posted */
 };
 

@@ -239,6 +239,22 @@ static bool make_qp(unsigned service)
                          PRM_GET(create_qp_out, out, syndrome));
 }
 
+static bool query_qp(void)
+{
+    COMMAND(query_qp, QUERY_QP);
+    const struct prm_qpc *qpc = PRM_PTR(query_qp_out, out, qpc);
+    uint32_t mtu;
+
+    PRM_SET(query_qp_in, in, qpn, qpn);
+    if (mlx5dv_devx_obj_query(qp, in, sizeof(in), out, sizeof(out))) {
+        return give_up("QUERY_QP: %s", strerror(errno));
+    }
+    mtu = PRM_GET(qpc, qpc, mtu);
+    return (mtu >= PRM_QP_MTU_256 && mtu <= PRM_QP_MTU_4096 &&
+            PRM_GET(qpc, qpc, state) == PRM_QP_STATE_RST) ||
+           give_up("QUERY_QP says MTU %u, state %u", mtu, PRM_GET(qpc, qpc, state));
+}
+
 /* -- connection -------------------------------------------------------------------------------- */
 
 /* The number of the counters that the kernel gave to a QP of verbs, as UCX finds it. */
@@ -492,7 +508,7 @@ static bool make_queues(unsigned service)
         return give_up("mlx5dv_devx_alloc_uar(): %s", strerror(errno));
     }
     return gpu_map_uar(doorbell_register(), way->uar_size) && make_areas() && make_cq() &&
-           make_srq() && make_qp(service) && connect_qp(service);
+           make_srq() && make_qp(service) && (!way->queries || query_qp()) && connect_qp(service);
 }
 
 bool queues_work(const struct queue_way *of)
