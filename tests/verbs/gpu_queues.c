@@ -17,7 +17,7 @@
 #define CQ_DBR_AT 8192u
 #define QP_DBR_AT 8256u
 #define RING_AT   12288u
-#define MEMORY    (RING_AT + (GPU_BLOCK << GPU_LOG_BLOCKS))
+G_STATIC_ASSERT(RING_AT + (GPU_BLOCK << GPU_LOG_BLOCKS) <= GPU_QUEUE_MEMORY);
 
 #define queues_must(holds)                                                                         \
     do {                                                                                           \
@@ -93,11 +93,21 @@ static void queues_make_devx_qp(struct gpu_queue *q)
     queues_must(q->qp_obj);
 }
 
+static void *queues_map(void)
+{
+    void *memory =
+        mmap(NULL, GPU_QUEUE_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    queues_must(memory != MAP_FAILED);
+    return memory;
+}
+
 static void queues_make_by_devx(struct gpu_queue *q)
 {
-    q->memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    queues_must(q->memory != MAP_FAILED);
-    q->umem = hv_dv_devx_umem_reg(q->attr.ctx, q->memory, MEMORY, IBV_ACCESS_LOCAL_WRITE);
+    q->memory = q->attr.memory ? q->attr.alias : queues_map();
+    memset(q->memory, 0, GPU_QUEUE_MEMORY);
+    q->umem = hv_dv_devx_umem_reg(q->attr.ctx, q->attr.memory ? q->attr.memory : q->memory,
+                                  GPU_QUEUE_MEMORY, IBV_ACCESS_LOCAL_WRITE);
     queues_must(q->umem);
     q->ibv_srq = q->attr.srq || q->attr.dc ? queues_srq(q->attr.pd) : NULL;
     queues_make_devx_cq(q);
@@ -287,8 +297,8 @@ void gpu_queue_free(struct gpu_queue *q)
 
 void gpu_queue_free_memory(struct gpu_queue *q)
 {
-    if (q->memory) {
-        munmap(q->memory, MEMORY);
+    if (q->memory && !q->attr.memory) {
+        munmap(q->memory, GPU_QUEUE_MEMORY);
     }
 }
 

@@ -21,14 +21,18 @@ struct gpu_queue_attr {
     bool srq;       /* DevX, RC: it names an SRQ, else it has no receive queue */
     enum gpu_order order;
     struct mlx5dv_devx_uar *uar; /* DevX: the doorbell page */
+    /* DevX: GPU_QUEUE_MEMORY bytes for CQ, ring and records, as the device reaches them, and as the
+     * stand-in GPU does. NULL: memory of the host, which child processes share. */
+    void *memory, *alias;
 };
+#define GPU_QUEUE_MEMORY (4u * PCI_PAGE)
 
 /* A queue of the GPU, with its own CQ. */
 struct gpu_queue {
     struct gpu_queue_attr attr;
     struct gpu_sq sq;
     struct gpu_cq cq;
-    uint8_t *memory; /* DevX: CQ, ring and records */
+    uint8_t *memory; /* DevX: CQ, ring and records, where the GPU reaches them */
     struct mlx5dv_devx_umem *umem;
     struct mlx5dv_devx_obj *cq_obj, *qp_obj;
     struct ibv_cq *ibv_cq;

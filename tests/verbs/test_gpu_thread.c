@@ -3,6 +3,9 @@
  * Tests queues that a GPU drives, with a stand-in for the GPU: a thread, or a process, that has
  * addresses, numbers and keys, and calls nothing (gpu_poster.h). In real time, with the helper
  * thread of the library as the only thread that lets the HCA work: the others sleep.
+ *
+ * Queues and data are in memory of the host, or of the stand-in GPU (guest-lib/cuda/standin), which
+ * the library cannot load from and the GPU's thread reaches elsewhere.
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -14,7 +17,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "guest-lib/host/held.h"
+#include "guest-lib/cuda/standin/standin.h"
+#include "guest-lib/host/gpu.h"
 #include "guest-lib/verbs/kernel/kernel.h"
 #include "tests/programs/own_wire.h"
 #include "tests/verbs/gpu_queues.h"
@@ -24,6 +28,9 @@
 #define POSTERS    5    /* one of each order */
 #define MEMORY_LEN (2 * SIDE * POSTERS)
 #define WINDOW     12 /* operations that are posted at a time */
+#define RIGHTS                                                                                     \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
+     IBV_ACCESS_REMOTE_ATOMIC)
 
 /* Ends the program: any thread and process may find out. */
 #define must(holds, ...)                                                                           \
@@ -42,8 +49,13 @@ static struct ibv_pd *pd;
 static uint8_t *memory; /* of all GPUs, shared with their processes */
 static struct ibv_mr *mr;
 
+static CUcontext context;
+
 static void setup(void)
 {
+    ck_assert_int_eq(cuInit(0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuCtxPushCurrent_v2(context), CUDA_SUCCESS);
     list = ibv_get_device_list(NULL);
     ck_assert(list && list[0]);
     ctx = ibv_open_device(list[0]);
@@ -52,9 +64,7 @@ static void setup(void)
     ck_assert_ptr_nonnull(pd);
     memory = mmap(NULL, MEMORY_LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(memory, MAP_FAILED);
-    mr = ibv_reg_mr(pd, memory, MEMORY_LEN,
-                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                        IBV_ACCESS_REMOTE_ATOMIC);
+    mr = ibv_reg_mr(pd, memory, MEMORY_LEN, RIGHTS);
     ck_assert_ptr_nonnull(mr);
 }
 
@@ -65,6 +75,9 @@ static void teardown(void)
     ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
     ck_assert_int_eq(ibv_close_device(ctx), 0);
     ibv_free_device_list(list);
+    ck_assert_uint_eq(gpu_end, 0); /* nothing is claimed */
+    ck_assert_int_eq(cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
+    ck_assert_int_eq(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 }
 
 static double now(void)
@@ -80,8 +93,11 @@ static double now(void)
 struct gpu {
     struct gpu_queue q;
     struct gpu_target t;
-    uint8_t *near, *far;
+    uint8_t *near, *far;      /* where the GPU reaches its data */
+    uint64_t near_va, far_va; /* where the device does */
     uint32_t key;
+    CUdeviceptr queue, data; /* memory of the GPU, if it is not the host's */
+    struct ibv_mr *mr;       /* of that */
     pthread_t thread;
     struct gpu *gpus; /* of a test with several: all of them */
     bool stop;
@@ -92,17 +108,22 @@ struct gpu {
 static const struct way {
     const char *name;
     struct gpu_queue_attr attr;
+    bool on_gpu; /* CQ, ring, records and data are in memory of the GPU */
 } ways[] = {
-    {"DevX, RC without a receive queue, collapsed CQ", {.devx = true, .collapsed = true}},
-    {"DevX, RC with an SRQ, collapsed CQ", {.devx = true, .collapsed = true, .srq = true}},
-    {"DevX, RC, ordinary CQ", {.devx = true}},
-    {"DevX, DC, collapsed CQ", {.devx = true, .dc = true, .collapsed = true}},
-    {"DevX, DC, ordinary CQ", {.devx = true, .dc = true}},
-    {"verbs, RC", {.devx = false}},
-    {"verbs, DC", {.dc = true}},
+    {"DevX, RC without a receive queue, collapsed CQ", {.devx = true, .collapsed = true}, false},
+    {"DevX, RC with an SRQ, collapsed CQ", {.devx = true, .collapsed = true, .srq = true}, false},
+    {"DevX, RC, ordinary CQ", {.devx = true}, false},
+    {"DevX, DC, collapsed CQ", {.devx = true, .dc = true, .collapsed = true}, false},
+    {"DevX, DC, ordinary CQ", {.devx = true, .dc = true}, false},
+    {"DevX, RC, collapsed CQ, on the GPU", {.devx = true, .collapsed = true}, true},
+    {"DevX, RC, ordinary CQ, on the GPU", {.devx = true}, true},
+    {"DevX, DC, collapsed CQ, on the GPU", {.devx = true, .dc = true, .collapsed = true}, true},
+    {"verbs, RC", {.devx = false}, false},
+    {"verbs, DC", {.dc = true}, false},
 };
 #define WAYS      (int)G_N_ELEMENTS(ways)
-#define DEVX_WAYS 5 /* the first so many */
+#define DEVX_WAYS 8 /* the first so many */
+#define HOST_WAYS 5 /* the first so many */
 
 /* The orders of stores of a queue that is made this way: only by DevX it has no record. */
 static unsigned num_orders(int way)
@@ -118,6 +139,31 @@ static struct mlx5dv_devx_uar *uar_new(void)
     return uar;
 }
 
+static CUdeviceptr gpu_alloc(size_t len, void **alias)
+{
+    CUdeviceptr addr;
+
+    ck_assert_int_eq(cuMemAlloc_v2(&addr, len), CUDA_SUCCESS);
+    *alias = hcasim_standin_memory(addr, len);
+    ck_assert_ptr_nonnull(*alias);
+    return addr;
+}
+
+/* Gives the queue and the data memory of the GPU. */
+static void gpu_move_to_gpu(struct gpu *gpu, struct gpu_queue_attr *attr)
+{
+    void *data;
+
+    gpu->queue = gpu_alloc(GPU_QUEUE_MEMORY, &attr->alias);
+    attr->memory = (void *)(uintptr_t)gpu->queue;
+    gpu->data = gpu_alloc((size_t)2 * SIDE, &data);
+    gpu->mr = ibv_reg_mr(pd, (void *)(uintptr_t)gpu->data, (size_t)2 * SIDE, RIGHTS);
+    ck_assert_ptr_nonnull(gpu->mr);
+    gpu->near = memset(data, 0, (size_t)2 * SIDE);
+    gpu->near_va = gpu->data;
+    gpu->key = gpu->mr->lkey;
+}
+
 /* Makes GPU n. uar: its doorbell page, if it is made by DevX. */
 static void gpu_new(struct gpu *gpu, unsigned n, const struct way *way, enum gpu_order order,
                     struct mlx5dv_devx_uar *uar)
@@ -130,16 +176,32 @@ static void gpu_new(struct gpu *gpu, unsigned n, const struct way *way, enum gpu
     attr.order = order;
     attr.uar = uar;
     *gpu = (struct gpu){.near = memory + (size_t)2 * n * SIDE, .key = mr->lkey};
+    gpu->near_va = (uintptr_t)gpu->near;
+    if (way->on_gpu) {
+        gpu_move_to_gpu(gpu, &attr);
+    }
     gpu->far = gpu->near + SIDE;
+    gpu->far_va = gpu->near_va + SIDE;
     gpu_queue_new(&gpu->q, &attr, gpu_store_now, NULL);
     gpu_target_new(&gpu->t, ctx, pd, attr.dc);
     gpu_connect(&gpu->q, &gpu->t, &terms);
 }
 
+static void gpu_free_memory(struct gpu *gpu)
+{
+    gpu_queue_free_memory(&gpu->q);
+    gpu_target_free(&gpu->t);
+    if (gpu->mr) {
+        ck_assert_int_eq(ibv_dereg_mr(gpu->mr), 0);
+        ck_assert_int_eq(cuMemFree_v2(gpu->data), CUDA_SUCCESS);
+        ck_assert_int_eq(cuMemFree_v2(gpu->queue), CUDA_SUCCESS);
+    }
+}
+
 static void gpu_free(struct gpu *gpu)
 {
-    gpu_queue_free(&gpu->q);
-    gpu_target_free(&gpu->t);
+    gpu_queue_destroy(&gpu->q);
+    gpu_free_memory(gpu);
 }
 
 static void gpu_start(struct gpu *gpu, void *(*run)(void *gpu))
@@ -166,9 +228,9 @@ static struct gpu_op op_of(const struct gpu *gpu, enum gpu_what what, size_t at,
     return (struct gpu_op){.what = what,
                            .av = gpu->t.av,
                            .av_len = gpu->t.av_len,
-                           .raddr = (uintptr_t)gpu->far + at,
+                           .raddr = gpu->far_va + at,
                            .rkey = gpu->key,
-                           .laddr = (uintptr_t)gpu->near + at,
+                           .laddr = gpu->near_va + at,
                            .lkey = gpu->key,
                            .len = len};
 }
@@ -226,7 +288,7 @@ static void check_writes(struct gpu *gpu, unsigned round)
 static void check_dump(struct gpu *gpu)
 {
     struct gpu_op op = {
-        .what = GPU_DUMP, .fence = true, .laddr = (uintptr_t)gpu->near, .lkey = gpu->key, .len = 8};
+        .what = GPU_DUMP, .fence = true, .laddr = gpu->near_va, .lkey = gpu->key, .len = 8};
 
     gpu_do(gpu, &op);
 }
@@ -323,7 +385,8 @@ static void *add_ones(void *opaque)
             struct gpu_op op = op_of(gpu, GPU_FA, 0, 8);
 
             op.operand[0] = 1;
-            op.raddr = posted % 2 ? (uintptr_t)gpu->gpus[0].far : (uintptr_t)gpu->far + 8;
+            op.raddr = posted % 2 ? gpu->gpus[0].far_va : gpu->far_va + 8;
+            op.rkey = posted % 2 ? gpu->gpus[0].key : gpu->key;
             op.unsignaled = i + 1 < batch && posted + 1 < ADDS;
             gpu_post(&gpu->q.sq, &op);
         }
@@ -354,7 +417,7 @@ static void *post_nops(void *opaque)
     struct gpu *gpu = opaque;
     unsigned batch = gpu->q.sq.blocks - 1;
 
-    for (unsigned i = 0; i < 3 * 65536 / batch; i++) {
+    for (unsigned i = 0; i < 65536 / batch + 20; i++) {
         const struct gpu_op nop = {.what = GPU_NOP}, silent = {.what = GPU_NOP, .unsignaled = true};
 
         for (unsigned n = 1; n < batch; n++) {
@@ -503,7 +566,7 @@ START_TEST(a_queue_that_is_destroyed_while_the_gpu_posts_ends_nobody)
         struct mlx5dv_devx_uar *uar = uar_new();
         struct gpu gpus[2];
 
-        gpu_new(&gpus[0], 0, &ways[0], i % num_orders(0), uar);
+        gpu_new(&gpus[0], 0, &ways[i % 2 ? HOST_WAYS : 0], i % num_orders(0), uar);
         gpu_new(&gpus[1], 1, &ways[1], GPU_RECORD_DOORBELL, uar);
         gpu_start(&gpus[0], post_blindly);
         while (__atomic_load_n(&gpus[0].posted, __ATOMIC_ACQUIRE) < 100) {
@@ -513,8 +576,7 @@ START_TEST(a_queue_that_is_destroyed_while_the_gpu_posts_ends_nobody)
         gpu_run(&gpus[1], wait_and_write);
         __atomic_store_n(&gpus[0].stop, true, __ATOMIC_RELEASE);
         gpu_join(&gpus[0]);
-        gpu_queue_free_memory(&gpus[0].q);
-        gpu_target_free(&gpus[0].t);
+        gpu_free_memory(&gpus[0]);
         gpu_free(&gpus[1]);
         hv_dv_devx_free_uar(uar);
     }
@@ -565,7 +627,7 @@ int main(void)
     tcase_add_loop_test(time, a_doorbell_after_half_a_second_of_idleness_is_noticed, 0, WAYS);
     tcase_add_loop_test(errors, a_bad_key_gives_an_error_cqe_and_a_reset_ends_that, 0, WAYS);
     tcase_add_test(errors, a_queue_that_is_destroyed_while_the_gpu_posts_ends_nobody);
-    tcase_add_loop_test(processes, another_process_may_be_the_gpu, 0, DEVX_WAYS);
+    tcase_add_loop_test(processes, another_process_may_be_the_gpu, 0, HOST_WAYS);
     for (size_t i = 0; i < G_N_ELEMENTS(all); i++) {
         tcase_add_checked_fixture(all[i], setup, teardown);
         tcase_set_timeout(all[i], 300);
