@@ -661,6 +661,61 @@ static void context_gone(const test_case &)
     NEED(!ibv_dereg_mr(near_mr), "ibv_dereg_mr: %s", strerror(errno));
 }
 
+// A thread of the program captures a CUDA graph, in the mode that forbids other threads most. What
+// the device does meanwhile must not spoil the capture. With arg, the capturing thread itself posts
+// and polls.
+static void capture(const test_case &t)
+{
+    if (on_cpu)
+        skip("needs a GPU");
+    stage &st = get_stage();
+    hca &h = get_hca();
+    shape s = {};
+    rig r = rig_new(h, t.arg ? s : rc_devx(HOST));
+    memory near = mem_new(CUDA, 1 << 20), far = mem_new(CUDA, 1 << 20);
+    struct ibv_mr *near_mr = reg(h, near, false), *far_mr = reg(h, far, false);
+    mem_fill(near, 0, 65536, 9);
+    cudaGraph_t graph;
+    RT(cudaStreamBeginCapture(st.other, cudaStreamCaptureModeGlobal));
+    busy_kernel<<<1, 1, 0, st.other>>>(st.flags, st.flags + 1, 1000);
+    std::string problem;
+    if (t.arg) {
+        struct ibv_sge sge = {(uint64_t)(uintptr_t)near.at, 65536, near_mr->lkey};
+        struct ibv_send_wr wr = {}, *bad;
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        wr.opcode = IBV_WR_RDMA_WRITE;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)far.at;
+        wr.wr.rdma.rkey = far_mr->rkey;
+        for (int i = 0; i < 20 && problem.empty(); i++) {
+            struct ibv_wc wc = {};
+            int n = 0, e = ibv_post_send(r.qp, &wr, &bad);
+            for (double until = cases_now() + 2; !e && !n && cases_now() < until;)
+                n = ibv_poll_cq(r.own_cq, 1, &wc);
+            if (e || n != 1 || wc.status)
+                problem = e ? strerror(e) : n ? ibv_wc_status_str(wc.status) : "no completion";
+        }
+    } else {
+        op o = {};
+        o.opcode = WQE_WRITE;
+        o.size = 65536;
+        o.lkey = near_mr->lkey;
+        o.rkey = far_mr->rkey;
+        o.local = (uint64_t)(uintptr_t)near.at;
+        o.remote = (uint64_t)(uintptr_t)far.at;
+        run_again(r.q, o, 20, 1, LIMIT_NS, st.each, st.out);
+        if (st.out->status != POST_OK)
+            problem = status_text(st.out->status);
+    }
+    cudaError_t e = cudaStreamEndCapture(st.other, &graph);
+    NEED(problem.empty(), "a WRITE of GPU memory during the capture: %s", problem.c_str());
+    NEED(!e, "the capture is spoiled: %s", cudaGetErrorName(e));
+    std::string d = mem_differs(near, 0, far, 0, 65536);
+    NEED(d.empty(), "WRITEs during the capture: %s", d.c_str());
+    rig_end(r);
+}
+
 // The IoMemory flag is taken off for doorbell pages and for nothing else.
 static void io_memory(const test_case &)
 {
@@ -849,6 +904,8 @@ int main(int argc, char **argv)
         cases.push_back({"8 queues by DevX, queues cudaMalloc", 20, many_queues, 1, true});
         cases.push_back({"a kernel adds to the same word, cudaMalloc", 20, hammer, 0, false});
         cases.push_back({"a kernel adds to the same word, managed", 20, hammer, 1, true});
+        cases.push_back({"a graph is captured meanwhile", 15, capture, 0, true});
+        cases.push_back({"a graph is captured by the thread that posts", 15, capture, 1, true});
         cases.push_back({"a kernel fills the GPU", 20, full_gpu, 0, true});
         cases.push_back({"WRITE to freed memory", 15, freed_data, 0, true});
         cases.push_back({"READ of freed memory", 15, freed_data, 1, true});
