@@ -488,7 +488,7 @@ void gpu_expect(size_t len)
     expected = len;
 }
 
-void gpu_forget(void)
+void gpu_end_turn(void)
 {
     int state;
 
@@ -499,6 +499,10 @@ void gpu_forget(void)
         struct gpu_device *device = devices->pdata[i];
 
         device->ahead = device->end = 0;
+        if (device->held && gpu_enter(device)) {
+            gpu_device_submit(device);
+            gpu_leave(device);
+        }
     }
     gpu_unlock(state);
 }

@@ -9,8 +9,9 @@
  *
  * A read returns data that the GPU's memory holds after all earlier writes. A write is only
  * submitted; writes arrive in order, and gpu_settle() waits for them. The owner of the HCA calls it
- * before anything that must come later: a write to other memory, an interrupt, a frame. This is the
- * order that PCIe gives to the writes of a card.
+ * before anything that must come later: a write to other memory, an interrupt, an acknowledgement.
+ * This is the order that PCIe gives to the writes of a card. Parts of a message that lie one behind
+ * the other are submitted together, at the latest at the end of the turn.
  *
  * If the driver fails (the memory was freed, the context was destroyed, a kernel faulted), an
  * access returns false, as from an address that does not answer. gpu_why() says what the driver
@@ -59,10 +60,12 @@ bool gpu_write(uint64_t addr, const void *buf, size_t len);
 bool gpu_atomic(uint64_t addr, size_t len, struct host_atomic *op);
 
 /* As dma_expect, for the next read of the calling thread: it may copy more of its message than it
- * returns, for the reads that follow. 0: nothing is announced. gpu_forget() drops what was copied
- * in advance. */
+ * returns, for the reads that follow. 0: nothing is announced. */
 void gpu_expect(size_t len);
-void gpu_forget(void);
+
+/* To be called when an HCA has ended a turn: submits the writes that wait for more of their
+ * message, and drops what was read in advance, because it may change now. */
+void gpu_end_turn(void);
 
 /* Waits until all writes have arrived. False: some did not, because the driver failed. */
 bool gpu_settle_writes(void);

@@ -4,10 +4,12 @@
  *
  * Data passes through pinned memory, which the driver copies without a detour. Writes fill one
  * buffer from the front and are not waited for until the buffer is full, or gpu_device_settle() is
- * called. A read waits for its copy, and so for the writes before it.
+ * called. Long writes that lie one behind the other, the packets of a message, become one copy:
+ * they are held until something else is to be done, or the turn ends. A read waits for its copy,
+ * and so for the writes before it.
  *
  * A read that is a part of a known message copies up to READ_BYTES of the message at once, and the
- * next parts of the message are served from there. Any write to the GPU ends that.
+ * next parts of the message are served from there. A write to that range ends that.
  */
 #include <limits.h>
 #include <sched.h>
@@ -20,7 +22,11 @@
 #define WRITE_BYTES (1u << 20)
 #define SPINS       1000 /* looks at the stream before the thread yields its processor each time */
 #define PATIENCE    10   /* seconds after which a copy is given up */
-#define LAST        8u /* bytes of a write that arrive after all before them (model/core/host.h) */
+#define HELD_BYTES                                                                                 \
+    (64u << 10)   /* bytes that are submitted even if more of their message may come               \
+                   */
+#define SHORT 64u /* bytes of a write that is submitted at once: a CQE, an EQE, a counter */
+#define LAST  8u  /* bytes of a write that arrive after all before them (model/core/host.h) */
 
 static void gpu_device_note_settled(struct gpu_device *device)
 {
@@ -29,6 +35,7 @@ static void gpu_device_note_settled(struct gpu_device *device)
         __atomic_sub_fetch(&gpu_unsettled, 1, __ATOMIC_RELAXED);
     }
     device->out_used = 0;
+    device->held = 0;
 }
 
 /* The driver failed: its error stays for all later calls, or the GPU does not end a copy. */
@@ -40,12 +47,26 @@ static bool gpu_device_break(struct gpu_device *device)
     return false;
 }
 
+/* Whether the context is still there. The driver accepts the handle of a context that was
+ * destroyed, and then uses memory that it has freed. The context's pinned memory is not known any
+ * more then. */
+static bool gpu_has_context(const struct gpu_device *device)
+{
+    CUcontext ctx = NULL;
+
+    return !device->in || (gpu_ok(device->driver->pointer_get_attribute(
+                                      &ctx, CU_POINTER_ATTRIBUTE_CONTEXT, (uintptr_t)device->in),
+                                  "the GPU's context is gone: cuPointerGetAttribute") &&
+                           ctx == device->ctx);
+}
+
 bool gpu_enter(struct gpu_device *device)
 {
     if (device->broken) {
         return false;
     }
-    if (!gpu_ok(device->driver->ctx_push(device->ctx), "cuCtxPushCurrent")) {
+    if (!gpu_has_context(device) ||
+        !gpu_ok(device->driver->ctx_push(device->ctx), "cuCtxPushCurrent")) {
         return gpu_device_break(device);
     }
     device->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -130,6 +151,10 @@ bool gpu_device_settle(struct gpu_device *device)
     struct timespec since = {0};
     CUresult result;
 
+    if (!gpu_device_submit(device)) {
+        return false;
+    }
+
     for (unsigned spins = 0;
          (result = device->driver->stream_query(device->stream)) == CUDA_ERROR_NOT_READY; spins++) {
         if (spins == SPINS) {
@@ -154,7 +179,8 @@ bool gpu_device_settle(struct gpu_device *device)
 static bool gpu_fetch(struct gpu_device *device, uint64_t addr, size_t len)
 {
     device->ahead = device->end = 0;
-    if (!gpu_ok(device->driver->copy_from(device->in, addr, len, device->stream),
+    if (!gpu_device_submit(device) ||
+        !gpu_ok(device->driver->copy_from(device->in, addr, len, device->stream),
                 "cuMemcpyDtoHAsync")) {
         return false;
     }
@@ -207,41 +233,67 @@ bool gpu_device_read(struct gpu_device *device, uint64_t addr, void *buf, size_t
 
 /* -- writes ------------------------------------------------------------------------------------ */
 
-static bool gpu_submit(struct gpu_device *device, uint64_t addr, const uint8_t *from, size_t len)
+static bool gpu_copy_to(struct gpu_device *device, uint64_t addr, const uint8_t *from, size_t len)
 {
-    if (!gpu_ok(device->driver->copy_to(addr, from, len, device->stream), "cuMemcpyHtoDAsync")) {
-        return false;
-    }
-    if (!device->unsettled) {
-        device->unsettled = true;
-        __atomic_add_fetch(&gpu_unsettled, 1, __ATOMIC_RELAXED);
-    }
-    return true;
+    return gpu_ok(device->driver->copy_to(addr, from, len, device->stream), "cuMemcpyHtoDAsync");
 }
 
 /* The last bytes are a copy of their own, because the copy engine may write the bytes of one copy
  * in any order. */
+bool gpu_device_submit(struct gpu_device *device)
+{
+    size_t len = device->held, last = MIN(len, LAST), before = len - last;
+    const uint8_t *from = device->out + device->out_used - len;
+
+    device->held = 0;
+    return (!before || gpu_copy_to(device, device->held_for, from, before)) &&
+           (!last || gpu_copy_to(device, device->held_for + before, from + before, last));
+}
+
+static void gpu_note_unsettled(struct gpu_device *device)
+{
+    if (!device->unsettled) {
+        device->unsettled = true;
+        __atomic_add_fetch(&gpu_unsettled, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* Whether the driver would take a copy. A write that is held would learn that too late. */
+static bool gpu_takes_copies(struct gpu_device *device)
+{
+    CUresult result = device->driver->stream_query(device->stream);
+
+    return result == CUDA_ERROR_NOT_READY || gpu_ok(result, "the copies to and from the GPU") ||
+           gpu_device_break(device);
+}
+
+/* Adds bytes to those that are held, if they lie behind them; else those are submitted first. */
 static bool gpu_write_part(struct gpu_device *device, uint64_t addr, const uint8_t *buf, size_t len)
 {
-    bool whole = len <= LAST && addr % LAST + len <= LAST;
-    size_t last = whole ? len : MIN(len, LAST);
-    uint8_t *out;
+    bool follows = device->held && addr == device->held_for + device->held;
 
-    if (WRITE_BYTES - device->out_used < len && !gpu_device_settle(device)) {
+    if ((!follows && !gpu_device_submit(device)) ||
+        (WRITE_BYTES - device->out_used < len && !gpu_device_settle(device))) {
         return false;
     }
-    out = device->out + device->out_used;
+    if (len > SHORT && !device->held && !gpu_takes_copies(device)) {
+        return false;
+    }
+    gpu_note_unsettled(device);
+    memcpy(device->out + device->out_used, buf, len);
     device->out_used += len;
-    memcpy(out, buf, len);
-    return (last == len || gpu_submit(device, addr, out, len - last)) &&
-           gpu_submit(device, addr + len - last, out + len - last, last);
+    device->held_for = device->held ? device->held_for : addr;
+    device->held += len;
+    return (len > SHORT && device->held < HELD_BYTES) || gpu_device_submit(device);
 }
 
 bool gpu_device_write(struct gpu_device *device, uint64_t addr, const void *buf, size_t len)
 {
     const uint8_t *from = buf;
 
-    device->ahead = device->end = 0;
+    if (addr < device->end && addr + len > device->ahead) {
+        device->ahead = device->end = 0;
+    }
     for (size_t done = 0; done < len;) {
         size_t part = MIN(len - done, WRITE_BYTES);
 

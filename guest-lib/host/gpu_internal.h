@@ -76,6 +76,8 @@ struct gpu_device {
     CUstream stream;
     uint8_t *in, *out;   /* pinned memory that data passes through */
     size_t out_used;     /* bytes of out that may not be copied yet */
+    size_t held;         /* the last of these bytes, which wait for more of their message */
+    uint64_t held_for;   /* the address of the first of them */
     bool unsettled;      /* there are writes in the stream */
     uint64_t ahead, end; /* the range whose data is in `in`, copied in advance; equal: none */
     uint64_t part, message_end;  /* the last read of a known message, and where the message ends */
@@ -96,7 +98,9 @@ void gpu_leave(struct gpu_device *device);
 /* left: the bytes of the read's message from addr on; 0: unknown. */
 bool gpu_device_read(struct gpu_device *device, uint64_t addr, void *buf, size_t len, size_t left);
 bool gpu_device_write(struct gpu_device *device, uint64_t addr, const void *buf, size_t len);
-/* Waits until the stream is empty. */
+/* Submits the bytes that are held. */
+bool gpu_device_submit(struct gpu_device *device);
+/* Waits until all writes have arrived. */
 bool gpu_device_settle(struct gpu_device *device);
 
 /* -- gpu_atomic.c: likewise -------------------------------------------------------------------- */

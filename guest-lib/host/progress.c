@@ -245,9 +245,6 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
     uint64_t before = fw_pieces(hca->fw);
     bool rang = local_is_watching(hca) && hca->owner.scan(hca->owner.opaque, now);
 
-    if (G_UNLIKELY(hca->ops.dma_expect)) {
-        gpu_forget(); /* what an earlier turn read in advance may have changed */
-    }
     if (rang) {
         __atomic_store_n(&hca->scan.rang_ns, now, __ATOMIC_RELAXED);
     }
@@ -259,6 +256,9 @@ bool local_turn(struct local_hca *hca, uint64_t now, bool look)
         hca->turn_ns = now;
         if (fw_run(hca->fw, local_budget(hca))) {
             __atomic_store_n(&hca->woken, true, __ATOMIC_RELEASE);
+        }
+        if (G_UNLIKELY(hca->ops.dma_expect)) {
+            gpu_end_turn();
         }
         hca->turn_ns = 0;
     }

@@ -289,6 +289,15 @@ static inline void hca_dma_expect(struct hca *hca, size_t len)
     }
 }
 
+/* Called before an answer leaves that acknowledges requests: what they wrote is in memory by then.
+ */
+static inline void hca_dma_settle(struct hca *hca)
+{
+    if (G_UNLIKELY(hca->settles) && !hca->off) {
+        hca->ops->dma_settle(hca->host);
+    }
+}
+
 static inline void *hca_dma_map(struct hca *hca, uint64_t addr, size_t *len, bool is_write)
 {
     if (hca->off || !hca->ops->dma_map) {

@@ -84,7 +84,8 @@ struct hca_host_ops {
      * dma_settle(); both may be NULL, and are called only after fw_host_settles(). */
     void (*dma_expect)(void *host, size_t len);
     /* Waits until all that was written is visible to everything that can reach the memory. Called
-     * before a frame leaves. NULL: what is written is visible at once. */
+     * before an answer leaves that acknowledges requests; what software posts needs no such call,
+     * because it has seen what it tells of. */
     void (*dma_settle)(void *host);
     /* As dma_read(), for HOST_FAR_BYTES or more that go to memory which another processor reads
      * next. NULL: there is no such function, dma_read() does it. */

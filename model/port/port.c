@@ -211,27 +211,14 @@ static void port_cancel(struct hca *hca)
     port_hand_over(hca->vport, 0, 0);
 }
 
-/* What few frames need before they leave. */
-static G_GNUC_NO_INLINE void port_before_commit(struct hca *hca, size_t len)
-{
-    const struct vport *vport = hca->vport;
-
-    if (hca->settles && !hca->off) {
-        hca->ops->dma_settle(hca->host); /* its receiver may act on what was written before */
-    }
-    if (hca->tracing) {
-        trace_sent(hca, vport->frame, len, vport->reserved ? NULL : "the link is down");
-    }
-}
-
 static inline void port_commit(struct hca *hca, size_t len, unsigned flags, uint32_t from_td,
                                bool is_roce)
 {
     struct vport *vport = hca->vport, *to = vport->to;
 
     hca_spend(hca, 1);
-    if (G_UNLIKELY(hca->tracing | hca->settles)) {
-        port_before_commit(hca, len);
+    if (G_UNLIKELY(hca->tracing)) {
+        trace_sent(hca, vport->frame, len, vport->reserved ? NULL : "the link is down");
     }
     hca->tx_frames++;
     if (G_LIKELY(vport->reserved)) {

@@ -169,6 +169,7 @@ static bool responder_send_ack(struct peer *peer)
     };
 
     responder_address(peer, &pkt);
+    hca_dma_settle(qp->hca);
     if (!port_tx_send_roce(qp->hca, &pkt)) {
         return false;
     }
@@ -312,6 +313,7 @@ static bool responder_send_answer(struct peer *peer)
             return true;
         }
     }
+    hca_dma_settle(qp->hca);
     port_tx_commit_roce(qp->hca, &pkt, len);
     if (G_UNLIKELY(peer->limiter)) {
         reaction_note_sent(peer, roce_frame_len(&pkt, len));
