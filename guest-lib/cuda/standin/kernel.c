@@ -53,33 +53,31 @@ static void *kernel_reach(CUdeviceptr addr, size_t len)
     return got == len ? at : NULL;
 }
 
-/* What an operation makes of a word. */
-static uint64_t kernel_make(const struct cuda_atomic *order, uint64_t held)
+/* What an operation makes of a word. compare: that of the order, as long as the word. */
+static uint64_t kernel_make(const struct cuda_atomic *order, uint64_t compare, uint64_t held)
 {
     switch (order->kind) {
     case CUDA_ATOMIC_ADD:
         return held + order->operand;
     case CUDA_ATOMIC_CMP_SWAP:
-        return held == order->compare ? order->operand : held;
+        return held == compare ? order->operand : held;
     case CUDA_ATOMIC_MASKED_CMP_SWAP:
-        return (held ^ order->compare) & order->compare_mask
+        return (held ^ compare) & order->compare_mask
                    ? held
                    : (held & ~order->swap_mask) | (order->operand & order->swap_mask);
     case CUDA_ATOMIC_FIELD_ADD:
     default:
-        return ((held & ~order->compare) + (order->operand & ~order->compare)) ^
-               ((held ^ order->operand) & order->compare);
+        return ((held & ~compare) + (order->operand & ~compare)) ^
+               ((held ^ order->operand) & compare);
     }
 }
 
 static uint64_t kernel_do_word32(uint32_t *word, const struct cuda_atomic *order)
 {
-    uint32_t held = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    struct cuda_atomic narrow = *order;
+    uint32_t held = __atomic_load_n(word, __ATOMIC_SEQ_CST), compare = (uint32_t)order->compare;
 
-    narrow.compare = (uint32_t)order->compare;
-    while (!__atomic_compare_exchange_n(word, &held, (uint32_t)kernel_make(&narrow, held), false,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    while (!__atomic_compare_exchange_n(word, &held, (uint32_t)kernel_make(order, compare, held),
+                                        false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
     }
     return held;
 }
@@ -88,8 +86,8 @@ static uint64_t kernel_do_word64(uint64_t *word, const struct cuda_atomic *order
 {
     uint64_t held = __atomic_load_n(word, __ATOMIC_SEQ_CST);
 
-    while (!__atomic_compare_exchange_n(word, &held, kernel_make(order, held), false,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    while (!__atomic_compare_exchange_n(word, &held, kernel_make(order, order->compare, held),
+                                        false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
     }
     return held;
 }

@@ -15,6 +15,9 @@
  *   - Attributes of addresses, dma-buf descriptors, which cannot be mapped, and errors: those that
  *     a call returns, and those that stay in a context until the context is reset.
  *
+ * Programs that use the driver API alone run as they are, among them perftest with --use_cuda and
+ * --use_cuda_dmabuf.
+ *
  * What it cannot do:
  *   - It runs no kernels. Modules can be loaded and functions found, but cuLaunchKernel() returns
  *     CUDA_ERROR_NOT_SUPPORTED and writes one line to stderr. The one exception is the kernel with
