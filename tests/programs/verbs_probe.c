@@ -160,7 +160,7 @@ CALL(reg_mr_iova, struct ibv_mr *made = ibv_reg_mr_iova(pd, buf, BUF, 4096, ACCE
 CALL(reg_mr_iova2, struct ibv_mr *made = ibv_reg_mr_iova2(pd, buf, BUF, 4096, ACCESS);
      return made ? num(ibv_dereg_mr(made)) : errno;)
 /* There is no dma-buf: EBADF shows that it would take one. */
-CALL(reg_dmabuf_mr, int err = ptr(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, -1, ACCESS));
+CALL(reg_dmabuf_mr, int err = ptr(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, -1, IBV_ACCESS_LOCAL_WRITE));
      return err == EBADF ? 0 : err;)
 CALL(rereg_mr, return num(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ACCESS));)
 CALL(

@@ -76,8 +76,8 @@ void __wrap_gpu_release(struct gpu_claim *claim);
 bool __wrap_gpu_has_claimed(uint64_t addr);
 bool __wrap_gpu_read(uint64_t addr, void *buf, size_t len);
 bool __wrap_gpu_write(uint64_t addr, const void *buf, size_t len);
-void __wrap_gpu_expect(uint64_t addr, size_t len);
-void __wrap_gpu_forget(void);
+void __wrap_gpu_expect(size_t len);
+void __wrap_gpu_end_turn(void);
 
 int __wrap_gpu_claim_range(const void *addr, size_t len, struct gpu_claim **claim)
 {
@@ -112,11 +112,11 @@ bool __wrap_gpu_write(uint64_t addr, const void *buf, size_t len)
 }
 
 /* Nothing is copied in advance. */
-void __wrap_gpu_expect(uint64_t addr, size_t len)
+void __wrap_gpu_expect(size_t len)
 {
 }
 
-void __wrap_gpu_forget(void)
+void __wrap_gpu_end_turn(void)
 {
 }
 
