@@ -772,5 +772,13 @@ int main(int argc, char **argv)
         ok = s->holds();
         printf("%s %s: %s\n", ok ? "ok  " : "FAIL", library->name, s->what);
     }
-    return ok ? 0 : 1;
+    if (!ok) {
+        return 1;
+    }
+    if (ibv_dealloc_pd(pd) || ibv_close_device(ctx)) {
+        printf("FAIL %s: something is left\n", library->name);
+        return 1;
+    }
+    memory_free_all();
+    return 0;
 }

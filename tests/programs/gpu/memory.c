@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include "tests/programs/gpu/probes.h"
 
+#define PIECES 64u
+
 /* Values of the driver API. */
 #define HOST_REGISTER_PORTABLE  1u
 #define HOST_REGISTER_DEVICEMAP 2u
@@ -22,6 +24,7 @@ static struct {
     int (*ctx_retain)(void **context, int device);
     int (*ctx_set)(void *context);
     int (*alloc)(uint64_t *at, size_t size);
+    int (*free)(uint64_t at);
     int (*to_gpu)(uint64_t to, const void *from, size_t size);
     int (*from_gpu)(void *to, uint64_t from, size_t size);
     int (*host_register)(void *at, size_t size, unsigned flags);
@@ -30,6 +33,8 @@ static struct {
     int (*range_handle)(void *handle, uint64_t at, size_t size, int type, unsigned long long flags);
 } cuda;
 static bool is_there, makes_dmabufs;
+static uint64_t piece[PIECES]; /* where each piece begins that was allocated */
+static unsigned pieces;
 
 bool gpu_is_there(void)
 {
@@ -48,6 +53,7 @@ bool gpu_start(void)
         {"cuDevicePrimaryCtxRetain", &cuda.ctx_retain},
         {"cuCtxSetCurrent", &cuda.ctx_set},
         {"cuMemAlloc_v2", &cuda.alloc},
+        {"cuMemFree_v2", &cuda.free},
         {"cuMemcpyHtoD_v2", &cuda.to_gpu},
         {"cuMemcpyDtoH_v2", &cuda.from_gpu},
         {"cuMemHostRegister_v2", &cuda.host_register},
@@ -111,6 +117,16 @@ void gpu_unmap_uar(void *reg)
     }
 }
 
+/* Keeps what is to be freed at the end. */
+static void memory_keep(uint64_t at)
+{
+    if (pieces == PIECES) {
+        fprintf(stderr, "gpu_probes: more than %u pieces of memory\n", PIECES);
+        exit(1);
+    }
+    piece[pieces++] = at;
+}
+
 void *memory_new(size_t size)
 {
     uint64_t at = 0;
@@ -118,17 +134,34 @@ void *memory_new(size_t size)
 
     size = (size + GPU_PAGE - 1) & ~(size_t)(GPU_PAGE - 1);
     if (!is_there) {
-        return memset(aligned_alloc(GPU_PAGE, size), 0, size);
+        void *made = aligned_alloc(GPU_PAGE, size);
+
+        memory_keep((uintptr_t)made);
+        return memset(made, 0, size);
     }
     if (cuda.alloc(&at, size + GPU_PAGE)) {
         fprintf(stderr, "gpu_probes: the GPU has no memory\n");
         exit(1);
     }
+    memory_keep(at);
     at = (at + GPU_PAGE - 1) & ~(uint64_t)(GPU_PAGE - 1);
     zeroes = calloc(1, size);
     memory_put((void *)(uintptr_t)at, zeroes, size);
     free(zeroes);
     return (void *)(uintptr_t)at;
+}
+
+void memory_free_all(void)
+{
+    while (pieces) {
+        uint64_t at = piece[--pieces];
+
+        if (is_there) {
+            cuda.free(at);
+        } else {
+            free((void *)(uintptr_t)at);
+        }
+    }
 }
 
 void memory_put(void *to, const void *from, size_t size)

@@ -40,6 +40,7 @@ int gpu_export(const void *at, size_t size);
 bool gpu_map_uar(void *reg, size_t size);
 void gpu_unmap_uar(void *reg);
 void *memory_new(size_t size); /* begins at a multiple of GPU_PAGE; zeroes */
+void memory_free_all(void);
 void memory_put(void *to, const void *from, size_t size);
 void memory_get(void *to, const void *from, size_t size);
 
