@@ -354,6 +354,10 @@ static void fences(void)
     cudaStream_t other;
     CU(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
     results[0] = results[1] = 0;
+    // Both are loaded now: the second one must not wait for the first one to end.
+    cudaFuncAttributes loaded;
+    CU(cudaFuncGetAttributes(&loaded, watch_kernel));
+    CU(cudaFuncGetAttributes(&loaded, fence_kernel));
     watch_kernel<<<1, 1, 0, other>>>(words, words + 8, rounds, results);
     fence_kernel<<<1, 1, 0, stream>>>(words, words + 8, rounds, next_pe());
     wait_for_kernel();
