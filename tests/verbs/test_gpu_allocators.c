@@ -6,6 +6,7 @@
  * reaches.
  */
 #include <check.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include "guest-lib/cuda/standin/standin.h"
@@ -502,6 +503,73 @@ START_TEST(calls_by_the_cpu_fail)
 }
 END_TEST
 
+static struct ibv_qp *new_qp_of(enum ibv_qp_type type, struct ibv_cq *cq)
+{
+    struct ibv_qp_init_attr attr = {
+        .qp_type = type, .send_cq = cq, .recv_cq = cq, .cap = {DEPTH, DEPTH, 1, 1, 0}};
+
+    return ibv_create_qp(domain, &attr);
+}
+
+static bool is_piece(const void *ptr, uint64_t type)
+{
+    for (int i = 0; i < pieces; i++) {
+        if (piece[i].ptr == ptr && piece[i].type == type && piece[i].gpu) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A raw packet QP has two rings. An RC QP has one, which begins with the receive queue. */
+START_TEST(every_kind_of_qp_is_told_where_it_is)
+{
+    static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD,
+                                             IBV_QPT_RAW_PACKET};
+    struct ibv_cq *cq = ibv_create_cq(v->a, 15, NULL, NULL, 0);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(types); i++) {
+        struct ibv_qp *qp = new_qp_of(types[i], cq);
+        struct mlx5dv_qp dv;
+
+        ck_assert_ptr_nonnull(qp);
+        dv = dv_qp(qp);
+        ck_assert(is_piece(dv.rq.buf, MLX5DV_RES_TYPE_QP));
+        ck_assert(is_piece(dv.dbrec, MLX5DV_RES_TYPE_DBR));
+        ck_assert_int_eq(is_piece(dv.sq.buf, MLX5DV_RES_TYPE_QP), types[i] == IBV_QPT_RAW_PACKET);
+        ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    }
+    ck_assert_int_eq(ibv_destroy_cq(cq), 0);
+}
+END_TEST
+
+/* An XRC SRQ has a command of its own. */
+START_TEST(an_xrc_srq_may_lie_there)
+{
+    struct ibv_xrcd_init_attr xrcd_attr = {.comp_mask =
+                                               IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+                                           .fd = -1,
+                                           .oflags = O_CREAT};
+    struct ibv_xrcd *xrcd = ibv_open_xrcd(v->a, &xrcd_attr);
+    struct ibv_cq *cq = ibv_create_cq(v->a, 15, NULL, NULL, 0);
+    struct ibv_srq_init_attr_ex attr = {.attr = {.max_wr = 7, .max_sge = 1},
+                                        .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+                                                     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_XRCD,
+                                        .srq_type = IBV_SRQT_XRC,
+                                        .pd = domain,
+                                        .xrcd = xrcd,
+                                        .cq = cq};
+    struct ibv_srq *srq = ibv_create_srq_ex(v->a, &attr);
+
+    ck_assert_ptr_nonnull(srq);
+    ck_assert(is_piece(dv_srq(srq).buf, MLX5DV_RES_TYPE_SRQ));
+    check_srq(srq);
+    ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+    ck_assert_int_eq(ibv_close_xrcd(xrcd), 0);
+    ck_assert_int_eq(ibv_destroy_cq(cq), 0);
+}
+END_TEST
+
 /* The library posts to such an SRQ itself. */
 START_TEST(an_srq_with_tags_cannot_lie_there)
 {
@@ -632,6 +700,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_gpu_posts_to_an_srq);
     tcase_add_test(tc, small_messages_reach_buffers_of_a_gpu);
     tcase_add_test(tc, calls_by_the_cpu_fail);
+    tcase_add_test(tc, every_kind_of_qp_is_told_where_it_is);
+    tcase_add_test(tc, an_xrc_srq_may_lie_there);
     tcase_add_test(tc, an_srq_with_tags_cannot_lie_there);
     tcase_add_test(tc, the_cpu_drives_queues_in_memory_that_it_reaches);
     tcase_add_test(tc, memory_that_is_not_all_there_is_given_back);
