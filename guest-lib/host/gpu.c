@@ -45,6 +45,22 @@ static void gpu_unlock(int state)
     cancel_restore(state);
 }
 
+/* A child has no use for the GPUs that its parent reaches. If the parent reaches none, the child
+ * may load a driver of its own, and the lock must be free, whoever held it in the parent. */
+static void gpu_after_fork(void)
+{
+    if (table) {
+        __atomic_store_n(&in_child, true, __ATOMIC_RELAXED);
+    } else {
+        pthread_mutex_init(&lock, NULL);
+    }
+}
+
+__attribute__((constructor)) static void gpu_watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, gpu_after_fork);
+}
+
 /* -- the table, under the lock ----------------------------------------------------------------- */
 
 /* The index of the first allocation that ends after the address. */
@@ -273,11 +289,6 @@ static void gpu_claim_free(struct gpu_claim *claim)
     g_free(claim);
 }
 
-static void gpu_after_fork(void)
-{
-    __atomic_store_n(&in_child, true, __ATOMIC_RELAXED);
-}
-
 static int gpu_claim_locked(uint64_t addr, size_t len, struct gpu_claim **claim)
 {
     const struct gpu_driver *driver = gpu_driver_find();
@@ -289,7 +300,6 @@ static int gpu_claim_locked(uint64_t addr, size_t len, struct gpu_claim **claim)
     if (!table) {
         table = g_ptr_array_new();
         devices = g_ptr_array_new();
-        pthread_atfork(NULL, NULL, gpu_after_fork);
     }
     *claim = g_new0(struct gpu_claim, 1);
     (*claim)->memories = g_ptr_array_new();
