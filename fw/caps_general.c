@@ -154,6 +154,7 @@ const struct cap caps_general[] = {
     FLAG(dp_ordering_ooo_all_xrc),
     FLAG(dp_ordering_ooo_all_dc),
     FLAG(rts2rts_qp_udp_sport, NEEDS(RTS2RTS_QP)),
+    FLAG(rts2rts_qp_dscp, NEEDS(RTS2RTS_QP)),
     FLAG(ece_support, NEEDS(CREATE_QP)), /* fw/cmd_qp.c */
     VALUE(pkey_table_size, PRM_CAP_PKEY_TABLE_128),
     VALUE(gid_table_size, PRM_CAP_GID_TABLE_128), /* an Ethernet port does not use this table */

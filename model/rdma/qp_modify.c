@@ -20,6 +20,8 @@
 /* Groups with a bit in opt_param_mask have that bit's number. */
 #define G(name) (1ull << PRM_QP_OPTPAR_##name)
 #define ACCESS  (G(RRE) | G(RAE) | G(RWE))
+/* Parts of the path that a connection may change (gpunetio: doca_verbs_qp::rts2rts() sets both). */
+#define OF_PATH (G(DSCP) | G(SGID_INDEX))
 
 /* Groups that are never optional have these bits. */
 #define G_MTU        (1ull << 48)
@@ -87,8 +89,9 @@ static const struct transition transitions[] = {
         .opcode = PRM_CMD_OP_RTS2RTS_QP,
         .from = S(RTS),
         .to = PRM_QP_STATE_RTS,
-        .rc = {0, ACCESS | G(RNR_TIMEOUT) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT)},
-        .uc = {0, G(RWE) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT)},
+        .rc = {0,
+               ACCESS | G(RNR_TIMEOUT) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT) | OF_PATH},
+        .uc = {0, G(RWE) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT) | OF_PATH},
         .ud = {0, G(Q_KEY) | G(COUNTER_SET_ID)},
         .dci = {0, ACCESS | G(RNR_TIMEOUT) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT) |
                        G(DCI_STREAM_CHANNEL)},
@@ -185,6 +188,12 @@ static void qp_modify_copy_fields(uint64_t groups, struct prm_qpc *to, const str
     }
     if (groups & G(UDP_SPORT)) {
         COPY_PATH(udp_sport);
+    }
+    if (groups & G(DSCP)) {
+        COPY_PATH(dscp);
+    }
+    if (groups & G(SGID_INDEX)) {
+        COPY_PATH(src_addr_index);
     }
     if (groups & G(RRE)) {
         COPY(rre);
@@ -376,7 +385,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
         qp_modify_copy_fields(groups, merged, qpc);
     }
     syn = qp_modify_check_fields(qp, groups, merged);
-    if (syn == SYN_OK && (groups & G(PRIMARY_ADDR_PATH)) && qp->service->connected) {
+    if (syn == SYN_OK && (groups & (G(PRIMARY_ADDR_PATH) | OF_PATH)) && qp->service->connected) {
         syn = peer_find_path(hca, PRM_PTR(qpc, merged, primary_address_path), &path);
     }
     if (syn == SYN_OK && (groups & G(DCI_STREAM_CHANNEL))) {
@@ -395,7 +404,10 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     if (groups & G(DCI_STREAM_CHANNEL)) {
         dci_reset_stream(qp, stream);
     }
-    if ((groups & G(PRIMARY_ADDR_PATH)) && qp->service->connected) {
+    if ((groups & OF_PATH) && qp->service->connected) {
+        path.udp_sport = qp->peer.path.udp_sport;
+    }
+    if ((groups & (G(PRIMARY_ADDR_PATH) | OF_PATH)) && qp->service->connected) {
         peer_set_path(&qp->peer, &path);
     }
     if (groups & G(UDP_SPORT)) {

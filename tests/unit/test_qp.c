@@ -310,6 +310,42 @@ START_TEST(an_optional_field_is_taken_if_its_bit_is_set)
 }
 END_TEST
 
+static void set_path(struct prm_qpc *qpc)
+{
+    struct prm_ads *path = PRM_PTR(qpc, qpc, primary_address_path);
+
+    PRM_SET(ads, path, dscp, 46);
+    PRM_SET(ads, path, src_addr_index, BENCH_IPV6);
+}
+
+/* gpunetio's doca_verbs_qp::rts2rts() with an address: DSCP and source of the connection change,
+ * and nothing else of its path. */
+START_TEST(a_connection_may_change_its_dscp_and_its_source)
+{
+    struct bench_qp_attr attr = {.st = _i ? PRM_QP_ST_UC : PRM_QP_ST_RC};
+    struct roce_addr before;
+
+    bench_qp_rts(&b, &attr, &qp);
+    before = qp.qp->peer.path;
+    ck_assert_int_eq(modify_field(PRM_CMD_OP_RTS2RTS_QP, 1u << PRM_QP_OPTPAR_DSCP, set_path),
+                     SYN_OK);
+    ck_assert_uint_eq(qp.qp->peer.path.tclass >> 2, 46);
+    before.tclass = qp.qp->peer.path.tclass;
+    ck_assert_mem_eq(&qp.qp->peer.path, &before, sizeof(before));
+    ck_assert_int_eq(modify_field(PRM_CMD_OP_RTS2RTS_QP, 1u << PRM_QP_OPTPAR_SGID_INDEX, set_path),
+                     SYN_OK);
+    ck_assert_mem_eq(qp.qp->peer.path.sgid, b.hca.vport->gids[BENCH_IPV6].gid, 16);
+    ck_assert_uint_eq(qp.qp->peer.path.tclass >> 2, 46);
+    ck_assert_uint_eq(qp.qp->peer.path.udp_sport, before.udp_sport);
+    b.hca.vport->gids[BENCH_IPV6].valid = false;
+    ck_assert_int_eq(modify_field(PRM_CMD_OP_RTS2RTS_QP, 1u << PRM_QP_OPTPAR_SGID_INDEX, set_path),
+                     SYN_QP_GID);
+    qp_in(PRM_QP_ST_UD, ST(RTS), &qp);
+    ck_assert_int_eq(modify_field(PRM_CMD_OP_RTS2RTS_QP, 1u << PRM_QP_OPTPAR_DSCP, set_path),
+                     SYN_QP_OPT_MASK);
+}
+END_TEST
+
 START_TEST(an_optional_field_that_the_transition_does_not_take_is_refused)
 {
     qp_in(PRM_QP_ST_UC, ST(RTS), &qp);
@@ -543,6 +579,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_transition_is_legal_in_its_state_only, 0, 5);
     tcase_add_test(tc, a_drained_send_queue_is_announced);
     tcase_add_test(tc, an_optional_field_is_taken_if_its_bit_is_set);
+    tcase_add_loop_test(tc, a_connection_may_change_its_dscp_and_its_source, 0, 2);
     tcase_add_test(tc, an_optional_field_that_the_transition_does_not_take_is_refused);
     tcase_add_test(tc, a_bad_value_changes_nothing);
     tcase_add_test(tc, in_error_posted_receives_are_flushed);
