@@ -222,6 +222,11 @@ void gpu_ring(struct gpu_sq *sq)
     }
 }
 
+void gpu_ring_late(struct gpu_sq *sq, uint32_t counter)
+{
+    sq_store_doorbell(sq, NO_RECORD, counter);
+}
+
 uint16_t gpu_post_and_ring(struct gpu_sq *sq, const struct gpu_op *op)
 {
     uint16_t index = gpu_post(sq, op);

@@ -95,7 +95,10 @@ uint16_t gpu_post(struct gpu_sq *sq, const struct gpu_op *op);
 unsigned gpu_blocks(const struct gpu_op *op);
 /* Rings for all WQEs that were written so far. */
 void gpu_ring(struct gpu_sq *sq);
-/* Both for one WQE. */
+/* Stores the doorbell of an earlier counter again, as a thread of the GPU does that comes late. For
+ * a queue without a record, whose threads have no lock (gpunetio). */
+void gpu_ring_late(struct gpu_sq *sq, uint32_t counter);
+/* Posts one WQE and rings for it. */
 uint16_t gpu_post_and_ring(struct gpu_sq *sq, const struct gpu_op *op);
 
 struct gpu_cqe {

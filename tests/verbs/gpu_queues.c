@@ -367,6 +367,11 @@ void gpu_queue_fail(struct gpu_queue *q)
 
 void gpu_reset(struct gpu_queue *q, struct gpu_target *t)
 {
+    if (q->attr.order == GPU_NO_RECORD) {
+        /* without a VM, a doorbell that another one hides is found by its WQE: no old one may be
+         * there (guest-lib/verbs/kernel/unheard.h) */
+        memset(q->sq.ring, 0, (size_t)q->sq.blocks * GPU_BLOCK);
+    }
     if (q->attr.devx) {
         queues_move_by_devx(q, PRM_CMD_OP_2RST_QP, NULL);
         __atomic_store_n(q->sq.record, 0, __ATOMIC_RELEASE);

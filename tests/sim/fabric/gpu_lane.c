@@ -364,11 +364,13 @@ static bool lane_has_room(struct gpu_lane *lane)
 static bool lane_post(struct gpu_lane *lane)
 {
     uint64_t n = chance_from(&lane->job->chance, 1, BATCH), before = lane->posted;
+    uint32_t earlier = lane->q.sq.pi;
 
     for (; n && lane_has_room(lane); n--) {
         struct gpu_op op;
 
         lane_plan(lane, lane_op(lane, lane->posted), &op);
+        earlier = chance_one_in(&lane->job->chance, 2) ? lane->q.sq.pi : earlier;
         gpu_post(&lane->q.sq, &op);
         lane->posted++;
     }
@@ -376,6 +378,9 @@ static bool lane_post(struct gpu_lane *lane)
         return false;
     }
     gpu_ring(&lane->q.sq);
+    if (lane->attr.order == GPU_NO_RECORD && chance_one_in(&lane->job->chance, 4)) {
+        gpu_ring_late(&lane->q.sq, earlier); /* it may hide the other one */
+    }
     return true;
 }
 
