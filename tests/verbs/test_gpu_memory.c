@@ -337,24 +337,45 @@ static void *hammer_work(void *opaque)
     return NULL;
 }
 
-/* A kernel changes the same word meanwhile: nothing is lost. */
-START_TEST(atomics_and_kernels_lose_nothing)
+/* Ten atomics of each kind while a kernel changes the same word. Returns whether the driver made no
+ * copy meanwhile: on a busy machine the kernel of an atomic may start too late, and then copies do
+ * the operation, which is not atomic to kernels. */
+static bool hammer_once(const struct area *near, const struct area *far)
 {
-    struct area near = area_new(area_pd(0), AREA_DEVICE, 4096, 1), far = new_target(AREA_DEVICE);
-    struct hammer hammer = {.word = (uint64_t *)(void *)area_at(&far, 8)};
+    struct hammer hammer = {.word = (uint64_t *)(void *)area_at(far, 8)};
     uint64_t added = 0, add[4] = {1, 0}, top[4] = {1ull << 63, 0, 1ull << 63, 0};
+    struct standin_counts before, after;
     pthread_t thread;
 
+    memset(area_at(far, 8), 0, 8);
+    hcasim_standin_count(&before);
     ck_assert_int_eq(pthread_create(&thread, NULL, hammer_work, &hammer), 0);
-    for (unsigned i = 0; i < 50; i++) {
-        do_atomic(&near, &far, false, 1ull << 40, 0);
-        do_masked(&near, &far, MASKED_ADD, 8, add);
-        do_masked(&near, &far, MASKED_SWAP, 8, top);
+    for (unsigned i = 0; i < 10; i++) {
+        do_atomic(near, far, false, 1ull << 40, 0);
+        do_masked(near, far, MASKED_ADD, 8, add);
+        do_masked(near, far, MASKED_SWAP, 8, top);
         added += (1ull << 40) + 1;
     }
     __atomic_store_n(&hammer.stop, true, __ATOMIC_RELAXED);
     pthread_join(thread, NULL);
-    ck_assert_uint_eq(word_at(&far, 8), (hammer.added + added) | 1ull << 63);
+    hcasim_standin_count(&after);
+    if (after.copies != before.copies) {
+        return false;
+    }
+    ck_assert_uint_eq(word_at(far, 8), (hammer.added + added) | 1ull << 63);
+    return true;
+}
+
+/* A kernel changes the same word meanwhile: nothing is lost. */
+START_TEST(atomics_and_kernels_lose_nothing)
+{
+    struct area near = area_new(area_pd(0), AREA_PLAIN, 4096, 1), far = new_target(AREA_DEVICE);
+    unsigned seen = 0;
+
+    for (unsigned i = 0; i < 100 && seen < 5; i++) {
+        seen += hammer_once(&near, &far);
+    }
+    ck_assert_uint_gt(seen, 0);
     expect_target(&far);
     area_end(&near);
     area_end(&far);
