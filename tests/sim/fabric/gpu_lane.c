@@ -11,6 +11,7 @@
 #define NEAR_PIECE  (GPU_LEN + 64u)
 #define BAD_LKEY    0x04
 #define BAD_RKEY    0x13
+#define NO_ANSWER   0x15
 #define MOST_BLOCKS 3u     /* of an operation */
 #define ADDS_MOST   60000u /* additions of a lane to its 16 bits of the shared word */
 
@@ -466,13 +467,21 @@ static uint64_t lane_find(struct gpu_lane *lane, uint16_t index)
     return op;
 }
 
+/* Whether an operation may fail that need not: if the NAK of the one that must fail is lost, its
+ * target does not answer any more, and the retries of those before it run out, too. */
+static bool lane_may_lose_answers(const struct gpu_lane *lane)
+{
+    return lane->doomed && sim_is_lossy(lane->job->sim);
+}
+
 /* Handles the oldest operation, of which no CQE was seen. Each operation that fails has a CQE of
  * its own, and each that is signaled, but in a collapsed CQ a later one may have replaced it.
  * failed: the operation of the later CQE has failed. */
 static void lane_skip(struct gpu_lane *lane, bool failed)
 {
     const struct gpu_lane_op *o = lane_op(lane, lane->done);
-    bool unclear = lane->broken || o->dead || (failed && lane->ended);
+    bool unclear =
+        lane->broken || o->dead || (failed && (lane->ended || lane_may_lose_answers(lane)));
 
     sim_check(lane->job, lane->q.cq.collapsed || (o->unsignaled && !lane->broken),
               "lane %u: operation %" PRIu64 " has no CQE", lane->number, lane->done);
@@ -487,13 +496,14 @@ static void lane_check_error(const struct gpu_lane *lane, uint64_t op, const str
 {
     const struct gpu_lane_op *o = &lane->ops[op % GPU_WINDOW];
     uint8_t syndrome = cqe->syndrome;
+    bool may = o->dead || lane->ended || lane_may_lose_answers(lane);
 
-    sim_check(lane->job, o->dead || lane->ended,
-              "lane %u: operation %" PRIu64 " fails with syndrome 0x%x", lane->number, op,
-              syndrome);
+    sim_check(lane->job, may, "lane %u: operation %" PRIu64 " fails with syndrome 0x%x",
+              lane->number, op, syndrome);
     sim_check(lane->job,
               syndrome == GPU_CQE_FLUSHED ||
-                  (!lane->broken && (syndrome == BAD_LKEY || syndrome == BAD_RKEY)),
+                  (!lane->broken && (syndrome == BAD_LKEY || syndrome == BAD_RKEY)) ||
+                  (!lane->broken && syndrome == NO_ANSWER && lane_may_lose_answers(lane)),
               "lane %u: operation %" PRIu64 " fails with syndrome 0x%x, behind another: %u",
               lane->number, op, syndrome, lane->broken);
 }
