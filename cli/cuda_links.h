@@ -3,9 +3,9 @@
  * Folders of links that put the front of hcasim before the CUDA driver: libcuda.so.1 and libcuda.so
  * are the front, and CUDA_FRONT_DRIVER is the driver.
  *
- * What a folder is for decides its name. All runs of a user with the same front and driver share a
- * folder. It stays, because a program may outlive `hcasim run` and start other programs. If it is
- * removed meanwhile, these programs find the driver without a front.
+ * The name of a folder is made of the paths that its links lead to. All runs of a user with the
+ * same front and driver share a folder. It stays, because a program may outlive `hcasim run` and
+ * start other programs. If it is removed meanwhile, these programs find the driver without a front.
  */
 #ifndef HCASIM_CLI_CUDA_LINKS_H
 #define HCASIM_CLI_CUDA_LINKS_H

@@ -4,8 +4,8 @@
 #ifndef HCASIM_GUEST_LIB_CUDA_FRONT_H
 #define HCASIM_GUEST_LIB_CUDA_FRONT_H
 
-/* What the front needs (DT_NEEDED): a link to the driver's library, whose own SONAME is
- * libcuda.so.1 as that of the front is. */
+/* The library that the front needs (DT_NEEDED): a link to the driver's library. The SONAME of the
+ * driver's library is libcuda.so.1, and so is the front's. */
 #define CUDA_FRONT_DRIVER "libcuda-of-the-system.so.1"
 
 #endif

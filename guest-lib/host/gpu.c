@@ -223,7 +223,7 @@ static struct gpu_memory *gpu_memory_new(const struct gpu_driver *driver, uint64
     if (!device) {
         return NULL;
     }
-    /* What the table has there was freed. */
+    /* The allocations that the table has there were freed. */
     for (at = gpu_index(start); at < table->len; at = gpu_index(start)) {
         struct gpu_memory *old = table->pdata[at];
 

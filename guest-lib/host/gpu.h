@@ -75,7 +75,7 @@ static inline bool gpu_settle(void)
     return !__atomic_load_n(&gpu_unsettled, __ATOMIC_RELAXED) || gpu_settle_writes();
 }
 
-/* What the driver said when it last failed: a phrase for a log line, valid until the next failure
+/* The driver's reason when it last failed: a phrase for a log line, valid until the next failure
  * of the calling thread. */
 const char *gpu_why(void);
 

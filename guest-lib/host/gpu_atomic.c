@@ -156,7 +156,8 @@ struct gpu_atomics *gpu_atomics_new(struct gpu_device *device)
     return a;
 }
 
-/* What the driver has is left to it if a cancelled kernel still needs it. */
+/* If a kernel that was cancelled may still read the order, module and memory stay with the driver.
+ */
 void gpu_atomics_free(struct gpu_device *device)
 {
     struct gpu_atomics *a = device->atomics;
@@ -190,7 +191,7 @@ static bool gpu_wait_word(const uint32_t *word, uint64_t ns)
     return true;
 }
 
-/* What became of an operation that the kernel was to do. */
+/* The outcomes of an operation that was given to the kernel. */
 enum gpu_outcome {
     GPU_DONE,
     GPU_NOT_STARTED, /* nothing was done, and the kernel will do nothing */
@@ -289,7 +290,7 @@ static bool gpu_copy_atomic(struct gpu_device *device, uint64_t addr, size_t len
     return made == op->held || gpu_device_write(device, addr, &made, len);
 }
 
-/* What the kernel has to do for an operation. False: the kernel does not know it. */
+/* Makes the kernel's order for an operation. False: the kernel does not know the operation. */
 static bool gpu_make_order(const struct host_atomic *op, struct cuda_atomic *order)
 {
     order->operand = op->operand;

@@ -28,7 +28,7 @@ static CUresult context_start(struct standin_context *context, unsigned flags)
     return CUDA_SUCCESS;
 }
 
-/* Ends what the context has. What is in its streams is dropped. */
+/* Ends the objects of the context. Work that waits in its streams is dropped. */
 static void context_stop(struct standin_context *context)
 {
     context->stopping = true;

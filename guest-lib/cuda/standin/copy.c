@@ -137,7 +137,7 @@ bool standin_fill_run(const struct standin_op *op)
 
 /* -- calls ------------------------------------------------------------------------------------- */
 
-/* What a call says of the two sides of a copy. */
+/* The kinds of memory that a call names as the two sides of a copy. */
 enum copy_sides {
     COPY_OF_DEVICE = 0, /* both are memory that the device knows */
     COPY_TO_HOST = 1,
@@ -162,6 +162,19 @@ static bool copy_is_allowed(CUdeviceptr addr, size_t len, unsigned access, bool 
     return standin_may_access(addr, len, access);
 }
 
+/* Begins a call that gives work to a stream of the current context, like standin_begin_in(). */
+static CUresult copy_begin_in(CUstream handle, struct standin_context **context,
+                              struct standin_stream **stream)
+{
+    CUresult result = standin_begin_in(context);
+
+    if (result) {
+        return result;
+    }
+    *stream = standin_stream_find(*context, handle);
+    return *stream ? CUDA_SUCCESS : standin_end(CUDA_ERROR_INVALID_HANDLE);
+}
+
 /* wait: the call returns after the copy. It does so as well if a side is pageable memory, which
  * may change as soon as the call returns. */
 static CUresult copy_begin(CUdeviceptr to, CUdeviceptr from, size_t len, enum copy_sides sides,
@@ -171,14 +184,10 @@ static CUresult copy_begin(CUdeviceptr to, CUdeviceptr from, size_t len, enum co
     struct standin_stream *stream;
     struct standin_op op = {.kind = STANDIN_OP_COPY, .copy = {.to = to, .from = from, .len = len}};
     uint64_t seq;
-    CUresult result = standin_begin_in(&context);
+    CUresult result = copy_begin_in(handle, &context, &stream);
 
     if (result) {
         return result;
-    }
-    stream = standin_stream_find(context, handle);
-    if (!stream) {
-        return standin_end(CUDA_ERROR_INVALID_HANDLE);
     }
     if (!len) {
         return standin_end(CUDA_SUCCESS);
@@ -249,14 +258,10 @@ static CUresult copy_begin_fill(CUdeviceptr to, uint64_t value, size_t size, siz
         .kind = STANDIN_OP_FILL,
         .fill = {.to = to, .value = value, .size = size, .count = count},
     };
-    CUresult result = standin_begin_in(&context);
+    CUresult result = copy_begin_in(handle, &context, &stream);
 
     if (result) {
         return result;
-    }
-    stream = standin_stream_find(context, handle);
-    if (!stream) {
-        return standin_end(CUDA_ERROR_INVALID_HANDLE);
     }
     if (!count) {
         return standin_end(CUDA_SUCCESS);

@@ -149,7 +149,7 @@ CUresult cuGetProcAddress(const char *name, void **function, int version, uint64
 
 /* -- the device -------------------------------------------------------------------------------- */
 
-/* What is not in this table is 0: not supported. */
+/* An attribute that is not in this table is 0: not supported. */
 static const struct {
     CUdevice_attribute attribute;
     int value;

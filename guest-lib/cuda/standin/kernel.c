@@ -53,7 +53,8 @@ static void *kernel_reach(CUdeviceptr addr, size_t len)
     return got == len ? at : NULL;
 }
 
-/* What an operation makes of a word. compare: that of the order, as long as the word. */
+/* Returns the word that an operation stores in place of held. compare: the order's, cut to the
+ * length of the word. */
 static uint64_t kernel_make(const struct cuda_atomic *order, uint64_t compare, uint64_t held)
 {
     switch (order->kind) {
@@ -208,7 +209,7 @@ CUresult cuModuleLoadDataEx(CUmodule *handle, const void *image, unsigned count,
     return cuModuleLoadData(handle, image);
 }
 
-/* What streams still run of it has no need of it. */
+/* Streams may still run its functions: an order in a stream does not refer to the module. */
 CUresult cuModuleUnload(CUmodule handle)
 {
     struct standin_context *context;

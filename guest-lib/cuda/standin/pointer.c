@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the stand-in GPU tells of an address, and the dma-buf descriptors that stand for a range. */
+/* Attributes of addresses, and the dma-buf descriptors that stand for a range of the stand-in GPU.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * A stand-in GPU: a libcuda.so.1 of hcasim's own, for machines without a GPU. Programs that use the
  * CUDA driver API get one device, whose memory is memory of the host (`hcasim run --fake-gpu`).
  *
- * What it can do, as the driver does it:
+ * It does these things as the driver does them:
  *   - Memory that the CPU cannot reach: cuMemAlloc(), cuMemCreate() and cuMemMap(). The program's
  *     addresses are mapped without any access, so a load by the CPU is a SIGSEGV. Managed, pinned
  *     and registered memory, which the CPU reaches.
@@ -18,7 +18,7 @@
  * Programs that use the driver API alone run as they are, among them perftest with --use_cuda and
  * --use_cuda_dmabuf.
  *
- * What it cannot do:
+ * It does not do these things:
  *   - It runs no kernels. Modules can be loaded and functions found, but cuLaunchKernel() returns
  *     CUDA_ERROR_NOT_SUPPORTED and writes one line to stderr. The one exception is the kernel with
  *     which hcasim itself does atomic operations (CUDA_ATOMIC_KERNEL).
@@ -41,7 +41,7 @@
 #include <stdbool.h>
 #include "guest-lib/cuda/cuda_api.h"
 
-/* What the device works on, as bits. */
+/* Kinds of work of the device, as bits. */
 enum standin_work {
     STANDIN_COPIES = 1, /* copies, memsets and stores */
     STANDIN_KERNELS = 2,

@@ -109,7 +109,7 @@ enum standin_memory {
     STANDIN_REGISTERED, /* cuMemHostRegister() */
 };
 
-/* What there is at a range of addresses. */
+/* The kind of memory at a range of addresses. */
 struct standin_range {
     CUdeviceptr addr;
     size_t len;

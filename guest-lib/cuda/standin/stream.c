@@ -55,7 +55,7 @@ static bool stream_is_behind(const struct standin_stream *stream)
     return false;
 }
 
-/* What kind of work it is (enum standin_work); 0: none. */
+/* The kind of work that it is (enum standin_work); 0: none. */
 static unsigned stream_work_of(const struct standin_op *op)
 {
     switch (op->kind) {
@@ -483,7 +483,7 @@ CUresult cuStreamCreate(CUstream *handle, unsigned flags)
     return cuStreamCreateWithPriority(handle, flags, 0);
 }
 
-/* What is in the stream is still done. */
+/* The work in the stream is still done. */
 CUresult cuStreamDestroy_v2(CUstream handle)
 {
     struct standin_stream *stream;

@@ -305,8 +305,8 @@ int uverbs_dereg_mr(struct hv_mr *mr)
     return err;
 }
 
-/* What UVERBS_METHOD_REG_DMABUF_MR allows: the optional flags that the device does not know are
- * refused, too. */
+/* The rights that UVERBS_METHOD_REG_DMABUF_MR allows: the optional flags that the device does not
+ * know are refused, too. */
 #define DMABUF_ACCESS                                                                              \
     (unsigned)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |         \
                IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING)

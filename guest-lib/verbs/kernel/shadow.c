@@ -121,5 +121,5 @@ void *shadow_find_real(const void *ptr)
 
 bool shadow_copy(const void *ptr, size_t size)
 {
-    return hv_data_put(shadow_find_real(ptr), ptr, size);
+    return reach_write(shadow_find_real(ptr), ptr, size);
 }

@@ -13,8 +13,7 @@
 #ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_SHADOW_H
 #define HCASIM_GUEST_LIB_VERBS_KERNEL_SHADOW_H
 
-#include <string.h>
-#include "guest-lib/host/gpu.h"
+#include "guest-lib/host/reach.h"
 #include "guest-lib/verbs/verbs.h"
 
 /* If *ptr is memory of a GPU, claims it for the device, and makes *ptr its shadow, which begins
@@ -57,17 +56,6 @@ static inline void *shadow_end(void *ptr)
 static inline bool shadow_flush(const void *ptr, size_t size)
 {
     return !shadow_is(ptr) || shadow_copy(ptr, size);
-}
-
-/* Copies data to a program's buffer, which may be memory of a GPU. False: the GPU does not take it.
- */
-static inline bool hv_data_put(void *to, const void *from, size_t size)
-{
-    if (gpu_has((uintptr_t)to)) {
-        return gpu_write((uintptr_t)to, from, size) && gpu_settle();
-    }
-    memcpy(to, from, size);
-    return true;
 }
 
 #endif

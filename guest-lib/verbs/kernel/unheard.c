@@ -3,8 +3,7 @@
 #include "guest-lib/verbs/kernel/unheard.h"
 #include <glib.h>
 #include <string.h>
-#include "guest-lib/host/gpu.h"
-#include "guest-lib/host/memory.h"
+#include "guest-lib/host/reach.h"
 #include "prm/prm.h"
 
 #define BB_BYTES 64u
@@ -15,11 +14,6 @@ struct look {
     uint8_t bytes[LOOK_BBS * BB_BYTES];
 };
 
-static bool unheard_read_range(uint64_t addr, void *buf, size_t len)
-{
-    return gpu_has(addr) ? gpu_read(addr, buf, len) : memory_read(addr, buf, len, NULL);
-}
-
 /* Reads the ring from a basic block on. False: it does not answer. */
 static bool unheard_read(struct unheard *queue, uint16_t index, struct look *look)
 {
@@ -28,9 +22,9 @@ static bool unheard_read(struct unheard *queue, uint16_t index, struct look *loo
     look->num = MIN(LOOK_BBS, size);
     run = MIN(look->num, size - at);
     if (queue->ring &&
-        unheard_read_range(queue->ring + at * BB_BYTES, look->bytes, (size_t)run * BB_BYTES) &&
-        (run == look->num || unheard_read_range(queue->ring, look->bytes + (size_t)run * BB_BYTES,
-                                                (size_t)(look->num - run) * BB_BYTES))) {
+        reach_read(queue->ring + at * BB_BYTES, look->bytes, (size_t)run * BB_BYTES) &&
+        (run == look->num || reach_read(queue->ring, look->bytes + (size_t)run * BB_BYTES,
+                                        (size_t)(look->num - run) * BB_BYTES))) {
         return true;
     }
     queue->ring = 0;

@@ -35,7 +35,7 @@ static void cqe_data_copy(struct cqe_data_left *left, const struct prm_wqe_data_
     void *to = (void *)(uintptr_t)PRM_GET(wqe_data_seg, seg, addr);
 
     if (part && (!left->lost_lkey || PRM_GET(wqe_data_seg, seg, lkey) != left->lost_lkey)) {
-        left->failed |= !hv_data_put(to, left->bytes, part);
+        left->failed |= !reach_write(to, left->bytes, part);
     }
     left->bytes += part;
     left->len -= part;
