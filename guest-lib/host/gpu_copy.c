@@ -117,7 +117,9 @@ void gpu_device_free(struct gpu_device *device)
     const struct gpu_driver *driver = device->driver;
 
     if (gpu_enter(device)) {
-        gpu_device_settle(device);
+        if (device->stream) { /* NULL is the program's default stream */
+            gpu_device_settle(device);
+        }
         gpu_atomics_free(device);
         if (device->out) {
             driver->mem_free_host(device->out);
