@@ -412,6 +412,10 @@ static bool gpu_do(enum gpu_access access, uint64_t addr, void *buf, size_t len,
         break;
     case GPU_WRITE:
         ok = gpu_device_write(memory->device, addr, buf, len);
+        if (ok && addr + len == memory->start + memory->len) {
+            /* The next byte is of another allocation, and the driver makes no copy of both. */
+            ok = gpu_device_submit(memory->device);
+        }
         break;
     case GPU_ATOMIC:
         ok = gpu_device_atomic(memory->device, addr, len, op);

@@ -156,7 +156,6 @@ bool gpu_device_settle(struct gpu_device *device)
     if (!gpu_device_submit(device)) {
         return false;
     }
-
     for (unsigned spins = 0;
          (result = device->driver->stream_query(device->stream)) == CUDA_ERROR_NOT_READY; spins++) {
         if (spins == SPINS) {
