@@ -171,6 +171,10 @@ bool gpu_device_settle(struct gpu_device *device)
         return gpu_device_break(device);
     }
     gpu_device_note_settled(device);
+    if (device->lost) { /* the end of a turn submits, but reports nothing */
+        device->lost = false;
+        return false;
+    }
     return true;
 }
 
@@ -247,8 +251,12 @@ bool gpu_device_submit(struct gpu_device *device)
     const uint8_t *from = device->out + device->out_used - len;
 
     device->held = 0;
-    return (!before || gpu_copy_to(device, device->held_for, from, before)) &&
-           (!last || gpu_copy_to(device, device->held_for + before, from + before, last));
+    if ((before && !gpu_copy_to(device, device->held_for, from, before)) ||
+        (last && !gpu_copy_to(device, device->held_for + before, from + before, last))) {
+        device->lost = true;
+        return false;
+    }
+    return true;
 }
 
 static void gpu_note_unsettled(struct gpu_device *device)

@@ -78,6 +78,7 @@ struct gpu_device {
     size_t out_used;     /* bytes of out that may not be copied yet */
     size_t held;         /* the last of these bytes, which wait for more of their message */
     uint64_t held_for;   /* the address of the first of them */
+    bool lost;           /* bytes that were held did not get into the stream */
     bool unsettled;      /* there are writes in the stream */
     uint64_t ahead, end; /* the range whose data is in `in`, copied in advance; equal: none */
     uint64_t part, message_end;  /* the last read of a known message, and where the message ends */
