@@ -9,7 +9,10 @@
 #include "wire/open.h"
 
 #include <check.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <glib/gstdio.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -228,6 +231,58 @@ START_TEST(numbers_have_bounds)
             "profile must be cx4, cx4lx, cx5, cx6dx, cx7 or cx8, but it is cx9");
     refused("HCASIM_WIRE", "my lab", "wire must be a name of letters");
     refused("HCASIM_WIRE", "lab,,other", "wire must be a name of letters");
+}
+END_TEST
+
+static bool locale_clobbers; /* newlocale() succeeds, but leaves an error in errno */
+
+/* Stands in front of the C library's function, which glib calls before it reads its first number.
+ * While one thread is in this call, others wait, and their wait leaves EAGAIN in errno. */
+__attribute__((visibility("default"))) locale_t newlocale(int mask, const char *name, locale_t base)
+{
+    __typeof__(newlocale) *real = (__typeof__(newlocale) *)dlsym(RTLD_NEXT, "newlocale");
+    locale_t made = real(mask, name, base);
+
+    if (locale_clobbers) {
+        errno = EAGAIN;
+    }
+    return made;
+}
+
+/* The first of these values is the first number that the process reads. */
+START_TEST(a_first_number_is_read_beside_other_threads)
+{
+    static const struct {
+        const char *name, *value;
+    } values[] = {
+        {"HCASIM_DEVICES", "2"},      {"HCASIM_MEMORY", "512M"}, {"HCASIM_LOSS", "1%"},
+        {"HCASIM_DELAY", "10us"},     {"HCASIM_IP", "10.1.2.3"}, {"HCASIM_REMOVE_AFTER", "1.5"},
+        {"HCASIM_FAULT_SEED", "200"},
+    };
+    int i = _i;
+
+    locale_clobbers = true;
+    look_at(values[i].name, values[i].value);
+    ck_assert_msg(count > 0, "%s=%s: %s", values[i].name, values[i].value, reason);
+    locale_clobbers = false;
+}
+END_TEST
+
+/* Digits and nothing else. The largest number of 64 bits is read, a larger one is refused. */
+START_TEST(a_number_is_digits)
+{
+    static const char *const wrong[] = {"+2", "-2", " 2", "2 ", "0x2", "2.0", "\xc2\xb2"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        refused("HCASIM_DEVICES", wrong[i], "devices must be 1 to 16");
+    }
+    look_at("HCASIM_DEVICES", "0002");
+    ck_assert_uint_eq(count, 2);
+    look_at("HCASIM_MEMORY", "18446744073709551615");
+    ck_assert_uint_eq(ports[0].memory, UINT64_MAX);
+    refused("HCASIM_MEMORY", "18446744073709551616", "memory must be 8M or more");
+    refused("HCASIM_MEMORY", "184467440737095516150", "memory must be 8M or more");
+    refused("HCASIM_DEVICES", "18446744073709551618", "devices must be 1 to 16"); /* 2^64 + 2 */
 }
 END_TEST
 
@@ -461,6 +516,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, addresses_are_whole_and_nothing_else);
     tcase_add_test(tc, a_file_that_cannot_be_read_is_named);
     tcase_add_test(tc, numbers_have_bounds);
+    tcase_add_loop_test(tc, a_first_number_is_read_beside_other_threads, 0, 7);
+    tcase_add_test(tc, a_number_is_digits);
     tcase_add_test(tc, a_removal_has_a_time_or_a_file);
     tcase_add_test(tc, faults_have_rates_and_times);
     tcase_add_test(tc, further_devices_follow_the_first);

@@ -116,9 +116,29 @@ bool hv_setting_is_of_one_host(const char *name)
     return g_strv_contains((const char *const[]){"host", "ip", "mac", NULL}, name);
 }
 
+/* Reads decimal digits and nothing else. Does not use g_ascii_string_to_unsigned(), which refuses
+ * any number if errno changes meanwhile: glib makes its C locale in the first call of a process,
+ * and a thread that waits for that may find EAGAIN in errno. */
+static bool setting_parse_digits(const char *text, uint64_t least, uint64_t most, uint64_t *number)
+{
+    uint64_t sum = 0;
+
+    if (!*text) {
+        return false;
+    }
+    for (; *text; text++) {
+        if (!g_ascii_isdigit(*text) || __builtin_mul_overflow(sum, 10, &sum) ||
+            __builtin_add_overflow(sum, (uint64_t)(*text - '0'), &sum)) {
+            return false;
+        }
+    }
+    *number = sum;
+    return sum >= least && sum <= most;
+}
+
 static bool setting_parse_number(const struct hv_setting *s, const char *text, struct hv_value *v)
 {
-    return g_ascii_string_to_unsigned(text, 10, s->least, s->most, &v->number, NULL);
+    return setting_parse_digits(text, s->least, s->most, &v->number);
 }
 
 static bool setting_parse_size(const struct hv_setting *s, const char *text, struct hv_value *v)
@@ -132,7 +152,7 @@ static bool setting_parse_size(const struct hv_setting *s, const char *text, str
         shift = 10 * (unsigned)(suffix - suffixes + 1);
         digits[strlen(digits) - 1] = 0;
     }
-    if (!g_ascii_string_to_unsigned(digits, 10, 0, UINT64_MAX >> shift, &v->number, NULL)) {
+    if (!setting_parse_digits(digits, 0, UINT64_MAX >> shift, &v->number)) {
         return false;
     }
     v->number <<= shift;
