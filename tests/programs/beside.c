@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -605,27 +606,70 @@ static void close_all_and_look(void)
     line_of(IBDEV "/fw_ver");
 }
 
-START_TEST(nothing_is_left)
+static void look(void)
 {
-    char root[PATH_MAX];
-    pid_t pid;
+    line_of(IBDEV "/fw_ver");
+}
 
-    beside_own_wire();
+/* Makes a folder for the trees of this process and its children. A program of another test, which
+ * would remove what a killed process left behind, does not look there. */
+static void own_trees(char folder[PATH_MAX])
+{
+    strcpy(folder, "/tmp/beside-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    setenv("XDG_RUNTIME_DIR", folder, 1);
     ck_assert_int_eq(pipe(root_pipe), 0);
-    in_a_child(tell_root);
-    ck_assert_int_eq(read(root_pipe[0], root, sizeof(root)), sizeof(root));
-    ck_assert_int_ne(access(root, F_OK), 0);
-    /* The next reader removes what a killed process left behind. */
-    pid = fork();
+}
+
+/* A killed process leaves a tree behind. */
+static void leave_a_tree(char root[PATH_MAX])
+{
+    pid_t pid = fork();
+
     if (!pid) {
         tell_root_and_die();
     }
     waitpid(pid, NULL, 0);
-    ck_assert_int_eq(read(root_pipe[0], root, sizeof(root)), sizeof(root));
+    ck_assert_int_eq(read(root_pipe[0], root, PATH_MAX), PATH_MAX);
     ck_assert_int_eq(access(root, F_OK), 0);
-    line_of(IBDEV "/fw_ver");
+}
+
+START_TEST(nothing_is_left)
+{
+    char root[PATH_MAX], folder[PATH_MAX];
+
+    beside_own_wire();
+    own_trees(folder);
+    in_a_child(tell_root);
+    ck_assert_int_eq(read(root_pipe[0], root, sizeof(root)), sizeof(root));
+    ck_assert_int_ne(access(root, F_OK), 0);
+    leave_a_tree(root);
+    /* The next reader removes it. */
+    in_a_child(look);
     ck_assert_int_ne(access(root, F_OK), 0);
     in_a_child(close_all_and_look);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
+/* Whoever removes a tree holds its lock meanwhile. Another reader does not wait for the lock. If
+ * the process that removes the tree dies, the next reader removes the rest. */
+START_TEST(a_tree_that_is_being_removed_keeps_no_reader_waiting)
+{
+    char root[PATH_MAX], folder[PATH_MAX];
+    int remover;
+
+    beside_own_wire();
+    own_trees(folder);
+    leave_a_tree(root);
+    remover = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_eq(flock(remover, LOCK_EX | LOCK_NB), 0);
+    in_a_child(look);
+    ck_assert_int_eq(access(root, F_OK), 0);
+    close(remover);
+    in_a_child(look);
+    ck_assert_int_ne(access(root, F_OK), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
 }
 END_TEST
 
@@ -866,6 +910,7 @@ int main(void)
         a_host_sees_its_own_address_after_an_earlier_look,
         a_child_that_looks_sees_its_parent_s_device,
         nothing_is_left,
+        a_tree_that_is_being_removed_keeps_no_reader_waiting,
         the_network_device_is_among_the_interfaces,
         sockets_meet_at_the_addresses_of_hosts,
         datagrams_reach_the_addresses_of_hosts,
