@@ -149,6 +149,68 @@ START_TEST(a_message_may_be_gathered_and_scattered)
 }
 END_TEST
 
+#define PIECE  (64 * KB) /* the unit of the stand-in's addresses */
+#define PIECES 4
+#define EACH   10000u /* bytes of a message in each of two pieces */
+
+/* Finds one of the pieces whose end is the beginning of another. */
+static struct area *find_before(struct area *pieces, const struct area *after)
+{
+    for (unsigned i = 0; i < PIECES; i++) {
+        if (pieces[i].addr + PIECE == after->addr) {
+            return &pieces[i];
+        }
+    }
+    return NULL;
+}
+
+/* Two allocations that lie side by side are one region, and the driver refuses a copy of both. */
+START_TEST(a_message_may_be_in_two_allocations)
+{
+    struct area near = area_new(area_pd(0), AREA_PLAIN, 2 * EACH, 7), pieces[PIECES];
+    struct area *first = NULL, *second = NULL;
+    struct ibv_mr *both;
+
+    for (unsigned i = 0; i < PIECES; i++) {
+        pieces[i] = area_new(area_pd(1), AREA_DEVICE, PIECE, i);
+    }
+    for (unsigned i = 0; i < PIECES && !first; i++) {
+        second = &pieces[i];
+        first = find_before(pieces, second);
+    }
+    ck_assert_ptr_nonnull(first);
+    both = ibv_reg_mr(area_pd(1), (void *)(uintptr_t)first->addr, 2 * PIECE, AREA_RIGHTS);
+    ck_assert_ptr_nonnull(both);
+    for (unsigned i = 0; i < 3; i++) {
+        struct area far = {.mr = both};
+        size_t start = PIECE - EACH;
+
+        area_fill(&near, 7 + i);
+        if (i == 2) {
+            area_receive(areas.b, area_part(&far, start, 2 * EACH));
+            area_post(IBV_WR_SEND, area_part(&near, 0, 2 * EACH), NULL, 0, 0);
+            area_expect(areas.cq[1], IBV_WC_SUCCESS);
+        } else {
+            area_post(IBV_WR_RDMA_WRITE, area_part(&near, 0, 2 * EACH), &far, start, 0);
+        }
+        area_expect(areas.cq[0], IBV_WC_SUCCESS);
+        area_expect_bytes(first, start, EACH, 7 + i, 0);
+        area_expect_bytes(second, 0, EACH, 7 + i, EACH);
+        area_expect_rest(first, start, EACH, (unsigned)(first - pieces));
+        area_expect_rest(second, 0, EACH, (unsigned)(second - pieces));
+        area_fill(&near, 99);
+        area_post(IBV_WR_RDMA_READ, area_part(&near, 0, 2 * EACH), &far, start, 0);
+        area_expect(areas.cq[0], IBV_WC_SUCCESS);
+        area_expect_bytes(&near, 0, 2 * EACH, 7 + i, 0);
+    }
+    ck_assert_int_eq(ibv_dereg_mr(both), 0);
+    for (unsigned i = 0; i < PIECES; i++) {
+        area_end(&pieces[i]);
+    }
+    area_end(&near);
+}
+END_TEST
+
 START_TEST(datagrams_are_received)
 {
     struct area near = area_new(area_pd(0), KIND_A(_i), 4096, 1);
@@ -588,6 +650,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, sends_are_received, 0, PAIRS);
     tcase_add_loop_test(tc, inline_data_is_written, 0, AREA_PLAIN);
     tcase_add_loop_test(tc, a_message_may_be_gathered_and_scattered, 0, PAIRS);
+    tcase_add_test(tc, a_message_may_be_in_two_allocations);
     tcase_add_loop_test(tc, datagrams_are_received, 0, PAIRS);
     tcase_add_loop_test(tc, atomics_change_words, 0, PAIRS);
     tcase_add_test(tc, atomics_need_no_kernel);

@@ -13,6 +13,7 @@
 
 #define RANGES 65536u /* in a map */
 #define PITCH  512u   /* alignment of rows */
+#define UNIT   65536u /* alignment of small allocations */
 
 struct standin_map standin_memory;
 
@@ -258,10 +259,38 @@ static bool memory_is_counted(const struct standin_range *range)
     return range->memory == STANDIN_DEVICE || range->memory == STANDIN_MANAGED;
 }
 
+/* Takes addresses for device memory. Small allocations lie side by side in a chunk, as those of the
+ * driver do. 0: there are none. */
+static CUdeviceptr memory_take_addresses(size_t len)
+{
+    static CUdeviceptr next, end; /* the rest of the last chunk */
+    CUdeviceptr addr;
+
+    if (len >= STANDIN_GRANULARITY) {
+        return standin_addresses_take(len, STANDIN_GRANULARITY, 0);
+    }
+    if (end - next < len) {
+        if (next < end) {
+            standin_addresses_give(next, end - next);
+        }
+        next = standin_addresses_take(STANDIN_GRANULARITY, STANDIN_GRANULARITY, 0);
+        end = next ? next + STANDIN_GRANULARITY : 0;
+    }
+    addr = next;
+    next += next ? len : 0;
+    return addr;
+}
+
+/* The number of addresses that device memory takes. */
+static size_t memory_addresses(size_t len)
+{
+    return standin_round_up(len, len < STANDIN_GRANULARITY ? UNIT : STANDIN_PAGE);
+}
+
 static void memory_free(struct standin_range *range)
 {
     if (range->memory == STANDIN_DEVICE) {
-        standin_addresses_give(range->addr, standin_round_up(range->len, STANDIN_PAGE));
+        standin_addresses_give(range->addr, memory_addresses(range->len));
     }
     if (memory_is_counted(range)) {
         standin.counts.memory -= range->len;
@@ -298,15 +327,14 @@ static CUresult memory_new(struct standin_context *context, struct standin_range
     }
     range.addr = (uintptr_t)range.block->at;
     if (range.memory == STANDIN_DEVICE) {
-        range.addr = standin_addresses_take(
-            len, len < STANDIN_GRANULARITY ? 16 * STANDIN_PAGE : STANDIN_GRANULARITY, 0);
+        range.addr = memory_take_addresses(memory_addresses(range.len));
     }
     range.context = context;
     range.access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     range.id = standin_memory_id();
     if (!range.addr || !standin_map_add(&standin_memory, &range)) {
         if (range.addr && range.memory == STANDIN_DEVICE) {
-            standin_addresses_give(range.addr, len);
+            standin_addresses_give(range.addr, memory_addresses(range.len));
         }
         standin_block_drop(range.block);
         return CUDA_ERROR_OUT_OF_MEMORY;
