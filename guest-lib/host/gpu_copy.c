@@ -154,6 +154,7 @@ bool gpu_device_settle(struct gpu_device *device)
     CUresult result;
 
     if (!gpu_device_submit(device)) {
+        device->lost = false; /* this call reports it */
         return false;
     }
     for (unsigned spins = 0;

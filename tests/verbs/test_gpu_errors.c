@@ -460,6 +460,55 @@ START_TEST(a_deregistered_region_is_a_wrong_key)
 }
 END_TEST
 
+/* The bytes of a message wait for more of it until the turn ends. If the memory is freed meanwhile,
+ * the driver refuses their copy. The next wait for writes reports that, once. */
+START_TEST(a_loss_at_the_end_of_a_turn_is_reported_once)
+{
+    bool turn_ends = _i;
+    struct area lost = new_to_lose(1, LOST_FREED, 1);
+    struct area other = area_new(area_pd(1), AREA_DEVICE, 4 * PAGE, 2);
+    uint8_t bytes[1000];
+
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = area_byte(3, i);
+    }
+    ck_assert(gpu_write(lost.addr, bytes, sizeof(bytes)));
+    lose(&lost, LOST_FREED);
+    if (turn_ends) {
+        gpu_end_turn();
+    }
+    ck_assert(!gpu_settle());
+    ck_assert_str_ne(gpu_why(), "");
+    ck_assert(gpu_settle());
+    ck_assert(gpu_write(other.addr, bytes, sizeof(bytes)));
+    gpu_end_turn();
+    ck_assert(gpu_settle());
+    area_expect_bytes(&other, 0, sizeof(bytes), 3, 0);
+    area_expect_rest(&other, 0, sizeof(bytes), 2);
+    area_end(&lost);
+    area_end(&other);
+}
+END_TEST
+
+/* Another write, which makes room for itself, may be the first that learns of the loss. Whoever
+ * waits for the lost bytes learns of it as well. */
+START_TEST(a_loss_that_another_write_meets_is_reported)
+{
+    struct area lost = new_to_lose(1, LOST_FREED, 1);
+    struct area other = area_new(area_pd(1), AREA_DEVICE, 4 * PAGE, 2);
+    uint8_t bytes[1000] = {0};
+
+    ck_assert(gpu_write(lost.addr, bytes, sizeof(bytes)));
+    lose(&lost, LOST_FREED);
+    ck_assert(!gpu_write(other.addr, bytes, sizeof(bytes)));
+    ck_assert(!gpu_settle());
+    ck_assert(gpu_settle());
+    area_expect_rest(&other, 0, 0, 2);
+    area_end(&lost);
+    area_end(&other);
+}
+END_TEST
+
 /* A child of fork() has no GPU, and does not disturb the parent's. */
 START_TEST(a_child_leaves_the_gpu_to_its_parent)
 {
@@ -504,6 +553,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_trap_in_an_atomic_ends);
     tcase_add_test(tc, new_memory_at_old_addresses_is_not_the_regions);
     tcase_add_test(tc, a_deregistered_region_is_a_wrong_key);
+    tcase_add_loop_test(tc, a_loss_at_the_end_of_a_turn_is_reported_once, 0, 2);
+    tcase_add_test(tc, a_loss_that_another_write_meets_is_reported);
     tcase_add_test(tc, a_child_leaves_the_gpu_to_its_parent);
     suite_add_tcase(suite, tc);
     return suite;
