@@ -258,6 +258,10 @@ void caps_reset(struct fw *fw)
                    true) == PRM_CAP_INLINE_MODE_L2;
     fw->hca.limits.early_packets = caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL,
                                               PRM_cmd_hca_cap_dp_ordering_ooo_all_rc_FIELD, true);
+    fw->hca.limits.mmo_sq =
+        caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL, PRM_cmd_hca_cap_dma_mmo_sq_FIELD, true);
+    fw->hca.limits.mmo_qp =
+        caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL, PRM_cmd_hca_cap_dma_mmo_qp_FIELD, true);
     fw->hca.limits.no_send_dbr = caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL_2,
                                             PRM_cmd_hca_cap_2_send_dbr_mode_no_dbr_ext_FIELD, true);
     caps_apply(fw);

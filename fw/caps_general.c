@@ -8,6 +8,7 @@
 #include "model/eth/steering.h"
 #include "model/memory/mkey.h"
 #include "model/port/port.h"
+#include "model/queue/mmo.h"
 #include "model/queue/tag_list.h"
 #include "model/rdma/dci.h"
 #include "model/rdma/mcg.h"
@@ -104,6 +105,11 @@ const struct cap caps_general[] = {
     FLAG(relaxed_ordering_read),
     FLAG(relaxed_ordering_write_umr),
     FLAG(relaxed_ordering_read_umr),
+
+    /* copies by the DMA engine: model/queue/mmo.h */
+    FLAG(dma_mmo_sq, NEEDS(CREATE_QP)),
+    FLAG(dma_mmo_qp, NEEDS(CREATE_QP)),
+    VALUE(log_dma_mmo_max_size, MMO_LOG_MAX, NEEDS(CREATE_QP)),
 
     /* doorbells: UARs of 4 KiB, one in each page of the host; no larger UARs */
     FLAG(uar_4k),

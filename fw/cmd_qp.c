@@ -49,17 +49,32 @@ static enum syn cmd_qp_dbr(struct fw *fw, struct fw_cmd *cmd, const struct prm_q
                   dbr);
 }
 
+/* The extended context of a command, which begins at byte at if the command says that there is one.
+ * NULL: there is none, or the command ends before its first fields. */
+static const struct prm_qp_context_extension *cmd_qp_extension(const struct fw_cmd *cmd, bool said,
+                                                               size_t at)
+{
+    return said && cmd->in_len >= at + PRM_SIZE(uint64)
+               ? (const void *)((const uint8_t *)cmd->in + at)
+               : NULL;
+}
+
 static enum syn cmd_create_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_create_qp_in *in = cmd->in;
     const struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
+    const struct prm_qp_context_extension *ext =
+        cmd_qp_extension(cmd, PRM_GET(create_qp_in, in, qpc_ext), PRM_OFFSET(create_qp_in, pas));
     struct fw_ring_ref ref = cmd_qp_ring(cmd->in);
     uint64_t size = qp_ring_size(qpc);
     struct mem_buf buf = {0};
     struct fw_dbr dbr = {0};
     uint32_t qpn;
-    enum syn syn;
+    enum syn syn = qp_check_extension(&fw->hca, qpc, ext);
 
+    if (syn != SYN_OK) {
+        return syn;
+    }
     if (size) {
         syn = cmd_qp_dbr(fw, cmd, qpc, &dbr);
         if (syn == SYN_OK) {
@@ -76,6 +91,9 @@ static enum syn cmd_create_qp(struct fw *fw, struct fw_cmd *cmd)
         mem_buf_clear(&buf);
         return syn;
     }
+    if (ext && PRM_GET(qp_context_extension, ext, mmo)) {
+        qp_find(&fw->hca, qpn)->mmo = true;
+    }
     PRM_SET(create_qp_out, cmd->out, qpn, qpn);
     return SYN_OK;
 }
@@ -84,37 +102,30 @@ static enum syn cmd_modify_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_rts2rts_qp_in *in = cmd->in;
     uint64_t opt_mask = PRM_GET(rts2rts_qp_in, in, opt_param_mask);
-    uint16_t stream = 0;
+    const struct prm_qp_context_extension *ext = NULL;
 
-    if (cmd->opcode == PRM_CMD_OP_RTS2RTS_QP) {
+    if (cmd->opcode == PRM_CMD_OP_RTS2RTS_QP || cmd->opcode == PRM_CMD_OP_INIT2INIT_QP) {
         uint64_t high = PRM_GET(rts2rts_qp_in, in, opt_param_mask_95_32);
 
         if (high >> 32) {
             return SYN_QP_OPT_MASK;
         }
         opt_mask |= high << 32;
-        if (PRM_GET(rts2rts_qp_in, in, qpc_ext) &&
-            cmd->in_len >= PRM_OFFSET(rts2rts_qp_ext_in, qpc_data_ext) + PRM_SIZE(uint64)) {
-            stream = (uint16_t)PRM_GET(qp_context_extension,
-                                       PRM_PTR(rts2rts_qp_ext_in, cmd->in, qpc_data_ext),
-                                       dci_stream_channel_id);
-        } else if (opt_mask & 1ull << PRM_QP_OPTPAR_DCI_STREAM_CHANNEL) {
-            return SYN_QP_OPT_MASK;
-        }
+        ext = cmd_qp_extension(cmd, PRM_GET(rts2rts_qp_in, in, qpc_ext),
+                               PRM_OFFSET(rts2rts_qp_ext_in, qpc_data_ext));
     }
     return qp_modify(&fw->hca, cmd->uid, PRM_GET(rts2rts_qp_in, in, qpn), cmd->opcode, opt_mask,
-                     PRM_PTR(rts2rts_qp_in, in, qpc), stream);
+                     PRM_PTR(rts2rts_qp_in, in, qpc), ext);
 }
 
 static enum syn cmd_end_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     return qp_modify(&fw->hca, cmd->uid, PRM_GET(qp_2rst_in, cmd->in, qpn), cmd->opcode, 0, NULL,
-                     0);
+                     NULL);
 }
 
-/* Of the extended context only the error is reported, because a stream is an argument of
- * RTS2RTS_QP alone. The command's row does not require room for this context, because most
- * callers leave none. */
+/* A stream is not reported, because it is an argument of RTS2RTS_QP alone. The command's row does
+ * not require room for this context, because most callers leave none. */
 static enum syn cmd_query_qp(struct fw *fw, struct fw_cmd *cmd)
 {
     if (PRM_GET(query_qp_in, cmd->in, qpc_ext)) {
@@ -122,8 +133,8 @@ static enum syn cmd_query_qp(struct fw *fw, struct fw_cmd *cmd)
             PRM_OFFSET(query_qp_out, qp_pas_or_qpc_ext_and_pas) + PRM_SIZE(qp_context_extension)) {
             return SYN_OUT_LEN;
         }
-        qp_query_error(&fw->hca, PRM_GET(query_qp_in, cmd->in, qpn),
-                       (void *)PRM_PTR(query_qp_out, cmd->out, qp_pas_or_qpc_ext_and_pas));
+        qp_query_extension(&fw->hca, PRM_GET(query_qp_in, cmd->in, qpn),
+                           (void *)PRM_PTR(query_qp_out, cmd->out, qp_pas_or_qpc_ext_and_pas));
     }
     return qp_query(&fw->hca, PRM_GET(query_qp_in, cmd->in, qpn),
                     PRM_PTR(query_qp_out, cmd->out, qpc));

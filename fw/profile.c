@@ -12,6 +12,7 @@
 #include <string.h>
 #include "fw/profile.h"
 #include "model/port/port.h"
+#include "model/queue/mmo.h"
 #include "prm/prm.h"
 
 /* BAR0: 2^13 UAR pages of 4 KiB. */
@@ -58,8 +59,37 @@
  * 2.0.0). */
 #define BEFORE_CX8 AT_MOST(GENERAL_2, cmd_hca_cap_2, send_dbr_mode_no_dbr_ext, 0)
 
-static const struct fw_cap_limit before_cx8[] = {
+/* Copies by the DMA engine came with BlueField-2, whose network half is a ConnectX-6 Dx (rdma-core,
+ * pull request 1040). From BlueField-3 on, which has a ConnectX-7, a QP must be enabled for them
+ * (DPDK, "compress/mlx5: refactor queue HW object"). docs/adr/0027 says why cards without the DPU's
+ * processors have them here, too. */
+#define COPIES(sq, qp, log_max)                                                                    \
+    AT_MOST(GENERAL, cmd_hca_cap, dma_mmo_sq, sq), AT_MOST(GENERAL, cmd_hca_cap, dma_mmo_qp, qp),  \
+        AT_MOST(GENERAL, cmd_hca_cap, log_dma_mmo_max_size, log_max)
+#define BEFORE_CX6DX COPIES(0, 0, 0)
+#define ON_CX6DX     COPIES(1, 0, MMO_LOG_MAX)
+#define SINCE_CX7    COPIES(0, 1, MMO_LOG_MAX)
+
+static const struct fw_cap_limit of_cx5[] = {
     BEFORE_CX8,
+    BEFORE_CX6DX,
+    {0},
+};
+
+static const struct fw_cap_limit of_cx6dx[] = {
+    BEFORE_CX8,
+    ON_CX6DX,
+    {0},
+};
+
+static const struct fw_cap_limit of_cx7[] = {
+    BEFORE_CX8,
+    SINCE_CX7,
+    {0},
+};
+
+static const struct fw_cap_limit of_cx8[] = {
+    SINCE_CX7,
     {0},
 };
 
@@ -72,6 +102,7 @@ static const struct fw_cap_limit before_cx8[] = {
  * generation was the first with enhanced connection establishment; a ConnectX-5 has it. */
 static const struct fw_cap_limit before_cx5[] = {
     BEFORE_CX8,
+    BEFORE_CX6DX,
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_inline_mode,
             PRM_CAP_INLINE_MODE_L2),
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_vlan_insert, 0),
@@ -129,7 +160,7 @@ static const struct fw_profile profiles[] = {
         .hw_id = 0x20d,
         .psid = "MT_0000000012",
         .limits = LIMITS(.dc_version = 1),
-        .at_most = before_cx8,
+        .at_most = of_cx5,
         .eth_modes = {LEGACY_100G, 0},
     },
     {
@@ -143,7 +174,7 @@ static const struct fw_profile profiles[] = {
         .hw_id = 0x212,
         .psid = "MT_0000000359",
         .limits = LIMITS(.dc_version = 1),
-        .at_most = before_cx8,
+        .at_most = of_cx6dx,
         .eth_modes = {LEGACY_100G, EXT_100G},
     },
     {
@@ -157,7 +188,7 @@ static const struct fw_profile profiles[] = {
         .hw_id = 0x218,
         .psid = "MT_0000000838",
         .limits = LIMITS(.dc_version = 1),
-        .at_most = before_cx8,
+        .at_most = of_cx7,
         .eth_modes = {LEGACY_100G, EXT_400G},
     },
     {
@@ -170,6 +201,7 @@ static const struct fw_profile profiles[] = {
         .hw_id = 0x21e,
         .psid = "MT_0000001222",
         .limits = LIMITS(.dc_version = 1),
+        .at_most = of_cx8,
         .eth_modes = {LEGACY_100G, EXT_400G},
     },
 };

@@ -227,7 +227,7 @@ struct hv_cq {
 struct hv_wq {
     uint64_t *wrid;
     /* of an SQ, by WQEBB index: the enum ibv_wc_opcode of WQEs that a CQE does not distinguish
-     * (UMR, NOP: LOCAL_INV, BIND_MW, DRIVER1; raw WQEs DRIVER2) */
+     * (UMR, NOP: LOCAL_INV, BIND_MW, DRIVER1; raw WQEs DRIVER2; MMO: DRIVER3) */
     uint8_t *wr_data;
     uint32_t wqe_cnt;  /* power of two: WQEBBs of an SQ, WQEs of an RQ */
     uint32_t max_post; /* WQEs that may be outstanding */

@@ -69,8 +69,8 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
         info.l4 == ETH_L4_NONE || info.payload_off != headers) {
         return ETH_BAD_WQE;
     }
-    while (sq->lso_sent < wqe->data_len) {
-        uint64_t offset = sq->lso_sent;
+    while (sq->done < wqe->data_len) {
+        uint64_t offset = sq->done;
         size_t payload = MIN(wqe->mss, wqe->data_len - offset);
         size_t len = headers + payload;
         uint8_t *frame;
@@ -82,18 +82,18 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
         memcpy(frame, wqe->inline_hdr, headers);
         if (eth_gather(hca, sq, wqe, headers + offset, frame + headers, payload) != MEM_OK) {
             port_tx_commit(hca, 0, sq->tdn);
-            sq->lso_sent = 0;
+            sq->done = 0;
             return ETH_NO_DATA;
         }
         eth_lso_adapt_ip(frame, &info, len, offset / wqe->mss);
         eth_lso_adapt_l4(frame, &info, len, offset, offset + payload == wqe->data_len);
         eth_fill_checksums(frame, len, wqe->cs_flags);
         eth_commit(hca, sq, frame, len);
-        sq->lso_sent += payload;
-        if (sq->lso_sent < wqe->data_len && !hca_may_go_on(hca)) {
+        sq->done += payload;
+        if (sq->done < wqe->data_len && !hca_may_go_on(hca)) {
             return ETH_MORE;
         }
     }
-    sq->lso_sent = 0;
+    sq->done = 0;
     return ETH_SENT;
 }

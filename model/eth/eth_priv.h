@@ -28,7 +28,7 @@ struct eth_sq {
     struct obj *uar;     /* the page of its doorbell; referenced */
     struct eth_tis *tis; /* may be NULL */
     uint32_t tdn;        /* transport domain of the TIS; PORT_NO_TD without a TIS */
-    uint64_t lso_sent;   /* payload bytes of the LSO message at ci that were sent */
+    size_t done;         /* bytes of the LSO message or copy at ci that were sent or copied */
     struct work work;    /* RDY: sends; ERR: flushes */
 };
 
@@ -119,10 +119,11 @@ struct eth_wqe {
 
 enum eth_sent {
     ETH_SENT,
-    ETH_NO_CREDIT, /* try again when the wire has credit */
-    ETH_MORE,      /* the turn's share is used up, there is more to send */
-    ETH_NO_DATA,   /* memory that the WQE names does not answer */
-    ETH_BAD_WQE,   /* lengths or headers are invalid */
+    ETH_NO_CREDIT,  /* try again when the wire has credit */
+    ETH_MORE,       /* the turn's share is used up, there is more to send */
+    ETH_NO_DATA,    /* memory that the WQE names does not answer */
+    ETH_BAD_WQE,    /* lengths or headers are invalid */
+    ETH_BAD_LENGTH, /* the message is longer than it may be */
 };
 
 /* Gathers bytes of the inline headers and the data. */

@@ -167,7 +167,7 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
             hca_unschedule(&sq->work);
             sq->wq.ci = sq->wq.pi = 0;
             blueflame_drop(&sq->wq);
-            sq->lso_sent = 0;
+            sq->done = 0;
         } else if (next == PRM_SQC_STATE_ERR) {
             eth_sq_flush(hca, sq);
         }
@@ -346,7 +346,7 @@ enum syn eth_rq_destroy(struct hca *hca, uint16_t uid, uint32_t rqn)
 void eth_sq_fatal(struct hca *hca, struct eth_sq *sq)
 {
     sq->state = PRM_SQC_STATE_ERR;
-    sq->lso_sent = 0;
+    sq->done = 0;
     eq_async_qp(hca, PRM_EVENT_TYPE_WQ_CATAS_ERROR, PRM_EVENT_QUEUE_TYPE_SQ, sq->obj.num);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "model/eth/eth_priv.h"
 #include "model/queue/cqe.h"
+#include "model/queue/mmo.h"
 #include "wire/port.h"
 
 #define WQEBB            64
@@ -69,7 +70,7 @@ static void eth_tx_fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsi
             key ? mkey_why(hca, &words)
                 : "the WQE, its list or the doorbell record cannot be read, or is invalid");
     sq->state = PRM_SQC_STATE_ERR;
-    sq->lso_sent = 0;
+    sq->done = 0;
     eth_sq_complete_error(hca, sq, index, opcode, syndrome);
     eth_tx_skip_wqe(sq, ds);
     eth_sq_flush(hca, sq);
@@ -259,6 +260,23 @@ static enum eth_sent eth_tx_send_one(struct hca *hca, struct eth_sq *sq, const s
     return ETH_SENT;
 }
 
+/* Copies the next part of a copy from memory to memory (model/queue/mmo.h). If the program has
+ * changed the WQE so that more is copied than there is, the copy begins again. */
+static enum eth_sent eth_tx_copy(struct hca *hca, struct eth_sq *sq, const struct mmo_copy *copy)
+{
+    if (sq->done >= copy->from.len) {
+        sq->done = 0;
+    }
+    if (mmo_copy_part(hca, sq->pdn, copy, &sq->done) != MEM_OK) {
+        return ETH_NO_DATA;
+    }
+    if (sq->done < copy->from.len) {
+        return ETH_MORE;
+    }
+    sq->done = 0;
+    return ETH_SENT;
+}
+
 /* Decodes the WQE at ci and executes it. */
 static enum eth_sent eth_tx_execute(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe)
 {
@@ -267,6 +285,7 @@ static enum eth_sent eth_tx_execute(struct hca *hca, struct eth_sq *sq, struct e
         uint8_t bytes[WQE_MAX_BYTES];
     } raw;
     uint32_t denied = mkey_denied(hca, PRM_GET(sqc, sq->sqc, rlky));
+    struct mmo_copy copy;
     unsigned blocks;
 
     if (!wq_read(hca, &sq->wq, wqe->index, raw.bytes, WQEBB)) {
@@ -285,6 +304,11 @@ static enum eth_sent eth_tx_execute(struct hca *hca, struct eth_sq *sq, struct e
     }
     if (wqe->opcode == PRM_WQE_OPCODE_TSO && parse_eth(wqe, raw.bytes, wqe->ds * 16u, denied)) {
         return eth_send_lso(hca, sq, wqe);
+    }
+    if (wqe->opcode == PRM_WQE_OPCODE_MMO && hca->limits.mmo_sq &&
+        mmo_parse(PRM_GET(wqe_ctrl_seg, raw.ctrl, opmod), raw.bytes + PRM_SIZE(wqe_ctrl_seg),
+                  wqe->ds * 16u - PRM_SIZE(wqe_ctrl_seg), denied, &copy)) {
+        return mmo_length_ok(&copy) ? eth_tx_copy(hca, sq, &copy) : ETH_BAD_LENGTH;
     }
     if (wqe->opcode != PRM_WQE_OPCODE_NOP) {
         return ETH_BAD_WQE;
@@ -322,6 +346,9 @@ void eth_sq_run(struct hca *hca, struct work *work)
             return;
         case ETH_BAD_WQE:
             eth_tx_fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+            return;
+        case ETH_BAD_LENGTH:
+            eth_tx_fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR);
             return;
         case ETH_MORE:
             break;

@@ -455,6 +455,7 @@ enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, 
     qp->fre = PRM_GET(qpc, qpc, fre);
     qp->rq_signature = PRM_GET(qpc, qpc, wq_signature);
     qp->block_lb_mc = PRM_GET(qpc, qpc, block_lb_mc);
+    qp->mmo = hca->limits.mmo_sq;
     memcpy(qp->qpc, qpc, sizeof(qp->qpc));
 
     syn = qp_find_refs(qp, uid, qpc);
@@ -565,12 +566,16 @@ enum syn qp_query(struct hca *hca, uint32_t qpn, struct prm_qpc *qpc)
     return SYN_OK;
 }
 
-void qp_query_error(struct hca *hca, uint32_t qpn, struct prm_qp_context_extension *ext)
+void qp_query_extension(struct hca *hca, uint32_t qpn, struct prm_qp_context_extension *ext)
 {
     const struct qp *qp = qp_find(hca, qpn);
     struct prm_cqe_error_syndrome *error = PRM_PTR(qp_context_extension, ext, error_syndrome);
 
-    if (qp && (qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER)) {
+    if (!qp) {
+        return;
+    }
+    PRM_SET(qp_context_extension, ext, mmo, qp->mmo && qp_mmo_is_possible(hca, qp->service));
+    if (qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER) {
         PRM_SET(cqe_error_syndrome, error, syndrome, qp->error);
         PRM_SET(cqe_error_syndrome, error, vendor_error_syndrome, qp->vendor_error);
     }

@@ -79,6 +79,7 @@ struct qp {
     bool rlky, fre;    /* as created: WQEs may use the reserved lkey; UMR may register memory */
     bool rq_signature; /* receive WQEs begin with a signature segment */
     bool block_lb_mc;  /* own multicasts are not delivered to this QP */
+    bool mmo;          /* memory to memory operations may be posted */
     unsigned num_mcgs; /* number of multicast groups that it is a member of */
 
     struct obj *pd; /* this and the next are referenced; may be NULL */
@@ -141,8 +142,12 @@ static inline enum syn qp_create(struct hca *hca, uint16_t uid, const struct prm
 bool qp_order_is_ok(const struct qp *qp, unsigned order, bool force, bool long_atomics);
 /* QUERY_QP: fills the whole qpc, with live values for state, PSNs, counters and rings. */
 enum syn qp_query(struct hca *hca, uint32_t qpn, struct prm_qpc *qpc);
-/* QUERY_QP, extended context: fills in the error with which the QP failed; zeros if it did not. */
-void qp_query_error(struct hca *hca, uint32_t qpn, struct prm_qp_context_extension *ext);
+/* QUERY_QP, extended context: fills in whether memory to memory operations may be posted, and the
+ * error with which the QP failed; zeros if it did not. */
+void qp_query_extension(struct hca *hca, uint32_t qpn, struct prm_qp_context_extension *ext);
+/* CREATE_QP, extended context: whether a QP of that qpc can have it. ext may be NULL. */
+enum syn qp_check_extension(const struct hca *hca, const struct prm_qpc *qpc,
+                            const struct prm_qp_context_extension *ext);
 enum syn qp_destroy(struct hca *hca, uint16_t uid, uint32_t qpn);
 void qp_free(struct hca *hca, struct obj *obj);
 void qp_cq_failed(struct hca *hca, struct obj *obj, const struct cq *cq);
@@ -190,12 +195,14 @@ uint32_t qp_cqe_srqn(const struct qp *qp);
 /* -- model/rdma/qp_modify.c ------------------------------------------------------------------- */
 
 /* Carries out a state transition command. opcode names it. The low half of mask is opt_param_mask
- * (bits 31:0); above it comes the low half of opt_param_mask_95_32. stream: the stream of a DCI
- * that is reset if the mask says so. */
+ * (bits 31:0); above it comes the low half of opt_param_mask_95_32. ext: the extended context, or
+ * NULL: then the mask must not name its fields. */
 enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode, uint64_t opt_mask,
-                   const struct prm_qpc *qpc, uint16_t stream);
+                   const struct prm_qpc *qpc, const struct prm_qp_context_extension *ext);
 /* Sets the fields of *qp that are copies of qpc fields. */
 void qp_load(struct qp *qp);
+/* Whether queues of this service can be enabled for memory to memory operations. */
+bool qp_mmo_is_possible(const struct hca *hca, const struct service *service);
 
 /* -- model/rdma/qp_recv.c --------------------------------------------------------------------- */
 

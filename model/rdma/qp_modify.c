@@ -32,6 +32,9 @@
 #define G_INIT       (1ull << 53) /* fields that only RST2INIT sets */
 #define G_ORDER      (1ull << 54) /* dp_ordering */
 
+/* Groups whose fields are in the extended context. */
+#define OF_EXTENSION (G(DCI_STREAM_CHANNEL) | G(MMO))
+
 struct fields {
     uint64_t always, optional;
 };
@@ -57,10 +60,10 @@ static const struct transition transitions[] = {
         .opcode = PRM_CMD_OP_INIT2INIT_QP,
         .from = S(INIT),
         .to = PRM_QP_STATE_INIT,
-        .rc = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT)},
+        .rc = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT) | G(MMO)},
         .uc = {0, G(RWE) | G(PKEY_INDEX) | G(PRI_PORT)},
         .ud = {0, G(PKEY_INDEX) | G(Q_KEY) | G(PRI_PORT)},
-        .dci = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT)},
+        .dci = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT) | G(MMO)},
     },
     {
         .opcode = PRM_CMD_OP_INIT2RTR_QP,
@@ -275,6 +278,24 @@ bool qp_order_is_ok(const struct qp *qp, unsigned order, bool force, bool long_a
            order <= PRM_DP_ORDERING_OOO_ALL && !(order && force && long_atomics);
 }
 
+/* Queues that may be enabled for memory to memory operations: RC and DCI (libmlx5,
+ * mlx5_qp_fill_wr_pfns()). */
+bool qp_mmo_is_possible(const struct hca *hca, const struct service *service)
+{
+    return hca->limits.mmo_qp && (service->st == PRM_QP_ST_RC || service->dynamic);
+}
+
+enum syn qp_check_extension(const struct hca *hca, const struct prm_qpc *qpc,
+                            const struct prm_qp_context_extension *ext)
+{
+    uint32_t st = PRM_GET(qpc, qpc, st);
+
+    return ext && PRM_GET(qp_context_extension, ext, mmo) &&
+                   !(st < SERVICES && qp_mmo_is_possible(hca, &services[st]))
+               ? SYN_QP_FEATURE
+               : SYN_OK;
+}
+
 static unsigned qp_modify_order(const struct prm_qpc *qpc)
 {
     return PRM_GET(qpc, qpc, dp_ordering_1) << 1 | PRM_GET(qpc, qpc, dp_ordering_0);
@@ -353,13 +374,14 @@ void qp_load(struct qp *qp)
 }
 
 enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode, uint64_t opt_mask,
-                   const struct prm_qpc *qpc, uint16_t stream)
+                   const struct prm_qpc *qpc, const struct prm_qp_context_extension *ext)
 {
     struct qp *qp = qp_find(hca, qpn);
     const struct transition *t = qp_modify_find_transition(opcode);
     const struct fields *fields;
     struct roce_addr path;
     struct prm_qpc merged[1];
+    uint16_t stream = 0;
     uint64_t groups;
     enum syn syn;
 
@@ -376,7 +398,8 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
         return SYN_QP_STATE;
     }
     fields = qp_modify_fields_of(t, qp);
-    if (opt_mask & ~(fields->always | fields->optional)) {
+    if (opt_mask & ~(fields->always | fields->optional) || (opt_mask & OF_EXTENSION && !ext) ||
+        (opt_mask & G(MMO) && !qp_mmo_is_possible(hca, qp->service))) {
         return SYN_QP_OPT_MASK;
     }
     groups = fields->always | opt_mask;
@@ -388,8 +411,9 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     if (syn == SYN_OK && (groups & (G(PRIMARY_ADDR_PATH) | OF_PATH)) && qp->service->connected) {
         syn = peer_find_path(hca, PRM_PTR(qpc, merged, primary_address_path), &path);
     }
-    if (syn == SYN_OK && (groups & G(DCI_STREAM_CHANNEL))) {
-        syn = dci_check_stream(qp, stream);
+    if (groups & G(DCI_STREAM_CHANNEL)) {
+        stream = (uint16_t)PRM_GET(qp_context_extension, ext, dci_stream_channel_id);
+        syn = syn == SYN_OK ? dci_check_stream(qp, stream) : syn;
     }
     if (syn == SYN_OK && (groups & G_ORDER) && qp_modify_order(merged) &&
         PRM_GET(qpc, merged, dp_ordering_force) && !early_init(&qp->peer)) {
@@ -403,6 +427,9 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     qp_load(qp);
     if (groups & G(DCI_STREAM_CHANNEL)) {
         dci_reset_stream(qp, stream);
+    }
+    if (groups & G(MMO)) {
+        qp->mmo = PRM_GET(qp_context_extension, ext, mmo);
     }
     if ((groups & OF_PATH) && qp->service->connected) {
         path.udp_sport = qp->peer.path.udp_sport;

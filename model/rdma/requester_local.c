@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Carries out WQEs that stay inside the HCA: UMR, LOCAL_INVAL, DUMP and changes of a tag list.
+ * Carries out WQEs that stay inside the HCA: UMR, LOCAL_INVAL, DUMP, copies from memory to memory
+ * (MMO) and changes of a tag list.
  *
  * The translation entries of a UMR may lie in memory. They have up to 1 MiB (wqe_umr_ctrl_seg
  * counts units of 16 bytes in 16 bits), and may be behind any key: if that key has ranges of one
@@ -11,8 +12,10 @@
  *
  * A DUMP reads its list and drops the data. Programs of GPUs post it to know that all earlier
  * writes of the device have arrived, because the answer to a read comes after them (NVSHMEM:
- * nvshmemi_ibgda_enforce_consistency_at_target()). It is read in the same parts.
+ * nvshmemi_ibgda_enforce_consistency_at_target()). It is read in the same parts. A copy (MMO) is
+ * done in such parts, too.
  */
+#include "model/queue/mmo.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/tags.h"
 
@@ -74,6 +77,30 @@ static bool requester_dump(struct qp *qp, struct send_line *line, uint8_t *syndr
     return read->have == read->len;
 }
 
+/* Copies the next part. If a page is missing on either side, the whole part is copied again when
+ * the page is there. */
+static bool requester_copy(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome)
+{
+    const struct mmo_copy copy = {.from = wqe->sge[0], .to = wqe->sge[1]};
+    struct local_read *read;
+    enum mem_result result;
+
+    if (!qp->mmo) {
+        *syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+        return true;
+    }
+    read = requester_begin_read(qp, copy.from.len, false);
+    result = mmo_copy_part(qp->hca, qp->pdn, &copy, &read->have);
+    if (result == MEM_FAULT && requester_park(qp, false)) {
+        return false;
+    }
+    if (result != MEM_OK) {
+        *syndrome = PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
+        return true;
+    }
+    return read->have == read->len;
+}
+
 static bool requester_read_umr(struct qp *qp, struct send_line *line, uint8_t *syndrome)
 {
     const struct send_wqe *wqe = &line->wqe;
@@ -101,6 +128,9 @@ bool requester_read_local(struct qp *qp, struct send_line *line, uint8_t *syndro
     }
     if (line->wqe.opcode == PRM_WQE_OPCODE_DUMP) {
         return requester_dump(qp, line, syndrome);
+    }
+    if (line->wqe.opcode == PRM_WQE_OPCODE_MMO) {
+        return requester_copy(qp, &line->wqe, syndrome);
     }
     return !(line->wqe.op->flags & SEND_OP_UMR) || requester_read_umr(qp, line, syndrome);
 }

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 #include "model/port/port.h"
+#include "model/queue/mmo.h"
 #include "model/rdma/send_wqe.h"
 #include "model/rdma/service.h"
 #include "prm/prm.h"
@@ -48,6 +49,7 @@ const struct send_op send_ops[SEND_OPS] = {
     [PRM_WQE_OPCODE_LOCAL_INVAL] = {"LOCAL_INVAL", KEYS, SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_DUMP] = {"DUMP", CONNECTED, SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_UMR] = {"UMR", KEYS, SEND_OP_LOCAL | SEND_OP_UMR, 0, 0, 0, 0},
+    [PRM_WQE_OPCODE_MMO] = {"MMO", ST(RC) | ST(DCI), SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_TAG_MATCHING] = {"TAG_MATCHING", ST(RC), SEND_OP_LOCAL | SEND_OP_TAGS, 0, 0, 0,
                                      0},
 };
@@ -174,6 +176,22 @@ static bool send_wqe_parse_tags(struct send_wqe *wqe, struct parse *p)
     return wqe->tags && send_wqe_parse_data(wqe, p, false) && wqe->num_sge <= 1;
 }
 
+/* Parses a copy from memory to memory: the list is its source, then its destination. */
+static bool send_wqe_parse_mmo(struct send_wqe *wqe, struct parse *p)
+{
+    uint32_t opmod = PRM_GET(wqe_ctrl_seg, wqe->ctrl, opmod);
+    struct mmo_copy copy;
+
+    if (!mmo_parse(opmod, p->pos, (size_t)(p->end - p->pos), p->denied, &copy)) {
+        return false;
+    }
+    wqe->sge[0] = copy.from;
+    wqe->sge[1] = copy.to;
+    wqe->num_sge = 2;
+    wqe->len = copy.from.len;
+    return true;
+}
+
 static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
                                     const struct service *service)
 {
@@ -222,6 +240,9 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
     if (wqe->opcode == PRM_WQE_OPCODE_DUMP) {
         return send_wqe_parse_data(wqe, p, false);
     }
+    if (wqe->opcode == PRM_WQE_OPCODE_MMO) {
+        return send_wqe_parse_mmo(wqe, p);
+    }
     if (wqe->op->flags & SEND_OP_LOCAL) {
         return true;
     }
@@ -232,6 +253,9 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
  * The result of an atomic has 8 bytes, or the length of one of its numbers. */
 static bool send_wqe_length_ok(const struct send_wqe *wqe, const struct send_limits *limits)
 {
+    if (wqe->opcode == PRM_WQE_OPCODE_MMO) {
+        return mmo_length_ok(&(struct mmo_copy){.from = wqe->sge[0], .to = wqe->sge[1]});
+    }
     if (wqe->op->flags & SEND_OP_LOCAL && wqe->opcode != PRM_WQE_OPCODE_DUMP) {
         return true;
     }

@@ -333,8 +333,11 @@ static void revive(struct initiator *a)
         return;
     }
     if (a->qp.qp->state == PRM_QP_STATE_RTS && a->attr.log_streams && happens(100)) {
+        struct prm_qp_context_extension ext[1] = {0};
+
+        PRM_SET(qp_context_extension, ext, dci_stream_channel_id, upto(7));
         qp_modify(hca, 0, a->qp.qp->obj.num, PRM_CMD_OP_RTS2RTS_QP,
-                  1ull << PRM_QP_OPTPAR_DCI_STREAM_CHANNEL, qpc, (uint16_t)upto(7));
+                  1ull << PRM_QP_OPTPAR_DCI_STREAM_CHANNEL, qpc, ext);
     }
 }
 

@@ -431,7 +431,7 @@ enum syn lab_modify(struct lab_qp *qp, uint16_t opcode, const struct lab_path *p
         PRM_SET(ads, ads, rmac_31_0, (uint32_t)mac[2] << 24 | mac[3] << 16 | mac[4] << 8 | mac[5]);
         memcpy(PRM_PTR(ads, ads, rgid_rip), peer->side->hca.vport->gids[3].gid, 16);
     }
-    return qp_modify(&qp->side->hca, 0, qp->qp->obj.num, opcode, 0, qpc, 0);
+    return qp_modify(&qp->side->hca, 0, qp->qp->obj.num, opcode, 0, qpc, NULL);
 }
 
 static void to_rts(struct lab_qp *qp, const struct lab_path *path, uint32_t send_psn,

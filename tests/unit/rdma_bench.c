@@ -348,7 +348,7 @@ enum syn bench_modify(struct bench *b, struct bench_qp *qp, uint16_t opcode,
     PRM_SET(ads, path, rmac_47_32, peer_mac[0] << 8 | peer_mac[1]);
     PRM_SET(ads, path, rmac_31_0, peer_mac[5]);
     memcpy(PRM_PTR(ads, path, rgid_rip), peer_gid[attr->gid], 16);
-    return qp_modify(&b->hca, 0, qp->qpn, opcode, 0, qpc, 0);
+    return qp_modify(&b->hca, 0, qp->qpn, opcode, 0, qpc, NULL);
 }
 
 void bench_qp_rts(struct bench *b, const struct bench_qp_attr *attr, struct bench_qp *qp)

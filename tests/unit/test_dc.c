@@ -715,7 +715,7 @@ START_TEST(rts2rts_does_not_disturb)
     ck_assert_int_eq(qp_modify(&near->hca, 0, dci.qp->obj.num, PRM_CMD_OP_RTS2RTS_QP,
                                1u << PRM_QP_OPTPAR_RNR_TIMEOUT | 1u << PRM_QP_OPTPAR_PM_STATE |
                                    1u << PRM_QP_OPTPAR_RWE | 1ull << PRM_QP_OPTPAR_UDP_SPORT,
-                               qpc, 0),
+                               qpc, NULL),
                      SYN_OK);
     send_from(&dci, &dct, 20000, 0);
     lab_advance(lab, 20 * LAB_ACK_TIMEOUT_NS);

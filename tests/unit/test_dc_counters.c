@@ -26,7 +26,7 @@ static void setup_counted(void)
     ck_assert_int_eq(lab_dct_create(far, dctc, &counted), SYN_OK);
     PRM_SET(qpc, qpc, counter_set_id, near_set);
     ck_assert_int_eq(qp_modify(&near->hca, 0, dci.qp->obj.num, PRM_CMD_OP_RTS2RTS_QP,
-                               1ull << PRM_QP_OPTPAR_COUNTER_SET_ID, qpc, 0),
+                               1ull << PRM_QP_OPTPAR_COUNTER_SET_ID, qpc, NULL),
                      SYN_OK);
 }
 

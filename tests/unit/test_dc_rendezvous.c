@@ -615,7 +615,7 @@ START_TEST(no_command_finds_the_initiator)
     ck_assert_int_eq(qp_query(&far->hca, number, qpc), SYN_QP_NUM);
     ck_assert_int_eq(qp_destroy(&far->hca, 0, number), SYN_QP_NUM);
     ck_assert_int_eq(dct_destroy(&far->hca, 0, number), SYN_DCT_NUM);
-    ck_assert_int_eq(qp_modify(&far->hca, 0, number, PRM_CMD_OP_2RST_QP, 0, qpc, 0), SYN_QP_NUM);
+    ck_assert_int_eq(qp_modify(&far->hca, 0, number, PRM_CMD_OP_2RST_QP, 0, qpc, NULL), SYN_QP_NUM);
     lab_post(&one, lab_to(&wr, &as_target));
     lab_run(lab);
     ck_assert_uint_gt(far->hca.vport->counters.rx_no_qp, dropped);

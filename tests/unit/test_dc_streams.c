@@ -12,10 +12,12 @@ static const struct lab_qp_attr streams = {
 
 static enum syn reset_stream(uint16_t id)
 {
+    struct prm_qp_context_extension ext[1] = {0};
     struct prm_qpc qpc[1] = {0};
 
+    PRM_SET(qp_context_extension, ext, dci_stream_channel_id, id);
     return qp_modify(&near->hca, 0, dci.qp->obj.num, PRM_CMD_OP_RTS2RTS_QP,
-                     1ull << PRM_QP_OPTPAR_DCI_STREAM_CHANNEL, qpc, id);
+                     1ull << PRM_QP_OPTPAR_DCI_STREAM_CHANNEL, qpc, ext);
 }
 
 /* A failed stream flushes its own WRs, in the order of the queue; the other streams continue. */

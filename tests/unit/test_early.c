@@ -487,7 +487,7 @@ static enum syn to_rtr(uint8_t st, unsigned order, bool force, unsigned atomic_m
     PRM_SET(ads, ads, rmac_47_32, mac[0] << 8 | mac[1]);
     memcpy(PRM_PTR(ads, ads, rgid_rip), right->hca.vport->gids[3].gid, 16);
     return qp_modify(&left->hca, 0, qp.qp->obj.num, PRM_CMD_OP_INIT2RTR_QP,
-                     st == PRM_QP_ST_RC ? 1u << PRM_QP_OPTPAR_RAE : 0, qpc, 0);
+                     st == PRM_QP_ST_RC ? 1u << PRM_QP_OPTPAR_RAE : 0, qpc, NULL);
 }
 
 /* Settings that the capabilities do not name are refused: an order that does not exist, an order

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "model/eth/eth_priv.h"
 #include "model/eth/eth_queue.h"
+#include "model/queue/mmo.h"
 #include "tests/unit/eth_bench.h"
 #include "tests/unit/suite.h"
 
@@ -440,6 +441,94 @@ START_TEST(a_queue_in_reset_does_not_send)
 }
 END_TEST
 
+/* -- copies from memory to memory (model/queue/mmo.h) ------------------------------------------ */
+
+/* Without inline headers, the Ethernet segment of the bench's WQE takes the place of the copy's
+ * metadata. */
+static void send_copy(uint64_t from, uint64_t to, uint32_t from_len, uint32_t to_len)
+{
+    struct bench_wr wr = {
+        .opcode = PRM_WQE_OPCODE_MMO, .sge = {{from, from_len, 0}, {to, to_len, 0}}, .num_sge = 2};
+
+    PRM_SET(wqe_ctrl_seg, bench_write_wqe(&sq, &wr), opmod, PRM_MMO_OPMOD_DMA);
+    bench_ring_sq(&sq);
+    bench_run(b);
+}
+
+#define MOST (1u << MMO_LOG_MAX)
+
+START_TEST(an_sq_copies_memory)
+{
+    static const uint32_t lengths[] = {1, 4096, 4097, 100000, MOST};
+    uint8_t *bytes = g_malloc0(MOST + 1);
+
+    b->rig.hca.limits.mmo_sq = true;
+    for (unsigned i = 0; i < G_N_ELEMENTS(lengths); i++) {
+        uint64_t from, to = bench_mem(b, bytes, lengths[i] + 1);
+
+        memset(bytes, 0x5a + (int)i, lengths[i]);
+        from = bench_mem(b, bytes, lengths[i]);
+        memset(bytes, 0, lengths[i]);
+        send_copy(from, to, lengths[i], lengths[i]);
+        bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, (uint16_t)i);
+        ck_assert_mem_eq(fake_host_ptr(&b->rig.host, from, lengths[i]),
+                         fake_host_ptr(&b->rig.host, to, lengths[i]), lengths[i]);
+        ck_assert_uint_eq(*(uint8_t *)fake_host_ptr(&b->rig.host, to + lengths[i], 1), 0);
+    }
+    ck_assert_uint_eq(b->num_frames, 0);
+    g_free(bytes);
+}
+END_TEST
+
+START_TEST(copies_that_an_sq_does_not_make_fail)
+{
+    static const struct {
+        uint32_t from, to;
+        bool has, answers;
+        uint8_t syndrome;
+    } tries[] = {
+        {64, 64, false, true, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR},
+        {64, 63, true, true, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR},
+        {MOST + 1, MOST + 1, true, true, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR},
+        {64, 64, true, false, PRM_CQE_SYNDROME_LOCAL_PROT_ERR},
+    };
+    uint8_t bytes[64] = {0};
+    uint64_t from = bench_mem(b, bytes, 64);
+    uint64_t to = tries[_i].answers ? bench_mem(b, bytes, 64) : FAKE_HOST_BASE - 64;
+
+    b->rig.hca.limits.mmo_sq = tries[_i].has;
+    send_copy(from, to, tries[_i].from, tries[_i].to);
+    expect_failure(tries[_i].syndrome, 0);
+}
+END_TEST
+
+/* The program changes the WQE of a copy that is in progress into a shorter one. */
+START_TEST(a_copy_that_has_changed_begins_again)
+{
+    uint8_t *bytes = g_malloc0(MOST);
+    uint64_t from = bench_mem(b, bytes, MOST), to = bench_mem(b, bytes, MOST);
+    struct bench_wr wr = {
+        .opcode = PRM_WQE_OPCODE_MMO, .sge = {{from, MOST, 0}, {to, MOST, 0}}, .num_sge = 2};
+    struct eth_sq *queue = eth_sq_find(&b->rig.hca, sq.num);
+    void *wqe = bench_write_wqe(&sq, &wr);
+
+    b->rig.hca.limits.mmo_sq = true;
+    PRM_SET(wqe_ctrl_seg, wqe, opmod, PRM_MMO_OPMOD_DMA);
+    bench_ring_sq(&sq);
+    hca_run(&b->rig.hca, 1);
+    ck_assert_uint_gt(queue->done, 64);
+    ck_assert_uint_lt(queue->done, MOST);
+    memset(fake_host_ptr(&b->rig.host, from, 64), 0x77, 64);
+    PRM_SET(wqe_data_seg, wqe + 32, byte_count, 64);
+    bench_run(b);
+    bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, 0);
+    ck_assert_uint_eq(queue->done, 0);
+    ck_assert_mem_eq(fake_host_ptr(&b->rig.host, from, 64), fake_host_ptr(&b->rig.host, to, 64),
+                     64);
+    g_free(bytes);
+}
+END_TEST
+
 /* -- invalid WQEs ------------------------------------------------------------------------------ */
 
 START_TEST(opcodes_that_an_sq_does_not_have_fail)
@@ -791,6 +880,9 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, a_nop_completes_and_sends_nothing);
     tcase_add_test(tcase, wqes_continue_at_the_rings_start);
     tcase_add_test(tcase, a_queue_in_reset_does_not_send);
+    tcase_add_test(tcase, an_sq_copies_memory);
+    tcase_add_loop_test(tcase, copies_that_an_sq_does_not_make_fail, 0, 4);
+    tcase_add_test(tcase, a_copy_that_has_changed_begins_again);
     tcase_add_test(tcase, opcodes_that_an_sq_does_not_have_fail);
     tcase_add_test(tcase, impossible_lengths_of_a_wqe_fail);
     tcase_add_test(tcase, inline_headers_beyond_the_wqe_fail);

@@ -341,6 +341,76 @@ START_TEST(a_stream_is_named_in_the_extended_context)
 }
 END_TEST
 
+/* libmlx5 enables a QP for memory to memory operations in the state INIT (qp_enable_mmo()). */
+static uint32_t enable_mmo(uint32_t mmo)
+{
+    modify_in(PRM_CMD_OP_INIT2INIT_QP);
+    PRM_SET(rts2rts_qp_in, in, opt_param_mask, 0);
+    PRM_SET(rts2rts_qp_in, in, qpc_ext, 1);
+    PRM_SET(rts2rts_qp_in, in, opt_param_mask_95_32, 1u << (PRM_QP_OPTPAR_MMO - 32));
+    PRM_SET(qp_context_extension, PRM_PTR(rts2rts_qp_ext_in, in, qpc_data_ext), mmo, mmo);
+    return run(PRM_SIZE(rts2rts_qp_ext_in), PRM_SIZE(rts2rts_qp_out));
+}
+
+static uint32_t queried_mmo(void)
+{
+    begin(PRM_CMD_OP_QUERY_QP);
+    PRM_SET(query_qp_in, in, qpn, qpn);
+    PRM_SET(query_qp_in, in, qpc_ext, 1);
+    must(PRM_SIZE(query_qp_in), PRM_SIZE(query_qp_out));
+    return PRM_GET(qp_context_extension, PRM_PTR(query_qp_out, out, qp_pas_or_qpc_ext_and_pas),
+                   mmo);
+}
+
+START_TEST(memory_to_memory_operations_are_enabled_in_init)
+{
+    struct qp *qp = qp_find(&d.fw->hca, qpn);
+
+    d.fw->hca.limits.mmo_qp = true;
+    ck_assert_uint_eq(enable_mmo(1), SYN_QP_STATE);
+    ck_assert_uint_eq(modify(PRM_CMD_OP_RST2INIT_QP), 0);
+    ck_assert(!qp->mmo);
+    ck_assert_uint_eq(enable_mmo(1), 0);
+    ck_assert(qp->mmo);
+    ck_assert_uint_eq(queried_mmo(), 1);
+    ck_assert_uint_eq(enable_mmo(0), 0);
+    ck_assert(!qp->mmo);
+    ck_assert_uint_eq(queried_mmo(), 0);
+    /* the mask names the field, but the context is not there */
+    modify_in(PRM_CMD_OP_INIT2INIT_QP);
+    PRM_SET(rts2rts_qp_in, in, opt_param_mask, 0);
+    PRM_SET(rts2rts_qp_in, in, opt_param_mask_95_32, 1u << (PRM_QP_OPTPAR_MMO - 32));
+    ck_assert_uint_eq(run(PRM_SIZE(rts2rts_qp_in), PRM_SIZE(rts2rts_qp_out)), SYN_QP_OPT_MASK);
+    PRM_SET(rts2rts_qp_in, in, opt_param_mask_95_32, 1ull << 32);
+    ck_assert_uint_eq(run(PRM_SIZE(rts2rts_qp_in), PRM_SIZE(rts2rts_qp_out)), SYN_QP_OPT_MASK);
+    /* a generation without them does not know the field */
+    d.fw->hca.limits.mmo_qp = false;
+    ck_assert_uint_eq(enable_mmo(1), SYN_QP_OPT_MASK);
+}
+END_TEST
+
+/* DPDK's mlx5_compress asks for it when it creates the QP. */
+START_TEST(memory_to_memory_operations_are_enabled_at_creation)
+{
+    const size_t ext = PRM_SIZE(qp_context_extension);
+    uint8_t *pas = PRM_PTR(create_qp_in, in, pas);
+
+    d.fw->hca.limits.mmo_qp = _i != 1;
+    create_in(0);
+    PRM_SET(create_qp_in, in, qpc_ext, 1);
+    memmove(pas + ext, pas, IN_LEN - PRM_SIZE(create_qp_in));
+    memset(pas, 0, ext);
+    PRM_SET(qp_context_extension, (struct prm_qp_context_extension *)pas, mmo, 1);
+    if (_i == 2) {
+        PRM_SET(qpc, PRM_PTR(create_qp_in, in, qpc), st, PRM_QP_ST_UC);
+    }
+    ck_assert_uint_eq(run(IN_LEN + ext, PRM_SIZE(create_qp_out)), _i ? SYN_QP_FEATURE : 0);
+    if (!_i) {
+        ck_assert(qp_find(&d.fw->hca, PRM_GET(create_qp_out, out, qpn))->mmo);
+    }
+}
+END_TEST
+
 /* The driver prints this status as "bad QP state" (MLX5_CMD_STAT_BAD_QP_STATE_ERR). */
 START_TEST(a_transition_out_of_order_is_a_bad_qp_state)
 {
@@ -697,6 +767,8 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, no_connection_option_is_enabled, 0, 5);
     tcase_add_test(tc, no_connection_option_of_a_target_is_enabled);
     tcase_add_test(tc, a_stream_is_named_in_the_extended_context);
+    tcase_add_test(tc, memory_to_memory_operations_are_enabled_in_init);
+    tcase_add_loop_test(tc, memory_to_memory_operations_are_enabled_at_creation, 0, 3);
     tcase_add_test(tc, a_transition_out_of_order_is_a_bad_qp_state);
     tcase_add_test(tc, the_page_list_must_cover_the_ring);
     tcase_add_test(tc, an_extended_context_comes_before_the_page_list);

@@ -111,7 +111,7 @@ START_TEST(headers_are_inline_before_connectx_5)
 }
 END_TEST
 
-/* A ConnectX-8 has everything that the model has: no generation has more. */
+/* A profile only takes away from what the model has. */
 START_TEST(no_generation_has_more_than_the_model)
 {
     static const struct {
@@ -126,8 +126,12 @@ START_TEST(no_generation_has_more_than_the_model)
     };
     static uint8_t model[G_N_ELEMENTS(sections)][4096], cap[4096];
 
+    struct fw_profile all;
+
     be("cx8");
-    ck_assert_ptr_null(d.fw->profile->at_most);
+    all = *d.fw->profile;
+    all.at_most = NULL;
+    d.fw->profile = &all;
     for (size_t i = 0; i < G_N_ELEMENTS(sections); i++) {
         ck_assert_uint_eq(fwd_query_cap(&d, sections[i].section, true, model[i]), SYN_OK);
     }
@@ -240,6 +244,25 @@ START_TEST(data_is_in_order_before_connectx_5)
 }
 END_TEST
 
+/* Copies by the DMA engine: docs/adr/0027. */
+START_TEST(copies_come_with_connectx_6_dx)
+{
+    uint8_t cap[4096];
+    bool sq, qp;
+
+    g = &generations[_i];
+    sq = !strcmp(g->name, "cx6dx");
+    qp = !strcmp(g->name, "cx7") || !strcmp(g->name, "cx8");
+    be(g->name);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL, true, cap), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, dma_mmo_sq), sq);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, dma_mmo_qp), qp);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, log_dma_mmo_max_size), sq || qp ? 21 : 0);
+    ck_assert_int_eq(d.fw->hca.limits.mmo_sq, sq);
+    ck_assert_int_eq(d.fw->hca.limits.mmo_qp, qp);
+}
+END_TEST
+
 /* Enhanced connection establishment: a choice for the generations before (fw/profile.c). */
 START_TEST(connection_options_come_with_connectx_5)
 {
@@ -278,6 +301,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, headers_are_inline_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, data_is_in_order_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, connection_options_come_with_connectx_5, 0, G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, copies_come_with_connectx_6_dx, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, queues_without_a_send_record_come_with_connectx_8, 0,
                         G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, no_generation_has_more_than_the_model, 0, G_N_ELEMENTS(generations));

@@ -151,7 +151,7 @@ START_TEST(a_user_context_has_its_own_qps_only)
     /* PD and CQ are the kernel's. */
     ck_assert_int_eq(create(qpc, 7), SYN_QP_PD);
     bench_qp(&b, &rc, &qp);
-    ck_assert_int_eq(qp_modify(&b.hca, 7, qp.qpn, PRM_CMD_OP_2ERR_QP, 0, qpc, 0), SYN_BAD_UID);
+    ck_assert_int_eq(qp_modify(&b.hca, 7, qp.qpn, PRM_CMD_OP_2ERR_QP, 0, qpc, NULL), SYN_BAD_UID);
     ck_assert_int_eq(qp_destroy(&b.hca, 7, qp.qpn), SYN_BAD_UID);
 }
 END_TEST
@@ -282,7 +282,7 @@ static enum syn modify_field(uint16_t opcode, uint64_t opt, void (*change)(struc
     struct prm_qpc qpc[1] = {0};
 
     change(qpc);
-    return qp_modify(&b.hca, 0, qp.qpn, opcode, opt, qpc, 0);
+    return qp_modify(&b.hca, 0, qp.qpn, opcode, opt, qpc, NULL);
 }
 
 static void set_rre(struct prm_qpc *qpc)

@@ -281,7 +281,7 @@ START_TEST(numbers_are_paid_for)
     add_one(1, 128, 1);
     ck_assert_uint_eq(b.hca.icm.used - before, RESPONDER_NUMBERS_BYTES);
     ck_assert_uint_le(RESPONDER_NUMBERS_BYTES, 2048);
-    ck_assert_int_eq(qp_modify(&b.hca, 0, qp.qpn, PRM_CMD_OP_2RST_QP, 0, NULL, 0), SYN_OK);
+    ck_assert_int_eq(qp_modify(&b.hca, 0, qp.qpn, PRM_CMD_OP_2RST_QP, 0, NULL, NULL), SYN_OK);
     ck_assert_uint_lt(b.hca.icm.used, before);
 }
 END_TEST

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
-#include "guest-lib/verbs/user/user.h"
+#include "guest-lib/verbs/user/qp.h"
 
 /* Doorbell registers that a program may still allocate, in mlx5_ib's counting. */
 #define MAX_DYNAMIC_BFREGS 1024
@@ -108,6 +108,7 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
         caps.dci_streams_caps.max_log_num_concurent = HV_CAP(hca, log_max_dci_stream_channels);
         caps.dci_streams_caps.max_log_num_errored = HV_CAP(hca, log_max_dci_errored_streams);
     }
+    caps.max_wr_memcpy_length = hv_dv_max_memcpy(hca);
     GIVE(CQE_COMPRESION, cqe_comp_caps);
     GIVE(SWP, sw_parsing_caps);
     GIVE(STRIDING_RQ, striding_rq_caps);

@@ -81,10 +81,13 @@ static int dv_qp_check_flags(struct hv_hca *hca, enum ibv_qp_type type, uint32_t
     return flags ? EOPNOTSUPP : 0;
 }
 
-static int dv_qp_check_ops(enum ibv_qp_type type, uint64_t ops)
+static int dv_qp_check_ops(struct hv_hca *hca, enum ibv_qp_type type, uint64_t ops)
 {
     uint64_t possible = MLX5DV_QP_EX_WITH_RAW_WQE | (type == IBV_QPT_RC ? UMR_OPS : 0);
 
+    if ((type == IBV_QPT_RC || type == IBV_QPT_DRIVER) && hv_dv_max_memcpy(hca)) {
+        possible |= MLX5DV_QP_EX_WITH_MEMCPY;
+    }
     return ops & ~possible ? EOPNOTSUPP : 0;
 }
 
@@ -162,7 +165,7 @@ static int dv_qp_check(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *att
     }
     err = err ? err : dv_qp_take_dc(hca, attr, dv, extra);
     if (!err && dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS) {
-        err = dv_qp_check_ops(attr->qp_type, dv->send_ops_flags);
+        err = dv_qp_check_ops(hca, attr->qp_type, dv->send_ops_flags);
         extra->builders = true;
         extra->configures_mkeys =
             dv->send_ops_flags & (MLX5DV_QP_EX_WITH_MR_INTERLEAVED | MLX5DV_QP_EX_WITH_MR_LIST |
@@ -183,6 +186,9 @@ struct ibv_qp *hv_dv_create_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_
         return NULL;
     }
     qp = hv_qp_create(ctx, attr, &extra);
+    if (qp && extra.builders && dv->send_ops_flags & MLX5DV_QP_EX_WITH_MEMCPY) {
+        user_qp(qp)->enables_mmo = HV_CAP(hv_hca_of(ctx), dma_mmo_qp);
+    }
     if (qp && ((extra.builders && dv->send_ops_flags) || extra.dc == HV_DC_DCI)) {
         user_qp(qp)->dv = hv_dv_qp_new(user_qp(qp), extra.builders ? dv->send_ops_flags : 0);
         if (!user_qp(qp)->dv) {
@@ -238,6 +244,33 @@ int hv_dv_dci_stream_id_reset(struct ibv_qp *qp, uint16_t stream_id)
     PRM_SET(qp_context_extension, PRM_PTR(rts2rts_qp_ext_in, in, qpc_data_ext),
             dci_stream_channel_id, stream_id);
     return hv_kernel(hv_cmd(hca, in, sizeof(in), out, sizeof(out)));
+}
+
+/* The longest copy in bytes; 0: the device makes no copies (mlx5_query_device_ctx()). */
+size_t hv_dv_max_memcpy(struct hv_hca *hca)
+{
+    unsigned log_max = HV_CAP(hca, log_dma_mmo_max_size);
+
+    if (!HV_CAP(hca, dma_mmo_sq) && !HV_CAP(hca, dma_mmo_qp)) {
+        return 0;
+    }
+    return (size_t)1 << (log_max ? log_max : 31);
+}
+
+/* Memory to memory operations are enabled in the state INIT (qp_enable_mmo()): 0 or errno. */
+int hv_dv_enable_mmo(struct user_qp *qp)
+{
+    struct prm_init2init_qp_ext_in in[1] = {0};
+    struct prm_init2init_qp_out out[1] = {0};
+    const uint64_t mmo_mask = 1 << 3; /* MLX5_QPC_OPT_MASK_32_INIT2INIT_MMO */
+
+    PRM_SET(init2init_qp_ext_in, in, opcode, PRM_CMD_OP_INIT2INIT_QP);
+    PRM_SET(init2init_qp_ext_in, in, uid, hv_context(qp->ibv.context)->uid);
+    PRM_SET(init2init_qp_ext_in, in, qpn, qp->ibv.qp_num);
+    PRM_SET(init2init_qp_ext_in, in, qpc_ext, 1);
+    PRM_SET(init2init_qp_ext_in, in, opt_param_mask_95_32, mmo_mask);
+    PRM_SET(qp_context_extension, PRM_PTR(init2init_qp_ext_in, in, qpc_data_ext), mmo, 1);
+    return hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
 }
 
 /* mlx5_ib supports RTS2RTS_QP only for connected QPs. */

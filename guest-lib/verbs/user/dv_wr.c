@@ -10,6 +10,7 @@
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/qp.h"
+#include "guest-lib/verbs/user/send_wqe.h"
 
 #define INL_SEG_BYTES 4u /* header of an inline segment; not counted in the limit on payload */
 
@@ -209,10 +210,35 @@ static void wr_set_mkey_crypto(struct mlx5dv_qp_ex *ex, const struct mlx5dv_cryp
     dv_wr_set_err(hv_dv_qp(ex)->qp, EINVAL);
 }
 
+static void dv_wr_data_seg(struct prm_wqe_data_seg *seg, uint32_t byte_count, uint32_t lkey,
+                           uint64_t addr)
+{
+    PRM_SET(wqe_data_seg, seg, byte_count, byte_count);
+    PRM_SET(wqe_data_seg, seg, lkey, lkey);
+    PRM_SET(wqe_data_seg, seg, addr, addr);
+}
+
+/* The metadata segment stays empty: libmlx5 names a buffer of its own there, in which a copy has no
+ * results. A length of 2^31 has the value 0 in a data segment. */
 static void wr_memcpy(struct mlx5dv_qp_ex *ex, uint32_t dest_lkey, uint64_t dest_addr,
                       uint32_t src_lkey, uint64_t src_addr, size_t length)
 {
-    dv_wr_set_err(hv_dv_qp(ex)->qp, EINVAL); /* longer than max_wr_memcpy_length, which is 0 */
+    struct user_qp *qp = hv_dv_qp(ex)->qp;
+    uint32_t byte_count = length & ((1u << 31) - 1);
+    struct prm_wqe_mmo_seg mmo[1] = {0};
+
+    if (!length || length > hv_dv_max_memcpy(qp->hca)) {
+        dv_wr_set_err(qp, EINVAL);
+        return;
+    }
+    if (!hv_wqe_begin(qp, PRM_WQE_OPCODE_MMO, qp->ex.wr_flags, qp->ex.wr_id, IBV_WC_DRIVER3, 0)) {
+        return;
+    }
+    PRM_SET(wqe_ctrl_seg, qp->cur_ctrl, opmod, PRM_MMO_OPMOD_DMA);
+    dv_wr_data_seg(PRM_PTR(wqe_mmo_seg, mmo, source), byte_count, src_lkey, src_addr);
+    dv_wr_data_seg(PRM_PTR(wqe_mmo_seg, mmo, destination), byte_count, dest_lkey, dest_addr);
+    hv_wqe_put(qp, mmo, sizeof(mmo));
+    hv_wqe_end(qp);
 }
 
 static void wr_raw_wqe(struct mlx5dv_qp_ex *ex, const void *wqe)
@@ -250,6 +276,7 @@ void *hv_dv_qp_new(struct user_qp *qp, uint64_t ops)
     if (qp->dc == HV_DC_DCI) {
         dv->ex.wr_set_dc_addr = wr_set_dc_addr;
         dv->ex.wr_set_dc_addr_stream = wr_set_dc_addr_stream;
+        dv->ex.wr_memcpy = wr_memcpy;
     }
     if (qp->ibv.qp_type == IBV_QPT_RC) {
         dv->ex.wr_mr_interleaved = wr_mr_interleaved;
@@ -298,7 +325,8 @@ static int dv_wr_cancel(struct user_qp *qp, uint32_t index)
     struct prm_wqe_ctrl_seg *ctrl = (void *)(qp->sq.buf + ((size_t)index << qp->sq.wqe_shift));
     uint8_t opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode);
 
-    if (qp->sq.wr_data[index] != IBV_WC_DRIVER2 && opcode != PRM_WQE_OPCODE_UMR) {
+    if (qp->sq.wr_data[index] != IBV_WC_DRIVER2 && opcode != PRM_WQE_OPCODE_UMR &&
+        opcode != PRM_WQE_OPCODE_MMO) {
         int wc = dv_wr_wc_opcode_of(opcode);
 
         if (wc < 0) {

@@ -60,4 +60,9 @@ struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr
  * no memory. */
 void *hv_dv_qp_new(struct user_qp *qp, uint64_t ops);
 
+/* Copies by the device (dv_qp.c): the longest in bytes, 0 if the device makes none; enabling a QP
+ * for them, which returns 0 or errno. */
+size_t hv_dv_max_memcpy(struct hv_hca *hca);
+int hv_dv_enable_mmo(struct user_qp *qp);
+
 #endif

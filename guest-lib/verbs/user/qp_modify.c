@@ -38,8 +38,11 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
     }
     qp->ece.asked = qp->ece_wanted;
     noted = mask & IBV_QP_STATE && hv_explain_moves(qp, to, true);
-    err = hv_kernel(uverbs_modify_qp(&qp->hv, attr, mask));
-    if (err) {
+    err = uverbs_modify_qp(&qp->hv, attr, mask);
+    if (!err && qp->enables_mmo && mask & IBV_QP_STATE && to == IBV_QPS_INIT) {
+        err = hv_dv_enable_mmo(qp);
+    }
+    if (hv_kernel(err)) {
         if (noted) {
             hv_explain_moves(qp, to, false);
         }
