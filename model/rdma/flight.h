@@ -55,8 +55,8 @@ struct send_desc {
     uint8_t syndrome;           /* SEND_FAILED: PRM_CQE_SYNDROME_ */
 };
 
-/* How much has been read so far for the next WQE, if it is a UMR with its entries in memory, a DUMP,
- * or a copy (model/rdma/requester_local.c). */
+/* How much has been read so far for the next WQE, if it is a UMR with its entries in memory, a
+ * DUMP, or a copy (model/rdma/requester_local.c). */
 struct local_read {
     uint8_t *bytes; /* the entries of a UMR, or NULL */
     size_t len, have;

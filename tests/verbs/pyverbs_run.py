@@ -7,7 +7,8 @@ process, with both ends on one HCA in that process. tests/verbs/pyverbs.list has
 results: a test passes, or skips or ends in an error for the reason given. Another result, a test
 that is not listed, or a listed test that does not exist, is a failure. So is a test that passes in
 a guest (tests/vm/pyverbs.list, a newer suite) and does not have to pass here, unless this suite has
-no such test. The two processes of RDMA-CM's tests are two hosts. Exit status 0: nothing failed; 77:
+no such test. The two processes of RDMA-CM's tests are two hosts. With --profile NAME, the tests of
+pyverbs.NAME.list run on a device of that profile, which has more than the default one. Exit status 0: nothing failed; 77:
 the suite is not installed, or is another version than the list's.
 """
 import argparse
@@ -145,13 +146,15 @@ def less_than_in_guests(there):
             and f"{name.split('.')[0]}.*" not in ours]
 
 
-def call(folder, build, names, seconds, part=0):
+def call(folder, args, names, part=0):
     """Starts the suite's runner on a wire of its own."""
-    env = dict(os.environ, HCASIM_WIRE=f"pyverbs-{folder.name}-{part}", HCASIM_HOST=HOST,
+    build = args.build
+    profile = {"HCASIM_PROFILE": args.profile} if args.profile else {}
+    env = dict(os.environ, **profile, HCASIM_WIRE=f"pyverbs-{folder.name}-{part}", HCASIM_HOST=HOST,
                PYTHONDONTWRITEBYTECODE="1",
                LD_LIBRARY_PATH=f"{build}/guest-lib/verbs",
                LD_PRELOAD=f"{build}/guest-lib/verbs/libhcasim.so")
-    job = subprocess.Popen([PYTHON, str(RUNNER), str(folder), "mlx5_0", GID, str(seconds)],
+    job = subprocess.Popen([PYTHON, str(RUNNER), str(folder), "mlx5_0", GID, str(args.seconds)],
                            env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, cwd=folder)
     job.stdin.write(" ".join(names))
@@ -178,7 +181,7 @@ class Suite:
     def part(self, names, number):
         """Runs tests one after another. Returns (name, outcome, reason, further output, seconds) of
         each."""
-        job = call(self.folder, self.args.build, names, self.args.seconds, number)
+        job = call(self.folder, self.args, names, number)
         results, said, since = {}, "", time.monotonic()
         for line in job.stdout:
             found = re.match(r"(\w+) (\w+\.\w+\.\w+) ?(.*)", line)
@@ -236,24 +239,29 @@ def main():
                         help="The number of tests that run at a time (default: one for each CPU).")
     parser.add_argument("-k", metavar="TEXT", action="append", default=[],
                         help="Only tests with TEXT in their name. The option may be given several times.")
+    parser.add_argument("--profile", metavar="NAME",
+                        help="The profile of the device. The list is pyverbs.NAME.list.")
     parser.add_argument("-v", "--verbose", action="store_true", help="Also prints the tests that pass.")
     parser.add_argument("--raw", action="store_true", help="Prints the outcomes as the lines of a list.")
     parser.add_argument("--all", action="store_true", help="Runs all tests, also those that are not in the list.")
     args = parser.parse_args()
+    listed = HERE / f"pyverbs.{args.profile}.list" if args.profile else LIST
+    if not listed.exists():
+        parser.error(f"there is no {listed.name}")
     without = why_not()
     cases = tries.Cases("pyverbs", quiet=not args.verbose)
-    expected = read_list(LIST, huge_pages())
+    expected = read_list(listed, huge_pages())
     if without:
         cases.skipped("the whole list", without, missing=True, many=len(expected))
         return cases.end()
     with tempfile.TemporaryDirectory(prefix="hcasim-pyverbs.") as temporary:
         folder = pathlib.Path(temporary)
         unpack(folder)
-        there = call(folder, args.build, [], 0).stdout.read().split()
+        there = call(folder, args, []).stdout.read().split()
         untried = take_out_untried(expected)
         if args.all:
             expected = {name: expected.get(name, ("pass", "")) for name in there}
-        elif not cases.only:
+        elif not cases.only and not args.profile:
             for name in there:
                 if name.split(".")[0] in untried:
                     cases.skipped(name, untried[name.split(".")[0]])
