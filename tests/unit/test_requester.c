@@ -506,7 +506,7 @@ static void expect_error_of(const struct lab_qp *qp, unsigned syndrome)
     struct prm_qp_context_extension ext[1] = {0};
     const struct prm_cqe_error_syndrome *error = PRM_PTR(qp_context_extension, ext, error_syndrome);
 
-    qp_query_error(&qp->side->hca, qp->qp->obj.num, ext);
+    qp_query_extension(&qp->side->hca, qp->qp->obj.num, ext);
     ck_assert_uint_eq(PRM_GET(cqe_error_syndrome, error, syndrome), syndrome);
     ck_assert_int_eq(!PRM_GET(cqe_error_syndrome, error, vendor_error_syndrome), !syndrome);
 }
