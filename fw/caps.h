@@ -44,6 +44,7 @@ struct cap {
 /* Each table ends with a row whose field is 0. */
 extern const struct cap caps_general[], caps_general_2[], caps_qos[]; /* fw/caps_general.c */
 extern const struct cap caps_ethernet[], caps_flow_table[];           /* fw/caps_net.c */
-extern const struct cap caps_atomic[], caps_roce[], caps_event[];     /* fw/caps_rdma.c */
+extern const struct cap caps_atomic[], caps_roce[], caps_event[],     /* fw/caps_rdma.c */
+    caps_device_memory[];
 
 #endif

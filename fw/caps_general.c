@@ -72,6 +72,8 @@ const struct cap caps_general[] = {
     LIMIT(log_max_wq_sz, log_max_qp_sz),
     LIMIT(max_wqe_sz_sq, max_sq_wqe),
     LIMIT(max_wqe_sz_rq, max_rq_wqe),
+    FLAG(device_memory,
+         CAP_NEEDS(PRM_CMD_OP_ALLOC_MEMIC, PRM_CMD_OP_DEALLOC_MEMIC, PRM_CMD_OP_MODIFY_MEMIC)),
     VALUE(max_sgl_for_optimized_performance, 16),
     VALUE(log_max_tis_per_sq, 0),
     VALUE(log_max_rqt_size, 11),

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Capabilities of atomics, RoCE, and the events that a user context may subscribe to. */
+/* Capabilities of atomics, RoCE, device memory, and the events that a user context may subscribe
+ * to. */
 #include "fw/caps.h"
 #include "model/core/obj_class.h"
 #include "model/memory/masked.h"
+#include "model/memory/memic.h"
 #include "wire/encap/roce.h"
 
 /* Sizes in bytes, a bit for each size with the value of the size: MASKED_MIN to MASKED_MAX. */
@@ -68,5 +70,26 @@ static uint64_t caps_affiliated_events(const struct fw *fw)
 const struct cap caps_event[] = {
     {EVENTS(user_affiliated_events), .of = caps_affiliated_events},
     {EVENTS(user_unaffiliated_events), .value = 1ull << PRM_EVENT_TYPE_PORT_CHANGE},
+    {0},
+};
+
+/* The flag of this section, device_memory, names the commands. */
+#define MEMIC(name, n, ...)                                                                        \
+    {                                                                                              \
+        CAP_NAMED(device_mem_cap, name), .value = (n), ##__VA_ARGS__                               \
+    }
+
+const struct cap caps_device_memory[] = {
+    MEMIC(memic, 1),
+    MEMIC(increment_size_sup, MEMIC_OP_SIZES, .is_set = true),
+    MEMIC(test_and_set_size_sup, MEMIC_OP_SIZES, .is_set = true),
+    MEMIC(log_min_memic_alloc_size, MEMIC_LOG_UNIT),
+    MEMIC(log_max_memic_addr_alignment, MEMIC_LOG_ALIGN),
+    MEMIC(memic_bar_start_addr, MEMIC_BAR_START),
+    MEMIC(memic_bar_size, MEMIC_BAR_SIZE),
+    MEMIC(max_memic_size, MEMIC_MAX_SIZE),
+    MEMIC(memic_operations,
+          1u << PRM_MEMIC_OPERATION_INCREMENT | 1u << PRM_MEMIC_OPERATION_TEST_AND_SET,
+          .is_set = true),
     {0},
 };

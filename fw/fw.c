@@ -9,6 +9,7 @@
 #include "fw/cmd.h"
 #include "fw/fw_internal.h"
 #include "model/card/card.h"
+#include "model/memory/memic.h"
 #include "model/memory/mkey.h"
 #include "model/queue/uar.h"
 
@@ -50,6 +51,9 @@ void fw_restart(struct fw *fw)
         regs_port_reset(fw);
     }
 }
+
+G_STATIC_ASSERT(FW_DEVICE_MEMORY == MEMIC_BAR_SIZE);
+G_STATIC_ASSERT(FW_DEVICE_MEMORY_BAR == MEMIC_BAR_START);
 
 struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_config *config,
                   GError **err)
@@ -113,6 +117,7 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
         hca_init(&fw->hca, ops, host, &limits, config->mac);
     }
     fw->hca.memory.limit = config->memory ? config->memory : FW_MEMORY_DEFAULT;
+    memic_init(&fw->hca, config->device_memory);
     fw->hca.null_mkey = NULL_MKEY;
     fw->hca.resd_lkey = RESERVED_LKEY;
     fw->hca.tracing = config->trace;
@@ -188,6 +193,9 @@ uint64_t fw_mmio_read(struct fw *fw, uint64_t offset, unsigned size)
     uint64_t aligned = offset & ~3ull;
     unsigned shift = 8 * (4 - (unsigned)(offset & 3) - size);
 
+    if (memic_has_offset(offset) && size <= 8) {
+        return memic_mmio_read(&fw->hca, offset, size);
+    }
     if (offset >= ISEG_BYTES || (offset & (size - 1)) || size > 8) {
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR,
                 "read of %u bytes at offset 0x%" G_GINT64_MODIFIER "x", size, offset);
@@ -206,6 +214,8 @@ bool fw_do_write(struct fw *fw, uint64_t offset, uint64_t value, unsigned size)
     if (offset >= ISEG_BYTES && fw->state != CMD_READY) {
         /* mlx5_core still updates its EQs after it has torn the function down (fast unload) */
         return false;
+    } else if (memic_has_offset(offset)) {
+        memic_mmio_write(&fw->hca, offset, value, size);
     } else if (offset >= ISEG_BYTES) {
         return uar_write(&fw->hca, (uint32_t)(offset >> UAR_PAGE_SHIFT),
                          (uint32_t)offset & ((1u << UAR_PAGE_SHIFT) - 1), value, size);

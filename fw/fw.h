@@ -29,6 +29,10 @@ struct wire_port;
 #define FW_LOG_QPS_MIN 8
 #define FW_LOG_QPS_MAX 23
 
+/* The device memory (model/memory/memic.h): its bytes, and its place in BAR0. */
+#define FW_DEVICE_MEMORY     (1u << 20)
+#define FW_DEVICE_MEMORY_BAR (28u << 20)
+
 /* Responders of DC targets: twice what a job of 64 processes with 8 initiators each needs. Each
  * responder in use takes about 500 bytes of the host's memory and as much of the card's. */
 #define FW_RESPONDERS_DEFAULT 1024
@@ -47,7 +51,11 @@ struct fw_config {
     unsigned log_max_qp; /* log2 of the number of QPNs; 0: the profile's number */
     unsigned qpn_start;  /* offset of the first QPN that is given out, modulo their number */
     bool no_pci_atomics; /* dma_atomic() is not atomic to the host's CPUs */
-    bool trace;          /* write a trace to the log (model/core/trace.h); it costs time */
+    /* FW_DEVICE_MEMORY bytes for the device memory, aligned to a page, which live as long as the
+     * function. The owner may map them into the guest at offset FW_DEVICE_MEMORY_BAR of BAR0: then
+     * CPUs access them without calls here. NULL: the function allocates its own memory. */
+    void *device_memory;
+    bool trace; /* write a trace to the log (model/core/trace.h); it costs time */
     /* NULL: the function gets a card of its own. Else a card of model/card/card.h, which must
      * outlive the function. The function then has this number on the card, and is attached to the
      * vport of this number, which must have no function. A vport that had a function before keeps

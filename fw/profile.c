@@ -99,7 +99,9 @@ static const struct fw_cap_limit of_cx8[] = {
  * (NVIDIA, "Understanding MPI Tag Matching and Rendezvous Offloads (ConnectX-5)"), and so did
  * out-of-order data placement (NVIDIA, "Out-of-Order (OOO) Data Placement": ConnectX-5 and above).
  * No source says that they have no mappings of addresses: docs/adr/0009. No source says which
- * generation was the first with enhanced connection establishment; a ConnectX-5 has it. */
+ * generation was the first with enhanced connection establishment; a ConnectX-5 has it. Nor does
+ * one say it of device memory; published outputs show it on a ConnectX-6, and none on a -4
+ * (docs/adr/0025). */
 static const struct fw_cap_limit before_cx5[] = {
     BEFORE_CX8,
     BEFORE_CX6DX,
@@ -107,6 +109,7 @@ static const struct fw_cap_limit before_cx5[] = {
             PRM_CAP_INLINE_MODE_L2),
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_vlan_insert, 0),
     AT_MOST(GENERAL, cmd_hca_cap, general_obj_types, 1ull << PRM_GENERAL_OBJ_TYPE_RESERVED_QPN),
+    AT_MOST(GENERAL, cmd_hca_cap, device_memory, 0),
     AT_MOST(GENERAL, cmd_hca_cap, tag_matching, 0),
     AT_MOST(GENERAL, cmd_hca_cap, log_tag_matching_list_sz, 0),
     AT_MOST(GENERAL, cmd_hca_cap, rndv_offload_rc, 0),

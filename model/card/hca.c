@@ -7,9 +7,11 @@
 #include "model/core/work.h"
 #include "model/eth/eth.h"
 #include "model/eth/steering.h"
+#include "model/memory/memic.h"
 #include "model/port/port.h"
 #include "model/queue/blueflame.h"
 #include "model/queue/q_counter.h"
+#include "model/queue/uar.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/qp.h"
 #include "model/rdma/rdma.h"
@@ -66,6 +68,9 @@ void hca_init_on(struct hca *hca, const struct hca_host_ops *ops, void *host,
     blueflame_init(hca);
     rdma_init(hca);
     obj_spaces_init(hca);
+    /* UAR pages end where the windows of the device memory begin */
+    hca->uars.end = MIN(hca->uars.end, MEMIC_BAR_START / UAR_PAGE_SIZE);
+    memic_init(hca, NULL);
     obj_table_start(&hca->qpns, limits->qpn_start);
     steering_init(hca);
     hca->card = card;

@@ -3,6 +3,7 @@
 #include "model/core/obj_class.h"
 #include "model/eth/eth.h"
 #include "model/eth/tir.h"
+#include "model/memory/memic.h"
 #include "model/memory/mkey.h"
 #include "model/memory/umem.h"
 #include "model/queue/cq.h"

@@ -147,6 +147,8 @@ struct hca {
     uint64_t eqs_for[256][HCA_MAX_EQS / 64];
 
     const struct mem_space *spaces[HCA_MEM_SPACES]; /* model/memory/place.h */
+    uint8_t *device_memory;       /* the memory behind MEM_SPACE_DEVICE (model/memory/memic.h) */
+    bool device_memory_is_owners; /* else it exists while there are allocations */
     /* cached by key; a change of any key empties the cache */
     struct key_run key_runs[HCA_KEY_RUNS];
     struct pager *pager;    /* NULL: no pager */

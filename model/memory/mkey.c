@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Creates, queries and destroys memory keys, and stores their translation entries. */
 #include "model/core/pd.h"
+#include "model/memory/memic.h"
 #include "model/memory/mkey_priv.h"
 #include "model/memory/umem.h"
 
@@ -33,7 +34,8 @@ void mkey_parse(struct mkey *mkey)
     mkey->length64 = PRM_GET(mkc, mkc, length64);
     mkey->pdn = PRM_GET(mkc, mkc, pd);
     mkey->qpn = PRM_GET(mkc, mkc, qpn);
-    mkey->start = PRM_GET(mkc, mkc, start_addr);
+    /* addresses in a key of device memory begin at 0; start_addr is the place of its first byte */
+    mkey->start = mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC ? 0 : PRM_GET(mkc, mkc, start_addr);
     mkey->len = PRM_GET(mkc, mkc, len);
 }
 
@@ -120,11 +122,13 @@ static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt
                                bool physical_ok)
 {
     size_t entry = xlt_entry_size(mkey);
+    /* nor may a user context choose a place in device memory, which belongs to the kernel */
     bool physical = mkey->mode == PRM_MKC_ACCESS_MODE_PA ||
+                    mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC ||
                     (mkey->mode == PRM_MKC_ACCESS_MODE_MTT && xlt_len && !physical_ok);
 
-    if (mkey->mode > PRM_MKC_ACCESS_MODE_KSM || PRM_GET(mkc, mkey->mkc, bsf_en) ||
-        PRM_GET(mkc, mkey->mkc, bsf_octword_size)) {
+    if ((mkey->mode > PRM_MKC_ACCESS_MODE_KSM && mkey->mode != PRM_MKC_ACCESS_MODE_MEMIC) ||
+        PRM_GET(mkc, mkey->mkc, bsf_en) || PRM_GET(mkc, mkey->mkc, bsf_octword_size)) {
         return SYN_MKEY_MODE;
     }
     if (uid && physical) {
@@ -143,10 +147,25 @@ static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt
     return SYN_OK;
 }
 
+/* A key of device memory lies in one allocation, which it references. */
+static enum syn mkey_find_memic(struct hca *hca, struct mkey *mkey)
+{
+    struct memic *memic =
+        mkey->length64 ? NULL : memic_find(hca, PRM_GET(mkc, mkey->mkc, start_addr), mkey->len);
+
+    if (!memic) {
+        return SYN_MKEY_DEVICE;
+    }
+    mkey->space = MEM_SPACE_DEVICE;
+    mkey->backing = &memic->obj;
+    obj_ref(&mkey->obj, &memic->obj);
+    return SYN_OK;
+}
+
 void mkey_drop(struct hca *hca, struct mkey *mkey)
 {
     obj_unref(&mkey->obj, mkey->pd);
-    obj_unref(&mkey->obj, mkey->umem);
+    obj_unref(&mkey->obj, mkey->backing);
     ledger_free(&hca->memory, mkey->xlt, mkey_xlt_bytes(mkey));
     obj_free(hca, &mkey->obj);
 }
@@ -168,6 +187,9 @@ enum syn mkey_new(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, size
     syn = !mkey->pd                     ? SYN_NO_PD
           : !uid_may_use(mkey->pd, uid) ? SYN_BAD_UID
                                         : mkey_check_new(mkey, uid, xlt_len, physical_ok);
+    if (!syn && mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC) {
+        syn = mkey_find_memic(hca, mkey);
+    }
     if (!syn) {
         syn = mkey_xlt_alloc(hca, mkey);
     }
@@ -185,8 +207,8 @@ enum syn mkey_new(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, size
 
 void mkey_keep_umem(struct mkey *mkey, struct umem *umem)
 {
-    mkey->umem = &umem->obj;
-    obj_ref(&mkey->obj, mkey->umem);
+    mkey->backing = &umem->obj;
+    obj_ref(&mkey->obj, mkey->backing);
 }
 
 void mkey_fill(struct hca *hca, struct mkey *mkey, size_t at, const void *xlt, size_t len)

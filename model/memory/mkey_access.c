@@ -216,6 +216,17 @@ static void mkey_keep_run(struct hca *hca, uint32_t key, const struct mkey *mkey
     const uint64_t *mtt = mkey->mtt;
     struct mkey_page_run at;
 
+    if (mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC) { /* one piece of device memory */
+        *mkey_run_of(hca, key) = (struct key_run){
+            .key = key,
+            .pdn = mkey->pdn,
+            .rights = mkey->rights,
+            .space = mkey->space,
+            .len = mkey->len,
+            .address = PRM_GET(mkc, mkey->mkc, start_addr),
+        };
+        return;
+    }
     if (mkey->mode != PRM_MKC_ACCESS_MODE_MTT || mkey->length64 ||
         !mkey_page_run(mkey, mkey->start & (page_size - 1), va, 1, &at) ||
         !(mtt[at.page] & MTT_PRESENT)) {
@@ -405,6 +416,10 @@ static enum mem_result mkey_walk(struct hca *hca, const struct mkey *mkey, uint6
     switch (mkey->mode) {
     case PRM_MKC_ACCESS_MODE_PA:
         return mkey_run_op(hca, (struct mem_place){mkey->space, va}, len, op);
+    case PRM_MKC_ACCESS_MODE_MEMIC:
+        return mkey_run_op(
+            hca, (struct mem_place){mkey->space, PRM_GET(mkc, mkey->mkc, start_addr) + va}, len,
+            op);
     case PRM_MKC_ACCESS_MODE_MTT:
         return mkey_walk_mtt(hca, mkey, va, len, op);
     case PRM_MKC_ACCESS_MODE_KLMS:

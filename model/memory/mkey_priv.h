@@ -41,8 +41,9 @@ struct mkey {
     uint32_t pdn, qpn;
     uint64_t start, len;
 
-    struct obj *pd;    /* the key references this and the next */
-    struct obj *umem;  /* the umem whose pages it has, or NULL */
+    struct obj *pd; /* the key references this and the next */
+    /* the umem whose pages it has, the device memory (memic) that it is in, or NULL */
+    struct obj *backing;
     uint32_t capacity; /* translation entries */
     union {
         void *xlt;

@@ -100,6 +100,10 @@ static bool umr_allowed(struct hca *hca, const struct mkey_umr *umr, const struc
     if (!(mask & BIT(KEY)) && mkey->variant != (umr->key & 0xff)) {
         return false;
     }
+    /* a key of device memory stays in the allocation that it references */
+    if (mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC && mask & (BIT(LEN) | BIT(START_ADDR))) {
+        return false;
+    }
     if (!umr->privileged && (mkey->pdn != umr->pdn || mask & BIT(PD))) {
         return false;
     }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "fw/fw_internal.h"
 #include "model/core/obj_class.h"
+#include "model/memory/memic.h"
 #include "model/queue/tag_list.h"
 #include "model/rdma/dct.h"
 #include "model/rdma/rdma.h"
@@ -272,6 +273,14 @@ static uint8_t make_region(void)
         PRM_SET_AT(create_mkey_in, in, klm_pas_mtt, i, ring_addr);
     }
     return run_in(PRM_CMD_OP_CREATE_MKEY, PRM_SIZE(create_mkey_in) + 8 * LIST);
+}
+
+static uint8_t make_memic(void)
+{
+    PRM_SET(alloc_memic_in, in, range_start_addr, MEMIC_BAR_START);
+    PRM_SET(alloc_memic_in, in, range_size, MEMIC_BAR_SIZE);
+    PRM_SET(alloc_memic_in, in, memic_size, 64);
+    return run_in(PRM_CMD_OP_ALLOC_MEMIC, PRM_SIZE(alloc_memic_in));
 }
 
 static uint8_t make_eq(void)
@@ -651,6 +660,7 @@ static const struct {
     {"umem", OBJ_UMEM, make_umem, true},
     {"memory window", OBJ_NONE, make_window, true},
     {"memory region", OBJ_MKEY, make_region, true},
+    {"device memory", OBJ_MEMIC, make_memic, false},
     {"EQ", OBJ_EQ, make_eq, false},
     {"CQ", OBJ_CQ, make_cq, true},
     {"SRQ", OBJ_SRQ, make_srq, true},

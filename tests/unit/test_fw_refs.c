@@ -17,6 +17,7 @@
 #include "model/core/pd.h"
 #include "model/eth/eth.h"
 #include "model/eth/steering_priv.h"
+#include "model/memory/memic.h"
 #include "model/memory/mkey.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
@@ -41,6 +42,8 @@ enum {
     EQ,
     CQ,
     KEY,
+    DEVICE_MEMORY,
+    DEVICE_KEY,
     SRQ,
     XRC_SRQ,
     RMP,
@@ -190,6 +193,39 @@ static void make_key(unsigned thing)
     PRM_SET(mkc, mkc, log_page_size, 12);
     PRM_SET(mkc, mkc, translations_octword_size, UMEM_PAGES / 2);
     must(PRM_CMD_OP_CREATE_MKEY, PRM_SIZE(create_mkey_in));
+    number[thing] = PRM_GET(create_mkey_out, out, mkey_index);
+}
+
+/* Device memory and its keys are the kernel's. The number is the first page; 0 is no number here.
+ */
+static void make_device_memory(unsigned thing)
+{
+    PRM_SET(alloc_memic_in, in, range_start_addr, MEMIC_BAR_START + MEMIC_PAGE_SIZE);
+    PRM_SET(alloc_memic_in, in, range_size, MEMIC_PAGE_SIZE);
+    PRM_SET(alloc_memic_in, in, memic_size, 64);
+    must_as(0, PRM_CMD_OP_ALLOC_MEMIC, PRM_SIZE(alloc_memic_in));
+    number[thing] = 1;
+}
+
+static enum syn destroy_device_memory(void)
+{
+    PRM_SET(dealloc_memic_in, in, memic_start_addr, MEMIC_BAR_START + MEMIC_PAGE_SIZE);
+    PRM_SET(dealloc_memic_in, in, memic_size, 64);
+    return run_as(0, PRM_CMD_OP_DEALLOC_MEMIC, PRM_SIZE(dealloc_memic_in));
+}
+
+static void make_device_key(unsigned thing)
+{
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MEMIC & 3);
+    PRM_SET(mkc, mkc, access_mode_4_2, PRM_MKC_ACCESS_MODE_MEMIC >> 2);
+    PRM_SET(mkc, mkc, lr, 1);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, pd, number[PD]);
+    PRM_SET(mkc, mkc, start_addr, MEMIC_BAR_START + MEMIC_PAGE_SIZE);
+    PRM_SET(mkc, mkc, len, 64);
+    must_as(0, PRM_CMD_OP_CREATE_MKEY, PRM_SIZE(create_mkey_in));
     number[thing] = PRM_GET(create_mkey_out, out, mkey_index);
 }
 
@@ -423,6 +459,8 @@ static const struct {
     [EQ] = {OBJ_EQ, make_eq, {UAR}},
     [CQ] = {OBJ_CQ, make_cq, {EQ, UAR, RING_UMEM, DBR_UMEM}},
     [KEY] = {OBJ_MKEY, make_key, {PD, KEY_UMEM}},
+    [DEVICE_MEMORY] = {OBJ_MEMIC, make_device_memory, {0}},
+    [DEVICE_KEY] = {OBJ_MKEY, make_device_key, {PD, DEVICE_MEMORY}},
     [SRQ] = {OBJ_SRQ, make_srq, {PD}},
     [XRC_SRQ] = {OBJ_XRC_SRQ, make_xrc_srq, {PD, XRCD, CQ}},
     [RMP] = {OBJ_RMP, make_rmp, {PD, RING_UMEM, DBR_UMEM}},
@@ -482,6 +520,9 @@ static enum syn destroy(unsigned thing)
 
     if (things[thing].kind == OBJ_FLOW_TABLE) {
         return destroy_table(thing);
+    }
+    if (thing == DEVICE_MEMORY) {
+        return destroy_device_memory();
     }
     command = class->object->destroy;
     PRM_SET(general_obj_in_cmd_hdr, in, obj_type, class->general_type);
