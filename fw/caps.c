@@ -32,6 +32,7 @@ static const struct cap_section {
     {PRM_HCA_CAP_TYPE_QOS, PRM_cmd_hca_cap_qos_FIELD, caps_qos, false},
     {PRM_HCA_CAP_TYPE_GENERAL_2, PRM_cmd_hca_cap_hca_cap_2_FIELD, caps_general_2, false},
     {PRM_HCA_CAP_TYPE_DEV_MEM, PRM_cmd_hca_cap_device_memory_FIELD, caps_device_memory, false},
+    {PRM_HCA_CAP_TYPE_ODP, PRM_cmd_hca_cap_pg_FIELD, caps_odp, false},
     {PRM_HCA_CAP_TYPE_DEV_EVENT, PRM_cmd_hca_cap_event_cap_FIELD, caps_event, false},
 };
 
@@ -110,11 +111,10 @@ static uint64_t caps_of_model(const struct fw *fw, const struct cap *row)
                          : row->value;
 }
 
-static uint64_t caps_allowed(const struct fw *fw, const struct cap_section *s,
-                             const struct cap *row)
+uint64_t caps_most(const struct fw *fw, uint16_t section, uint32_t field)
 {
     for (const struct fw_cap_limit *l = fw->profile->at_most; l && l->field; l++) {
-        if (l->section == s->section && l->field == row->field) {
+        if (l->section == section && l->field == field) {
             return l->most;
         }
     }
@@ -123,7 +123,7 @@ static uint64_t caps_allowed(const struct fw *fw, const struct cap_section *s,
 
 static uint64_t caps_max(const struct fw *fw, const struct cap_section *s, const struct cap *row)
 {
-    uint64_t has = caps_of_model(fw, row), allowed = caps_allowed(fw, s, row);
+    uint64_t has = caps_of_model(fw, row), allowed = caps_most(fw, s->section, row->field);
 
     return row->is_set ? has & allowed : MIN(has, allowed);
 }
@@ -174,9 +174,44 @@ bool caps_fill(const struct fw *fw, uint16_t section, bool max, void *cap)
     return true;
 }
 
+/* The fields of a transport in section ODP, in the order of enum fault_op from bit 0 up. */
+#define ODP_OPERATIONS 6
+#define ODP_FIELDS(scheme, transport)                                                              \
+    {                                                                                              \
+        CAP_ODP_FIELD(scheme, transport, srq_receive), CAP_ODP_FIELD(scheme, transport, atomic),   \
+            CAP_ODP_FIELD(scheme, transport, read), CAP_ODP_FIELD(scheme, transport, write),       \
+            CAP_ODP_FIELD(scheme, transport, receive), CAP_ODP_FIELD(scheme, transport, send)      \
+    }
+#define ODP_SCHEME(scheme)                                                                         \
+    {                                                                                              \
+        [PAGING_RC] = ODP_FIELDS(scheme, rc), [PAGING_UC] = ODP_FIELDS(scheme, uc),                \
+        [PAGING_UD] = ODP_FIELDS(scheme, ud), [PAGING_XRC] = ODP_FIELDS(scheme, xrc),              \
+        [PAGING_DC] = ODP_FIELDS(scheme, dc),                                                      \
+    }
+static const uint32_t odp_fields[2][PAGING_TRANSPORTS][ODP_OPERATIONS] = {
+    ODP_SCHEME(transport),
+    ODP_SCHEME(memory),
+};
+
+static void caps_apply_odp(struct fw *fw)
+{
+    struct hca *hca = &fw->hca;
+
+    hca->memory_faults = fw->caps.mem_page_fault;
+    for (unsigned t = 0; t < PAGING_TRANSPORTS; t++) {
+        hca->may_fault[t] = 0;
+        for (unsigned i = 0; i < ODP_OPERATIONS; i++) {
+            hca->may_fault[t] |=
+                caps_value(fw, PRM_HCA_CAP_TYPE_ODP, odp_fields[hca->memory_faults][t][i], false)
+                << i;
+        }
+    }
+}
+
 /* Copies set values to where the model uses them. */
 static void caps_apply(struct fw *fw)
 {
+    caps_apply_odp(fw);
     fw->hca.big_endian_replies = fw->caps.atomic_mode == PRM_ATOMIC_REQ_MODE_BIG_ENDIAN;
 }
 
@@ -253,6 +288,8 @@ void caps_reset(struct fw *fw)
     }
     fw->caps.cmdif_checksum = PRM_CAP_CMDIF_CHECKSUM_INITIAL;
     fw->caps.cache_line_128byte = 0;
+    memset(fw->caps.odp, 0, sizeof(fw->caps.odp));
+    fw->caps.mem_page_fault = 0;
     fw->hca.limits.inline_l2 =
         caps_value(fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
                    PRM_per_protocol_networking_offload_caps_wqe_inline_mode_FIELD,

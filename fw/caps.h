@@ -41,10 +41,21 @@ struct cap {
 
 #define CAP_LOG2(n)               ((unsigned)__builtin_ctz(n)) /* log2 of a power of two */
 
+/* The most that the profile allows of a field. */
+uint64_t caps_most(const struct fw *fw, uint16_t section, uint32_t field);
+
 /* Each table ends with a row whose field is 0. */
 extern const struct cap caps_general[], caps_general_2[], caps_qos[]; /* fw/caps_general.c */
 extern const struct cap caps_ethernet[], caps_flow_table[];           /* fw/caps_net.c */
 extern const struct cap caps_atomic[], caps_roce[], caps_event[],     /* fw/caps_rdma.c */
     caps_device_memory[];
+extern const struct cap caps_odp[]; /* fw/caps_odp.c */
+
+/* The place of an operation of a transport in section ODP, which nests three layouts. */
+#define CAP_ODP_FIELD(scheme, of, operation)                                                       \
+    (PRM_odp_per_transport_service_cap_##operation##_FIELD +                                       \
+     ((uint32_t)(PRM_OFFSET(odp_cap, scheme##_page_fault_scheme_cap) +                             \
+                 PRM_OFFSET(odp_scheme_cap, of##_odp_caps))                                        \
+      << 11))
 
 #endif

@@ -100,6 +100,7 @@ const struct cap caps_general[] = {
     VALUE(max_indirection, 4),
     FLAG(null_mkey),
     FLAG(imaicl),
+    FLAG(pg, NEEDS(PAGE_FAULT_RESUME)),
     /* WQEs are executed in order, so a UMR is done before the next WQE starts */
     VALUE(umr_fence, PRM_CAP_UMR_FENCE_NONE),
     /* the model always writes in strong order, so a request for a weaker order changes nothing */

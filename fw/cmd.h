@@ -86,6 +86,7 @@ extern const struct fw_cmd_row cmds_hca[], cmds_pages[], cmds_caps[], cmds_vport
 extern const struct fw_cmd_row cmds_general[];
 extern const struct fw_cmd_row cmds_pd_uar[], cmds_mkey[], cmds_eq[], cmds_cq[], cmds_q_counter[];
 extern const struct fw_cmd_row cmds_memic[];
+extern const struct fw_cmd_row cmds_page_fault[];
 extern const struct fw_cmd_row cmds_qp[], cmds_dct[], cmds_srq[];
 extern const struct fw_cmd_row cmds_eth_queue[], cmds_tir[], cmds_flow[];
 

@@ -3,6 +3,7 @@
 #include "fw/cmd.h"
 #include "model/queue/eq.h"
 #include "model/core/pd.h"
+#include "model/rdma/paging.h"
 
 static enum syn cmd_create_eq(struct fw *fw, struct fw_cmd *cmd)
 {
@@ -22,6 +23,7 @@ static enum syn cmd_create_eq(struct fw *fw, struct fw_cmd *cmd)
     syn = eq_create(&fw->hca, cmd->uid, PRM_PTR(create_eq_in, in, eq_context_entry),
                     cmd->in + pas_off, (uint32_t)((cmd->in_len - pas_off) / 8), mask, &eqn);
     PRM_SET(create_eq_out, cmd->out, eq_number, eqn);
+    paging_follow_eqs(&fw->hca);
     return syn;
 }
 
@@ -40,7 +42,10 @@ static enum syn cmd_query_eq(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_destroy_eq(struct fw *fw, struct fw_cmd *cmd)
 {
-    return eq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_eq_in, cmd->in, eq_number));
+    enum syn syn = eq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_eq_in, cmd->in, eq_number));
+
+    paging_follow_eqs(&fw->hca);
+    return syn;
 }
 
 /* Puts an EQE that the kernel has made on an EQ. */

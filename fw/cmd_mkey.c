@@ -98,6 +98,9 @@ static enum syn cmd_begin_mkey(struct fw *fw, struct fw_cmd *cmd, size_t len, st
         mkey_new(&fw->hca, cmd->uid, PRM_PTR(create_mkey_in, cmd->in, memory_key_mkey_entry), len,
                  umem != NULL, &mkey);
 
+    if (mkey && PRM_GET(create_mkey_in, cmd->in, pg_access) && !umem) {
+        mkey_use_pg_access(mkey);
+    }
     if (mkey && umem) {
         mkey_keep_umem(mkey, umem);
     }

@@ -74,6 +74,11 @@ struct fw_caps {
     uint8_t roce;
     uint8_t dct;
     uint8_t atomic_mode;
+    /* on-demand paging, transport scheme: 1 for each operation that a driver has switched on */
+    struct {
+        uint8_t send, receive, write, read, atomic, srq_receive;
+    } odp[PAGING_TRANSPORTS];
+    uint8_t mem_page_fault; /* the memory scheme is used */
 };
 
 /* The health that the firmware reports (fw/health.c). */

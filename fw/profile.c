@@ -59,6 +59,10 @@
  * 2.0.0). */
 #define BEFORE_CX8 AT_MOST(GENERAL_2, cmd_hca_cap_2, send_dbr_mode_no_dbr_ext, 0)
 
+/* The memory scheme of page faults is newer than the firmware of these profiles: its driver came in
+ * September 2024 (Linux, "Add handling for memory scheme page fault events"). */
+#define BEFORE_CX7 BEFORE_CX8, AT_MOST(ODP, odp_cap, mem_page_fault, 0)
+
 /* Copies by the DMA engine came with BlueField-2, whose network half is a ConnectX-6 Dx (rdma-core,
  * pull request 1040). From BlueField-3 on, which has a ConnectX-7, a QP must be enabled for them
  * (DPDK, "compress/mlx5: refactor queue HW object"). docs/adr/0027 says why cards without the DPU's
@@ -71,13 +75,13 @@
 #define SINCE_CX7    COPIES(0, 1, MMO_LOG_MAX)
 
 static const struct fw_cap_limit of_cx5[] = {
-    BEFORE_CX8,
+    BEFORE_CX7,
     BEFORE_CX6DX,
     {0},
 };
 
 static const struct fw_cap_limit of_cx6dx[] = {
-    BEFORE_CX8,
+    BEFORE_CX7,
     ON_CX6DX,
     {0},
 };
@@ -103,7 +107,7 @@ static const struct fw_cap_limit of_cx8[] = {
  * one say it of device memory; published outputs show it on a ConnectX-6, and none on a -4
  * (docs/adr/0025). */
 static const struct fw_cap_limit before_cx5[] = {
-    BEFORE_CX8,
+    BEFORE_CX7,
     BEFORE_CX6DX,
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_inline_mode,
             PRM_CAP_INLINE_MODE_L2),

@@ -38,16 +38,52 @@ enum paging {
     PAGING_NEVER, /* the pager said that the page will not come: the next fault is an error */
 };
 
+/* Operations that may fault. The bits are those of the PRM's odp_per_transport_service_cap, shifted
+ * down: a transport has a set of them. */
+enum fault_op {
+    FAULT_SRQ_RECEIVE = 1 << 0,
+    FAULT_ATOMIC = 1 << 1,
+    FAULT_READ = 1 << 2,
+    FAULT_WRITE = 1 << 3,
+    FAULT_RECEIVE = 1 << 4,
+    FAULT_SEND = 1 << 5, /* also a WQE that stays inside the HCA */
+};
+
+/* Transports, in the order of the PRM's odp_scheme_cap. */
+enum paging_transport {
+    PAGING_RC,
+    PAGING_UC,
+    PAGING_UD,
+    PAGING_XRC,
+    PAGING_DC,
+    PAGING_TRANSPORTS,
+};
+
+/* What the parked step works on. */
+struct fault_step {
+    enum fault_op op;
+    bool is_wqe;        /* the list of a WQE of the guest's; else a range of one key */
+    uint16_t wqe_index; /* WQE: its number in its queue */
+    uint32_t srqn;      /* WQE: the SRQ that it is from; 0: the QP's own queue */
+    uint32_t key;       /* range: the key, and the address at which the operation begins */
+    uint64_t va;
+    uint64_t done; /* bytes of the message or operation before the step's own */
+    uint64_t len;  /* bytes of the whole message or operation; 0: not known */
+    uint32_t part; /* bytes of the step */
+};
+
 struct mem_fault {
-    uint32_t key; /* mkey index */
+    uint32_t key; /* the key whose page is missing; it may be behind the key of the access */
     uint64_t va;  /* first byte that is missing */
     uint64_t len; /* bytes of the access from va on */
     bool is_write;
+    struct fault_step step; /* set when the step is parked */
 };
 
-/* Brings pages in. fault() is called once per side of a QP, until qp_resume() resumes that side. */
+/* Brings pages in. fault() is called once per side of a QP, until qp_resume() resumes that side.
+ * False: the page will not come, so the access is an error. */
 struct pager {
-    void (*fault)(struct pager *pager, struct qp *qp, enum fault_side side,
+    bool (*fault)(struct pager *pager, struct qp *qp, enum fault_side side,
                   const struct mem_fault *fault);
 };
 

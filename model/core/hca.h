@@ -151,7 +151,11 @@ struct hca {
     bool device_memory_is_owners; /* else it exists while there are allocations */
     /* cached by key; a change of any key empties the cache */
     struct key_run key_runs[HCA_KEY_RUNS];
-    struct pager *pager;    /* NULL: no pager */
+    struct pager *pager; /* NULL: no pager */
+    /* on-demand paging as the driver has set it up (SET_HCA_CAP): the scheme, and for each
+     * transport the operations that may fault (enum fault_op; index: enum paging_transport) */
+    bool memory_faults;
+    uint8_t may_fault[PAGING_TRANSPORTS];
     struct mem_fault fault; /* the last access that returned MEM_FAULT */
 
     struct card *card;    /* the card whose function this is (model/card/card.h) */

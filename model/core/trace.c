@@ -214,9 +214,10 @@ static const struct prm_struct *trace_event_layout(unsigned type, unsigned sub_t
     const char *name = type < G_N_ELEMENTS(event_kinds) ? event_kinds[type].layout : NULL;
 
     if (type == PRM_EVENT_TYPE_PAGE_FAULT) {
-        name = sub_type == PRM_PFAULT_SUBTYPE_WQE    ? "wqe_associated_page_fault_event"
-               : sub_type == PRM_PFAULT_SUBTYPE_RDMA ? "rdma_page_fault_event"
-                                                     : NULL;
+        name = sub_type == PRM_PFAULT_SUBTYPE_WQE      ? "wqe_associated_page_fault_event"
+               : sub_type == PRM_PFAULT_SUBTYPE_RDMA   ? "rdma_page_fault_event"
+               : sub_type == PRM_PFAULT_SUBTYPE_MEMORY ? "memory_page_fault_event"
+                                                       : NULL;
     }
     return name ? prm_struct_find(name) : NULL;
 }

@@ -43,12 +43,13 @@ bool mkey_log_page_ok(uint8_t mode, uint32_t log_page)
 {
     /* KLM ranges have lengths of their own; PA keys have no pages */
     return (mode != PRM_MKC_ACCESS_MODE_MTT && mode != PRM_MKC_ACCESS_MODE_KSM) ||
-           (log_page >= 12 && log_page <= 48);
+           (log_page >= 12 && log_page <= 62);
 }
 
 /* -- translation entries ---------------------------------------------------------------------- */
 
-void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n)
+void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n,
+                  bool pg_access)
 {
     const struct prm_wqe_klm_seg *entry = xlt;
     const uint8_t *page = xlt;
@@ -58,8 +59,11 @@ void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void
         for (uint32_t i = 0; i < n; i++, page += MTT_ENTRY_SIZE) {
             uint64_t ptag = prm_load64(page);
 
-            /* bits 11:0 are flags (present, access); an entry of 0 maps nothing */
-            mkey->mtt[first + i] = ptag ? (ptag & ~0xfffULL) | MTT_PRESENT : 0;
+            if (!pg_access && ptag) {
+                ptag |= MTT_RIGHTS;
+            }
+            /* bits 11:0 are flags; an entry without rights maps nothing */
+            mkey->mtt[first + i] = ptag & MTT_RIGHTS ? (ptag & ~0xfffULL) | (ptag & MTT_RIGHTS) : 0;
         }
         return;
     }
@@ -211,11 +215,16 @@ void mkey_keep_umem(struct mkey *mkey, struct umem *umem)
     obj_ref(&mkey->obj, mkey->backing);
 }
 
+void mkey_use_pg_access(struct mkey *mkey)
+{
+    mkey->pg_access = true;
+}
+
 void mkey_fill(struct hca *hca, struct mkey *mkey, size_t at, const void *xlt, size_t len)
 {
     size_t entry = xlt_entry_size(mkey);
 
-    mkey_set_xlt(hca, mkey, (uint32_t)(at / entry), xlt, (uint32_t)(len / entry));
+    mkey_set_xlt(hca, mkey, (uint32_t)(at / entry), xlt, (uint32_t)(len / entry), mkey->pg_access);
 }
 
 enum syn mkey_enter(struct hca *hca, struct mkey *mkey, uint32_t *index)

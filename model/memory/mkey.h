@@ -166,6 +166,8 @@ enum syn mkey_create(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, c
  */
 enum syn mkey_new(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, size_t xlt_len,
                   bool physical_ok, struct mkey **made);
+/* The entries that mkey_fill() stores have access bits (create_mkey_in.pg_access). */
+void mkey_use_pg_access(struct mkey *mkey);
 /* The key consists of the umem's pages, and keeps the umem alive. */
 void mkey_keep_umem(struct mkey *mkey, struct umem *umem);
 void mkey_fill(struct hca *hca, struct mkey *mkey, size_t at, const void *xlt, size_t len);

@@ -174,16 +174,18 @@ bool mkey_allows_qp(struct hca *hca, uint32_t key, uint32_t qpn)
 
 /* -- translation ------------------------------------------------------------------------------ */
 
-/* Called when a page is missing. If the key is on-demand and the function has a pager, describes
- * the access in hca->fault and returns MEM_FAULT. */
+/* Called when a page is missing, or does not allow the access. If the function has a pager,
+ * describes the access in hca->fault and returns MEM_FAULT. */
 static enum mem_result mkey_page_missing(struct hca *hca, const struct mkey *mkey, uint64_t va,
                                          uint64_t len, const struct mem_op *op)
 {
-    if (!mkey->on_demand || !hca->pager) {
+    if (!hca->pager) {
         return MEM_NO_ANSWER;
     }
-    hca->fault = (struct mem_fault){
-        .key = mkey->obj.num, .va = va, .len = len, .is_write = op->kind != OP_READ};
+    hca->fault = (struct mem_fault){.key = mkey->obj.num << 8 | mkey->variant,
+                                    .va = va,
+                                    .len = len,
+                                    .is_write = op->kind != OP_READ};
     return MEM_FAULT;
 }
 
@@ -204,6 +206,14 @@ static inline bool mkey_page_run(const struct mkey *mkey, uint64_t in_page, uint
     run->offset = pos & (page_size - 1);
     run->len = MIN(len, page_size - run->offset);
     return run->page < mkey->capacity;
+}
+
+/* The accesses (enum mem_access) that a page with this entry allows. */
+static inline uint8_t mkey_page_rights(uint64_t mtt)
+{
+    return (mtt & MTT_READ ? MEM_LOCAL_READ | MEM_REMOTE_READ : 0) |
+           (mtt & MTT_WRITE ? MEM_LOCAL_WRITE | MEM_REMOTE_WRITE : 0) |
+           ((mtt & MTT_RIGHTS) == MTT_RIGHTS ? MEM_REMOTE_ATOMIC : 0);
 }
 
 /* The most pages that a cached run covers. */
@@ -229,7 +239,7 @@ static void mkey_keep_run(struct hca *hca, uint32_t key, const struct mkey *mkey
     }
     if (mkey->mode != PRM_MKC_ACCESS_MODE_MTT || mkey->length64 ||
         !mkey_page_run(mkey, mkey->start & (page_size - 1), va, 1, &at) ||
-        !(mtt[at.page] & MTT_PRESENT)) {
+        !(mtt[at.page] & MTT_RIGHTS)) {
         return;
     }
     while (pages < RUN_PAGES && at.page + pages < mkey->capacity &&
@@ -240,11 +250,11 @@ static void mkey_keep_run(struct hca *hca, uint32_t key, const struct mkey *mkey
     *mkey_run_of(hca, key) = (struct key_run){
         .key = key,
         .pdn = mkey->pdn,
-        .rights = mkey->rights,
+        .rights = mkey->rights & mkey_page_rights(mtt[at.page]),
         .space = mkey->space,
         .va = va - before,
         .len = MIN(pages * page_size - at.offset + before, mkey->len - (va - before - mkey->start)),
-        .address = (mtt[at.page] & ~MTT_PRESENT) + at.offset - before,
+        .address = (mtt[at.page] & ~MTT_RIGHTS) + at.offset - before,
     };
 }
 
@@ -253,6 +263,7 @@ static enum mem_result mkey_walk_mtt(struct hca *hca, const struct mkey *mkey, u
 {
     uint64_t page_size = 1ULL << mkey->log_page;
     uint64_t in_page = mkey->start & (page_size - 1);
+    uint64_t needs = op->kind == OP_READ ? MTT_READ : op->kind == OP_WRITE ? MTT_WRITE : MTT_RIGHTS;
     struct mkey_page_run run;
 
     while (len) {
@@ -263,7 +274,7 @@ static enum mem_result mkey_walk_mtt(struct hca *hca, const struct mkey *mkey, u
             return MEM_BAD_BOUNDS;
         }
         pa = mkey->mtt[run.page];
-        if (!(pa & MTT_PRESENT)) {
+        if ((pa & needs) != needs) {
             return mkey_page_missing(hca, mkey, va, len, op);
         }
         while (run.len < len && run.page + 1 < mkey->capacity &&
@@ -271,7 +282,7 @@ static enum mem_result mkey_walk_mtt(struct hca *hca, const struct mkey *mkey, u
             run.page++;
             run.len += MIN(len - run.len, page_size);
         }
-        result = mkey_run_op(hca, (struct mem_place){mkey->space, (pa & ~MTT_PRESENT) + run.offset},
+        result = mkey_run_op(hca, (struct mem_place){mkey->space, (pa & ~MTT_RIGHTS) + run.offset},
                              run.len, op);
         if (result) {
             return result;
@@ -330,7 +341,10 @@ static enum mem_result mkey_walk_inner(struct hca *hca, const struct mkey *outer
 
 /* Unlike a page list, a KSM list begins with the key's first byte, whatever the address of that
  * byte. UCX relies on this: it shifts a key's addresses by some bytes (its atomic keys). Linux
- * takes only page addresses for a KSM. */
+ * takes only page addresses for a KSM.
+ *
+ * In a list of the kernel's, the null key stands for a child key that does not exist yet: its
+ * implicit on-demand regions begin with a list full of it (driver: mlx5_ib_alloc_implicit_mr()). */
 static enum mem_result mkey_walk_ksm(struct hca *hca, const struct mkey *mkey, uint64_t va,
                                      uint64_t len, struct mem_op *op, unsigned depth)
 {
@@ -344,6 +358,9 @@ static enum mem_result mkey_walk_ksm(struct hca *hca, const struct mkey *mkey, u
             return MEM_BAD_BOUNDS;
         }
         klm = &mkey->klm[run.page];
+        if (is_null_mkey(hca, klm->key) && hca->pager && mkey->obj.uid == 0) {
+            return mkey_page_missing(hca, mkey, va, len, op);
+        }
         result = mkey_walk_inner(hca, mkey, klm->key, klm->va + run.offset, run.len, op, depth);
         if (result) {
             return result;

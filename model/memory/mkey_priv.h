@@ -3,9 +3,9 @@
  * Defines the inside of a memory key, for model/memory/mkey*.c and klm.c only.
  *
  * mkc is the truth. mkey_parse() sets the fields from mode to len from it after every change.
- * Translation entries are kept in host order: MTTs as bus addresses with MTT_PRESENT, KLMs and KSMs
- * as struct klm. A KLM list is treated as rounds of ranges, so that one search finds a range of
- * both the plain and the interleaved form (model/memory/klm.c).
+ * Translation entries are kept in host order: MTTs as bus addresses with MTT_READ and MTT_WRITE,
+ * KLMs and KSMs as struct klm. A KLM list is treated as rounds of ranges, so that one search finds
+ * a range of both the plain and the interleaved form (model/memory/klm.c).
  */
 #ifndef HCASIM_MODEL_MKEY_PRIV_H
 #define HCASIM_MODEL_MKEY_PRIV_H
@@ -14,7 +14,10 @@
 #include "model/memory/place.h"
 #include "prm/prm.h"
 
-#define MTT_PRESENT    1ULL /* set in an entry that maps a page */
+/* Accesses that an entry allows, as software writes them. An entry without them maps no page. */
+#define MTT_READ       1ULL
+#define MTT_WRITE      2ULL
+#define MTT_RIGHTS     (MTT_READ | MTT_WRITE)
 #define MTT_ENTRY_SIZE 8
 #define KLM_ENTRY_SIZE PRM_SIZE(wqe_klm_seg)
 #define OCTWORD        16
@@ -37,7 +40,7 @@ struct mkey {
     uint8_t rights; /* enum mem_access */
     bool free, length64;
     uint8_t space;  /* enum mem_space_id: the space of its addresses */
-    bool on_demand; /* a page that is not present may come later: MEM_FAULT */
+    bool pg_access; /* the entries of CREATE_MKEY have access bits; else they allow all accesses */
     uint32_t pdn, qpn;
     uint64_t start, len;
 
@@ -81,8 +84,10 @@ void mkey_changed(struct hca *hca);
 /* Whether a log page size is valid for the key's mode. */
 bool mkey_log_page_ok(uint8_t mode, uint32_t log_page);
 /* Stores n entries of software's big-endian image xlt, from entry first on. The caller has checked
- * that they fit. */
-void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n);
+ * that they fit. pg_access: MTTs have access bits. Without them, an MTT that is not 0 allows all
+ * accesses. */
+void mkey_set_xlt(struct hca *hca, struct mkey *mkey, uint32_t first, const void *xlt, uint32_t n,
+                  bool pg_access);
 /* Updates the sums after n entries of a KLM list, from first on, have changed. Returns how many
  * sums it has computed. */
 uint32_t klm_changed(struct mkey *mkey, uint32_t first, uint32_t n);

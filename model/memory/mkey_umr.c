@@ -201,7 +201,7 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
     mkey_parse(mkey);
     mkey_changed(hca);
     if (n) {
-        mkey_set_xlt(hca, mkey, first, umr->xlt, n);
+        mkey_set_xlt(hca, mkey, first, umr->xlt, n, true);
     }
     if (pd != mkey->pd) {
         obj_unref(&mkey->obj, mkey->pd);

@@ -224,10 +224,9 @@ static bool eq_has_waiters(const struct eq *eq)
     return eq->waiting.next != &eq->waiting;
 }
 
-bool eq_post_comp(struct hca *hca, struct eq *eq, uint32_t cqn, struct eq_waiter *waiter)
+bool eq_post_or_wait(struct hca *hca, struct eq *eq, uint8_t type, uint8_t sub_type,
+                     const void *data, struct eq_waiter *waiter)
 {
-    struct prm_comp_event data[1] = {0};
-
     if (eq_full(eq) || (eq_has_waiters(eq) && !eq->retrying)) {
         if (!waiter->next) {
             waiter->prev = eq->waiting.prev;
@@ -237,9 +236,16 @@ bool eq_post_comp(struct hca *hca, struct eq *eq, uint32_t cqn, struct eq_waiter
         }
         return false;
     }
-    PRM_SET(comp_event, data, cq_number, cqn);
-    eq_write(hca, eq, PRM_EVENT_TYPE_COMP, 0, data);
+    eq_write(hca, eq, type, sub_type, data);
     return true;
+}
+
+bool eq_post_comp(struct hca *hca, struct eq *eq, uint32_t cqn, struct eq_waiter *waiter)
+{
+    struct prm_comp_event data[1] = {0};
+
+    PRM_SET(comp_event, data, cq_number, cqn);
+    return eq_post_or_wait(hca, eq, PRM_EVENT_TYPE_COMP, 0, data, waiter);
 }
 
 void eq_stop_waiting(struct eq_waiter *waiter)
@@ -268,6 +274,21 @@ static void eq_retry_run(struct hca *hca, struct work *work)
             return;
         }
     }
+}
+
+struct eq *eq_for_page_faults(struct hca *hca)
+{
+    for (uint32_t from = 0; from < HCA_MAX_EQS; from += 64) {
+        for (uint64_t eqs = hca->eqs_for[PRM_EVENT_TYPE_PAGE_FAULT][from / 64]; eqs;
+             eqs &= eqs - 1) {
+            struct eq *eq = eq_find(hca, from + (uint32_t)__builtin_ctzll(eqs));
+
+            if (eq && eq->obj.uid == 0) {
+                return eq;
+            }
+        }
+    }
+    return NULL;
 }
 
 void eq_async(struct hca *hca, uint8_t type, uint8_t sub_type, const void *data)

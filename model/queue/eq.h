@@ -5,8 +5,8 @@
  * A doorbell arms an EQ (UAR offset 0x40: update the consumer index and arm; 0x48: only update). An
  * EQE posted to an armed EQ raises the interrupt and disarms the EQ. Arming with a consumer index
  * behind the producer raises the interrupt at once. If an EQ has no room, it enters status
- * EQ_OVERFLOW; the event is lost and logged. A completion event is not lost: it waits for room, in
- * order with other waiting completion events.
+ * EQ_OVERFLOW; the event is lost and logged. Completion events and page faults are not lost: they
+ * wait for room, in order.
  *
  * EQE n belongs to software when its owner bit is bit log_eq_size of n (driver: next_eqe_sw()).
  */
@@ -20,7 +20,7 @@ struct eq;
 
 #define EQE_DATA_LEN 28 /* bytes of eqe.event_data */
 
-/* Waits to post a completion event to a full EQ. Zero-initialized means not waiting. */
+/* Waits to post an event to a full EQ. Zero-initialized means not waiting. */
 struct eq_waiter {
     struct eq_waiter *prev, *next;
     /* Called when there is room for at least one event. It may wait again. */
@@ -47,11 +47,17 @@ static inline struct obj *eq_obj(struct eq *eq)
 /* Posts an event to one EQ (GEN_EQE). data: EQE_DATA_LEN bytes. */
 void eq_post(struct hca *hca, uint32_t eqn, uint8_t type, uint8_t sub_type, const void *data);
 
-/* Posts the completion event of a CQ. False: there is no room, or others already wait for room;
- * then waiter waits, too. */
+/* Posts an event that must not be lost: a completion event, or a page fault. data: EQE_DATA_LEN
+ * bytes. False: there is no room, or others already wait for room; then waiter waits, too. */
+bool eq_post_or_wait(struct hca *hca, struct eq *eq, uint8_t type, uint8_t sub_type,
+                     const void *data, struct eq_waiter *waiter);
+/* Posts the completion event of a CQ, in the same way. */
 bool eq_post_comp(struct hca *hca, struct eq *eq, uint32_t cqn, struct eq_waiter *waiter);
 /* Stops waiting. No effect if waiter does not wait. */
 void eq_stop_waiting(struct eq_waiter *waiter);
+
+/* The EQ that gets page faults: the first EQ of the kernel's that asks for them. NULL: none. */
+struct eq *eq_for_page_faults(struct hca *hca);
 
 /* Posts an async event to every EQ whose bitmask has its type. data: EQE_DATA_LEN bytes. */
 void eq_async(struct hca *hca, uint8_t type, uint8_t sub_type, const void *data);

@@ -6,6 +6,7 @@
 #include "model/queue/eq.h"
 #include "model/rdma/dct.h"
 #include "model/rdma/early.h"
+#include "model/rdma/paging.h"
 #include "model/rdma/responder_internal.h"
 #include "model/rdma/tags.h"
 #include "model/rdma/xrq_dci.h"
@@ -13,7 +14,7 @@
 /* Looks, 250 ms apart, at responders that owe an answer for which the wire has no credit. */
 #define DRAIN_LOOKS 4
 
-static struct dct *dct_find(struct hca *hca, uint32_t dctn)
+struct dct *dct_find(struct hca *hca, uint32_t dctn)
 {
     return obj_find_kind(&hca->qpns, dctn, OBJ_DCT);
 }
@@ -272,6 +273,7 @@ void dct_free(struct hca *hca, struct obj *obj)
     struct dct *dct = (struct dct *)obj;
 
     g_assert(!dct->responders.length);
+    paging_forget(&dct->qp);
     dct_count_refs(&dct->qp, -1);
     obj_end(hca, obj);
 }
@@ -343,18 +345,21 @@ static void dct_fatal(struct peer *peer, uint8_t event)
 /* The pager is told once per side of a QP, until it resumes that side (model/core/fault.h), and its
  * answer names only the target. Therefore only one responder of the target at a time waits for the
  * pager. So no other responder takes the answer for its own. */
-static void dct_park(struct peer *peer)
+static bool dct_park(struct peer *peer)
 {
     struct dct *dct = dc_responder_of(peer)->dct;
     struct hca *hca = dct->qp.hca;
 
     if (dct->pager_told) {
-        return;
+        return true;
+    }
+    if (!hca->pager->fault(hca->pager, &dct->qp, FAULT_RESPONDER, &hca->fault)) {
+        return false;
     }
     dct->pager_told = true;
     dct->faulted = peer;
     peer->resp.paging = PAGING_PARKED;
-    hca->pager->fault(hca->pager, &dct->qp, FAULT_RESPONDER, &hca->fault);
+    return true;
 }
 
 void dct_unpark(struct dct *dct, const struct peer *peer)

@@ -80,6 +80,8 @@ struct dc_pool {
 
 /* -- model/rdma/dct.c ------------------------------------------------------------------------- */
 
+/* NULL: no such target. */
+struct dct *dct_find(struct hca *hca, uint32_t dctn);
 enum syn dct_create(struct hca *hca, uint16_t uid, const struct prm_dctc *dctc, uint32_t *dctn);
 enum syn dct_query(struct hca *hca, uint32_t dctn, struct prm_dctc *dctc);
 /* The target takes no more requests. DCT_DRAINED follows when all answers owed to initiators are

@@ -39,8 +39,9 @@ struct peer_owner {
     /* A request, or its answer, has failed. A QP then goes to ERR; a DCT goes on without this peer.
      * event: the PRM_EVENT_TYPE_ to raise if no completion has reported the fault, or 0. */
     void (*fatal)(struct peer *peer, uint8_t event);
-    /* Tells the pager about a page that the peer's request misses; about one page at a time. */
-    void (*park)(struct peer *peer);
+    /* Tells the pager about a page that the peer's request misses; about one page at a time. False:
+     * the page will not come. */
+    bool (*park)(struct peer *peer);
     /* The page is there, or (error) it will never be. */
     void (*resume)(struct qp *qp, bool error);
     /* Flushes what the QP has queued or holds for its peer, when it is in ERR. */

@@ -23,6 +23,7 @@
 #include "model/rdma/dci.h"
 #include "model/rdma/early.h"
 #include "model/rdma/mcg.h"
+#include "model/rdma/paging.h"
 #include "model/rdma/qp.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/reserved_qpn.h"
@@ -498,6 +499,7 @@ void qp_free(struct hca *hca, struct obj *obj)
     struct qp *qp = (struct qp *)obj;
 
     mcg_leave(qp);
+    paging_forget(qp);
     tags_reset(&qp->peer);
     if (hca->rdma->gsi_qp == qp) {
         hca->rdma->gsi_qp = NULL;

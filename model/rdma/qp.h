@@ -94,6 +94,7 @@ struct qp {
     struct requester req;
     struct peer peer;
     struct rq_flush rq_flush;
+    struct paging_fault *faults; /* what the pager was told and has not answered */
 };
 
 /* Whether the QP is the half of a connection that takes requests (XRC: the target, which has no

@@ -12,12 +12,15 @@ static void qp_owner_fatal(struct peer *peer, uint8_t event)
     }
 }
 
-static void qp_owner_park(struct peer *peer)
+static bool qp_owner_park(struct peer *peer)
 {
     struct hca *hca = peer->qp->hca;
 
+    if (!hca->pager->fault(hca->pager, peer->qp, FAULT_RESPONDER, &hca->fault)) {
+        return false;
+    }
     peer->resp.paging = PAGING_PARKED;
-    hca->pager->fault(hca->pager, peer->qp, FAULT_RESPONDER, &hca->fault);
+    return true;
 }
 
 static void qp_owner_resume(struct qp *qp, bool error)

@@ -11,10 +11,12 @@ void rdma_init(struct hca *hca)
     hca->rdma->flights.all = g_ptr_array_new();
     dc_pool_init(hca);
     notices_init(hca);
+    paging_init(hca);
 }
 
 void rdma_reset(struct hca *hca)
 {
+    paging_reset(hca);
     dc_pool_reset(hca);
     notices_reset(hca);
     flight_pool_empty(hca);

@@ -11,6 +11,7 @@
 #include "model/rdma/flight.h"
 #include "model/rdma/mcg.h"
 #include "model/rdma/notice.h"
+#include "model/rdma/paging.h"
 #include "model/rdma/wqe_lines.h"
 
 struct hca;
@@ -24,6 +25,7 @@ struct rdma {
     struct dc_pool dc;
     struct early_pool early;
     struct notices notices;
+    struct fault_pager paging;
     char invalid[192]; /* why the last invalid request is invalid (responder_invalid()) */
 };
 

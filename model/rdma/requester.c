@@ -153,7 +153,36 @@ const struct send_wqe *requester_wqe(struct qp *qp, struct send_line *line, uint
 
 /* -- parking ----------------------------------------------------------------------------------- */
 
-bool requester_park(struct qp *qp, bool repeat)
+static enum fault_op requester_fault_op(const struct send_wqe *wqe)
+{
+    unsigned flags = wqe->op->flags;
+
+    return flags & SEND_OP_ATOMIC ? FAULT_ATOMIC
+           : flags & SEND_OP_READ ? FAULT_READ
+           : wqe->opcode == PRM_WQE_OPCODE_RDMA_WRITE ||
+                   wqe->opcode == PRM_WQE_OPCODE_RDMA_WRITE_IMM
+               ? FAULT_WRITE
+               : FAULT_SEND;
+}
+
+/* What the pager is told of a WQE that misses a page. The WQEs of the device's own are in no ring
+ * that a driver could read, and drivers do not know the form of a copy's WQE. Of these, the range
+ * that is missing is described instead. */
+static void requester_describe(struct hca *hca, const struct wqe_part *part)
+{
+    hca->fault.step = (struct fault_step){
+        .op = requester_fault_op(part->wqe),
+        .is_wqe = !part->is_hidden,
+        .wqe_index = part->index,
+        .key = hca->fault.key,
+        .va = hca->fault.va,
+        .done = part->is_hidden ? 0 : part->offset,
+        .len = part->is_hidden ? hca->fault.len : part->wqe->len,
+        .part = part->len,
+    };
+}
+
+bool requester_park(struct qp *qp, bool repeat, const struct wqe_part *part)
 {
     struct flight *flight = qp->req.flight;
     bool is_told;
@@ -163,11 +192,14 @@ bool requester_park(struct qp *qp, bool repeat)
         return false;
     }
     is_told = flight_is_parked(flight);
+    if (!is_told) {
+        requester_describe(qp->hca, part);
+        if (!qp->hca->pager->fault(qp->hca->pager, qp, FAULT_REQUESTER, &qp->hca->fault)) {
+            return false;
+        }
+    }
     if (repeat || !is_told) {
         flight->paging = repeat ? PAGING_REPEATS : PAGING_PARKED;
-    }
-    if (!is_told) {
-        qp->hca->pager->fault(qp->hca->pager, qp, FAULT_REQUESTER, &qp->hca->fault);
     }
     return true;
 }

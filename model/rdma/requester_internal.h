@@ -35,10 +35,18 @@ void requester_retire(struct qp *qp);
 /* Marks a descriptor as failed, and completes what can be completed. */
 void requester_fail(struct qp *qp, struct send_desc *desc, uint8_t syndrome);
 
+/* The part of a WQE whose memory is accessed: where it begins in the WQE's data, and its length. */
+struct wqe_part {
+    const struct send_wqe *wqe;
+    uint16_t index;
+    bool is_hidden; /* no driver finds the list: a WQE of the device's own, or a copy */
+    uint64_t offset;
+    uint32_t len;
+};
 /* A page is missing for data that the QP sends or receives: parks the requester. repeat:
  * unacknowledged packets are sent again when the page is there. False: the page never will be
  * there. */
-bool requester_park(struct qp *qp, bool repeat);
+bool requester_park(struct qp *qp, bool repeat, const struct wqe_part *part);
 
 /* -- model/rdma/requester_send.c -------------------------------------------------------------- */
 

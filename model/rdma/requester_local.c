@@ -39,7 +39,9 @@ static bool requester_read_part(struct qp *qp, struct send_line *line, uint32_t 
     enum mem_result result =
         sge_gather(qp->hca, wqe->sge, wqe->num_sge, pdn, &line->cursor, read->have, buf, part);
 
-    if (result == MEM_FAULT && requester_park(qp, false)) {
+    if (result == MEM_FAULT && requester_park(qp, false,
+                                              &(struct wqe_part){wqe, line->wqe.index, false,
+                                                                 read->have, (uint32_t)part})) {
         return false;
     }
     if (result != MEM_OK) {
@@ -91,7 +93,10 @@ static bool requester_copy(struct qp *qp, const struct send_wqe *wqe, uint8_t *s
     }
     read = requester_begin_read(qp, copy.from.len, false);
     result = mmo_copy_part(qp->hca, qp->pdn, &copy, &read->have);
-    if (result == MEM_FAULT && requester_park(qp, false)) {
+    if (result == MEM_FAULT &&
+        requester_park(qp, false,
+                       &(struct wqe_part){wqe, wqe->index, true, read->have,
+                                          (uint32_t)(read->len - read->have)})) {
         return false;
     }
     if (result != MEM_OK) {

@@ -337,7 +337,10 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
     if (result == MEM_OK) {
         return true;
     }
-    if (result != MEM_FAULT || !requester_park(qp, true)) {
+    if (result != MEM_FAULT ||
+        !requester_park(qp, true,
+                        &(struct wqe_part){wqe, desc->index, desc->source != WQE_SOURCE_RING,
+                                           offset, (uint32_t)len})) {
         desc->answered = true;
         requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
     }

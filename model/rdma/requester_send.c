@@ -11,6 +11,7 @@
 #include "model/rdma/dc.h"
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/requester_internal.h"
+#include "model/rdma/wqe_source.h"
 
 /* The most packets that may be lost, and have to be sent again, at a time. */
 #define WINDOW_PACKETS     128
@@ -157,9 +158,9 @@ static void send_advance(struct qp *qp, struct send_desc *desc)
 
 /* The data of a packet could not be read. */
 static enum send_wait send_without_data(struct qp *qp, struct send_desc *desc,
-                                        enum mem_result result)
+                                        enum mem_result result, const struct wqe_part *part)
 {
-    if (result == MEM_FAULT && requester_park(qp, false)) {
+    if (result == MEM_FAULT && requester_park(qp, false, part)) {
         return SEND_WAITS_PAGE;
     }
     requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
@@ -201,7 +202,9 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
         result = send_wqe_gather(qp->hca, wqe, qp->pdn, &line->cursor, offset, payload, len);
         if (result != MEM_OK) {
             port_tx_commit(qp->hca, 0, PORT_NO_TD);
-            return send_without_data(qp, desc, result);
+            return send_without_data(
+                qp, desc, result,
+                &(struct wqe_part){wqe, desc->index, desc->source != WQE_SOURCE_RING, offset, len});
         }
     }
     port_tx_commit_roce(qp->hca, &pkt, len);

@@ -101,7 +101,7 @@ static const struct fault {
                             "the key that it invalidates cannot be invalidated", true},
 };
 
-bool responder_park(struct peer *peer)
+bool responder_park(struct peer *peer, const struct fault_step *step)
 {
     struct responder *resp = &peer->resp;
 
@@ -110,7 +110,8 @@ bool responder_park(struct peer *peer)
         return false;
     }
     if (resp->paging == PAGING_NONE) {
-        peer->qp->service->owner->park(peer);
+        peer->qp->hca->fault.step = *step;
+        return peer->qp->service->owner->park(peer);
     }
     return true;
 }
@@ -131,11 +132,18 @@ enum verdict verdict_of(struct peer *peer, enum mem_result result)
         return VERDICT_MEMORY;
     case MEM_BUSY:
         return VERDICT_DROP;
-    case MEM_FAULT:
-        return responder_park(peer) ? VERDICT_FAULT : VERDICT_ACCESS;
     default:
         return VERDICT_ACCESS;
     }
+}
+
+enum verdict verdict_of_remote(struct peer *peer, enum mem_result result,
+                               const struct fault_step *step)
+{
+    if (G_UNLIKELY(result == MEM_FAULT)) {
+        return responder_park(peer, step) ? VERDICT_FAULT : VERDICT_ACCESS;
+    }
+    return verdict_of(peer, result);
 }
 
 enum verdict responder_invalid(struct peer *peer, const char *fmt, ...)

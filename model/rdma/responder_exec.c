@@ -269,8 +269,19 @@ static enum verdict exec_write(struct peer *peer, const struct roce_packet *pkt,
         resp->done = 0;
     }
     if (pkt->payload_len) {
-        verdict = verdict_of(peer, mkey_write(qp->hca, rkey, resp->pdn, va, pkt->payload,
-                                              pkt->payload_len, MEM_REMOTE_WRITE));
+        uint64_t done = first ? 0 : resp->done;
+        enum mem_result result = mkey_write(qp->hca, rkey, resp->pdn, va, pkt->payload,
+                                            pkt->payload_len, MEM_REMOTE_WRITE);
+
+        verdict = verdict_of_remote(peer, result,
+                                    &(struct fault_step){
+                                        .op = FAULT_WRITE,
+                                        .key = rkey,
+                                        .va = va - done,
+                                        .done = done,
+                                        .len = done + left,
+                                        .part = (uint32_t)pkt->payload_len,
+                                    });
         if (verdict != VERDICT_OK) {
             return verdict;
         }
@@ -421,6 +432,19 @@ static enum verdict exec_check_extended(struct peer *peer, const struct roce_pac
     return VERDICT_OK;
 }
 
+static enum verdict exec_atomic_failed(struct peer *peer, enum mem_result result, uint32_t rkey,
+                                       uint64_t va, uint32_t len)
+{
+    return verdict_of_remote(peer, result,
+                             &(struct fault_step){
+                                 .op = FAULT_ATOMIC,
+                                 .key = rkey,
+                                 .va = va,
+                                 .len = len,
+                                 .part = len,
+                             });
+}
+
 static enum verdict exec_extended(struct peer *peer, const struct roce_packet *pkt)
 {
     struct qp *qp = peer->qp;
@@ -447,7 +471,7 @@ static enum verdict exec_extended(struct peer *peer, const struct roce_packet *p
     result = mkey_masked(qp->hca, pkt->reth.rkey, peer->resp.pdn, pkt->reth.va, exec_masked_op(pkt),
                          len, operands, number);
     if (result != MEM_OK) {
-        return verdict_of(peer, result);
+        return exec_atomic_failed(peer, result, pkt->reth.rkey, pkt->reth.va, len);
     }
     qp_counters(qp)->rx_atomic_requests++;
     res = exec_new_resource(peer);
@@ -501,7 +525,7 @@ static enum verdict exec_atomic(struct peer *peer, const struct roce_packet *pkt
                                 pkt->atomic.swap_add, &value);
     }
     if (result != MEM_OK) {
-        return verdict_of(peer, result);
+        return exec_atomic_failed(peer, result, pkt->atomic.rkey, pkt->atomic.va, 8);
     }
     qp_counters(qp)->rx_atomic_requests++;
     *exec_new_resource(peer) = (struct responder_resource){

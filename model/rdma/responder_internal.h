@@ -100,9 +100,13 @@ enum verdict verdict_of(struct peer *peer, enum mem_result result);
  * what is allowed. Every VERDICT_INVALID comes from here. */
 enum verdict responder_invalid(struct peer *peer, const char *fmt, ...) G_GNUC_PRINTF(2, 3)
     __attribute__((cold));
-/* A page is missing for a request or an answer: parks the responder. False: the page never will be
- * there. */
-bool responder_park(struct peer *peer);
+/* A page is missing for a request or an answer, of which step is what is accessed: parks the
+ * responder. False: the page never will be there. */
+bool responder_park(struct peer *peer, const struct fault_step *step);
+/* The verdict for an access of the peer's to a range of a key. Of op, which begins at address va
+ * and has len bytes (0: not known), done bytes come before the access. */
+enum verdict verdict_of_remote(struct peer *peer, enum mem_result result,
+                               const struct fault_step *step);
 
 /* -- model/rdma/responder_exec.c -------------------------------------------------------------- */
 

@@ -241,8 +241,16 @@ static bool responder_drops(const struct peer *peer, const struct answer *answer
 static void responder_answer_without_data(struct peer *peer, const struct answer *answer,
                                           enum mem_result result)
 {
-    enum verdict verdict = verdict_of(peer, result);
     uint32_t psn = answer->psn;
+    /* what was sent of the READ before is of no interest: the answer has its own address */
+    enum verdict verdict = verdict_of_remote(peer, result,
+                                             &(struct fault_step){
+                                                 .op = FAULT_READ,
+                                                 .key = answer->rkey,
+                                                 .va = answer->va,
+                                                 .len = answer->len,
+                                                 .part = (uint32_t)MIN(answer->len, peer->qp->mtu),
+                                             });
     /* The READ counted as complete when it was taken, but the MSN must not include it (IBTA 9.7.7).
      * A DC initiator is an exception: it learns from the MSN what was carried out behind the READ
      * (docs/adr/0009). */

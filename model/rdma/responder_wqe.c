@@ -70,6 +70,29 @@ static const struct recv_wqe *responder_wqe(struct peer *peer)
     return line->wqe.len == resp->wqe_len ? &line->wqe : NULL;
 }
 
+/* Parks the responder at a receive buffer. The buffer of a tag list entry is in no WQE that a
+ * driver could read, so its range is described instead. */
+static bool responder_parks_recv(struct peer *peer, const struct sge *sge, uint64_t offset,
+                                 size_t len)
+{
+    const struct recv_line *line = peer->resp.line;
+    const struct srq *srq = peer->qp->srq ? peer->qp->srq : responder_srq(peer);
+    struct hca *hca = peer->qp->hca;
+    bool is_wqe = line->peer == peer && sge == line->wqe.sge;
+
+    return responder_park(peer, &(struct fault_step){
+                                    .op = srq ? FAULT_SRQ_RECEIVE : FAULT_RECEIVE,
+                                    .is_wqe = is_wqe,
+                                    .wqe_index = (uint16_t)peer->resp.wqe_index,
+                                    .srqn = srq ? srq->obj.num : 0,
+                                    .key = hca->fault.key,
+                                    .va = hca->fault.va,
+                                    .done = is_wqe ? offset : 0,
+                                    .len = is_wqe ? peer->resp.wqe_len : hca->fault.len,
+                                    .part = (uint32_t)len,
+                                });
+}
+
 enum verdict responder_scatter_to(struct peer *peer, const struct sge *sge, unsigned num_sge,
                                   uint64_t offset, const void *data, size_t len)
 {
@@ -80,7 +103,7 @@ enum verdict responder_scatter_to(struct peer *peer, const struct sge *sge, unsi
     if (result == MEM_OK) {
         return VERDICT_OK;
     }
-    if (result == MEM_FAULT && responder_park(peer)) {
+    if (result == MEM_FAULT && responder_parks_recv(peer, sge, offset, len)) {
         return VERDICT_FAULT;
     }
     return result == MEM_NO_ANSWER ? VERDICT_MEMORY : VERDICT_LOCAL_PROT;

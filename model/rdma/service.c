@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Has the table of service types. */
+#include "model/core/fault.h"
 #include "model/rdma/peer.h"
 #include "model/rdma/service.h"
 #include "prm/prm.h"
@@ -10,6 +11,7 @@ const struct service services[SERVICES] = {
         {
             .name = "RC",
             .st = PRM_QP_ST_RC,
+            .paging = PAGING_RC,
             .transport = BTH_RC,
             .extended = BTH_EXTENDED_RC,
             .reliable = true,
@@ -20,6 +22,7 @@ const struct service services[SERVICES] = {
         {
             .name = "UC",
             .st = PRM_QP_ST_UC,
+            .paging = PAGING_UC,
             .transport = BTH_UC,
             .connected = true,
             .has_sqe = true,
@@ -29,6 +32,7 @@ const struct service services[SERVICES] = {
         {
             .name = "UD",
             .st = PRM_QP_ST_UD,
+            .paging = PAGING_UD,
             .transport = BTH_UD,
             .has_sqe = true,
             .joins_groups = true,
@@ -38,6 +42,7 @@ const struct service services[SERVICES] = {
         {
             .name = "XRC",
             .st = PRM_QP_ST_XRC,
+            .paging = PAGING_XRC,
             .transport = BTH_XRC,
             .extended = BTH_EXTENDED_XRC,
             .reliable = true,
@@ -50,6 +55,7 @@ const struct service services[SERVICES] = {
         {
             .name = "DCI",
             .st = PRM_QP_ST_DCI,
+            .paging = PAGING_DC,
             .transport = BTH_DC,
             .extended = BTH_EXTENDED_DC,
             .reliable = true,
@@ -61,6 +67,7 @@ const struct service services[SERVICES] = {
         {
             .name = "DCT",
             .st = PRM_QP_ST_DCT,
+            .paging = PAGING_DC,
             .transport = BTH_DC,
             .extended = BTH_EXTENDED_DC,
             .reliable = true,
@@ -71,6 +78,7 @@ const struct service services[SERVICES] = {
         {
             .name = "GSI",
             .st = PRM_QP_ST_QP1,
+            .paging = PAGING_TRANSPORTS,
             .transport = BTH_UD,
             .has_sqe = true,
             .is_gsi = true,
@@ -80,6 +88,7 @@ const struct service services[SERVICES] = {
         {
             .name = "UMR",
             .st = PRM_QP_ST_REG_UMR,
+            .paging = PAGING_TRANSPORTS,
             .transport = SERVICE_NO_PACKETS,
             .is_umr = true,
             .owner = &qp_owner,

@@ -16,6 +16,7 @@ struct service {
     uint8_t st;        /* qpc.st: PRM_QP_ST_ */
     uint8_t transport; /* transport of its packets: enum bth_transport, or SERVICE_NO_PACKETS */
     uint8_t extended;  /* its extended atomics: enum bth_extended; 0: none */
+    uint8_t paging;    /* enum paging_transport; PAGING_TRANSPORTS: its accesses may not fault */
 
     /* Requests are acknowledged in order, repeated, and carried out once (IBTA 9.7). */
     bool reliable;

@@ -224,7 +224,6 @@ START_TEST(a_nak_that_came_early_is_judged_by_its_own_msn)
     struct waiting first[2];
 
     initiator_with_streams(7);
-    mkey->on_demand = true;
     mkey->mtt[1] = 0; /* the READ fails at its second page, after others are done */
     lab->tap = keep_responses;
     lab_dct_post_recv(&dct, dst, LEN);

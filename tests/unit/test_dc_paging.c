@@ -14,12 +14,13 @@ static struct lab_qp second;
 static uint32_t keys[2]; /* each key has one page, which is missing */
 static uint64_t pages[2];
 
-static void note_fault(struct pager *pager, struct qp *qp, enum fault_side side,
+static bool note_fault(struct pager *pager, struct qp *qp, enum fault_side side,
                        const struct mem_fault *fault)
 {
     os.told++;
     ck_assert_ptr_eq(qp, &lab_dct_of(&dct)->qp);
     ck_assert_int_eq(side, FAULT_RESPONDER);
+    return true;
 }
 
 static uint64_t *page_of(unsigned i)
@@ -36,7 +37,6 @@ static void setup_paging(void)
     lab_dci_new(near, &lab_dci, NULL, &second);
     for (unsigned i = 0; i < 2; i++) {
         keys[i] = lab_mr(far, dst + 4096 * i, LEN, MEM_REMOTE_WRITE | MEM_REMOTE_READ);
-        mkey_find(&far->hca, keys[i] >> 8)->on_demand = true;
         pages[i] = *page_of(i);
         *page_of(i) = 0;
     }

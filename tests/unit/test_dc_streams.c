@@ -186,7 +186,6 @@ START_TEST(a_read_that_fails_after_what_is_behind_it)
     lab_dci_new(near, &streams, NULL, &dci);
     read.rkey = lab_mr(far, dst, 8192, MEM_REMOTE_READ);
     mkey = mkey_find(&far->hca, read.rkey >> 8);
-    mkey->on_demand = true;
     mkey->mtt[1] = 0; /* nobody pages it in */
     lab_dct_post_recv(&dct, dst, LEN);
     lab_dct_post_recv(&dct, dst, LEN);

@@ -277,11 +277,12 @@ END_TEST
 
 static unsigned told;
 
-static void note_fault(struct pager *pager, struct qp *qp, enum fault_side side,
+static bool note_fault(struct pager *pager, struct qp *qp, enum fault_side side,
                        const struct mem_fault *fault)
 {
     ck_assert_int_eq(side, FAULT_REQUESTER);
     told++;
+    return true;
 }
 
 /* The part whose page is missing, on either side, is copied when the page is there. */
@@ -296,7 +297,6 @@ START_TEST(a_missing_page_parks_the_copy)
 
     wr.sge[_i].key = lab_mr(left, paged, 3 * PAGE, 0x1f);
     mkey = mkey_find(&left->hca, wr.sge[_i].key >> 8);
-    mkey->on_demand = true;
     entry = &mkey->mtt[1];
     address = *entry;
     *entry = 0;

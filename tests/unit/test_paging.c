@@ -20,13 +20,14 @@ static struct {
     struct mem_fault fault;
 } os;
 
-static void note_fault(struct pager *pager, struct qp *qp, enum fault_side side,
+static bool note_fault(struct pager *pager, struct qp *qp, enum fault_side side,
                        const struct mem_fault *fault)
 {
     os.told++;
     os.qp = qp;
     os.side = side;
     os.fault = *fault;
+    return true;
 }
 
 /* The page that is removed and brought in. */
@@ -37,7 +38,6 @@ static uint32_t paged_key(struct lab_side *side, uint64_t addr, unsigned page)
     uint32_t key = lab_mr(side, addr, LEN, 0x1f);
     struct mkey *mkey = mkey_find(&side->hca, key >> 8);
 
-    mkey->on_demand = true;
     page_entry = &mkey->mtt[page];
     page_address = *page_entry;
     *page_entry = 0;
@@ -66,7 +66,7 @@ static void expect_fault(struct lab_qp *qp, enum fault_side side, uint32_t key, 
     ck_assert_uint_eq(os.told, 1);
     ck_assert_ptr_eq(os.qp, qp->qp);
     ck_assert_int_eq(os.side, side);
-    ck_assert_uint_eq(os.fault.key, key >> 8);
+    ck_assert_uint_eq(os.fault.key, key);
     ck_assert_uint_eq(os.fault.va, addr + PAGE);
     ck_assert(os.fault.is_write == is_write);
     expect_none(left);
@@ -278,7 +278,7 @@ static uint32_t device_key(uint64_t va)
     struct mkey *mkey = mkey_find(&right->hca, key >> 8);
 
     for (unsigned i = 0; i < 3; i++) {
-        mkey->mtt[i] = (i * PAGE) | MTT_PRESENT;
+        mkey->mtt[i] = (i * PAGE) | MTT_RIGHTS;
     }
     mkey->space = MEM_SPACE_DEVICE;
     mem_space_set(&right->hca, MEM_SPACE_DEVICE, &device_space);

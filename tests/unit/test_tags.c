@@ -206,9 +206,10 @@ END_TEST
 
 /* -- a buffer whose page is missing ------------------------------------------------------------ */
 
-static void ignore_fault(struct pager *pager, struct qp *qp, enum fault_side side,
+static bool ignore_fault(struct pager *pager, struct qp *qp, enum fault_side side,
                          const struct mem_fault *fault)
 {
+    return true;
 }
 
 /* Gives the first receive WQE a key with one page, which is missing. */
@@ -233,7 +234,6 @@ static void take_page_out(void)
             fake_host_ptr(&b.host, ring + PRM_SIZE(wqe_srq_next_seg), PRM_SIZE(wqe_data_seg)), lkey,
             index << 8);
     mkey = mkey_find(&b.hca, index);
-    mkey->on_demand = true;
     mkey->mtt[0] = 0;
     b.hca.pager = &pager;
 }

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tests the device's own pager (model/rdma/paging.h): the events of both schemes, the driver's
+ * answers, and drivers that answer wrongly, late or never.
+ */
+#include "model/memory/mkey_priv.h"
+#include "model/queue/eq.h"
+#include "model/rdma/rdma.h"
+#include "tests/unit/requester_bench.h"
+#include "tests/unit/suite.h"
+
+#define LEN     10000 /* bytes of a message: three pages of memory, ten packets */
+#define PAGE    4096
+#define MTU     1024
+
+#define ALL_OPS 0x3f
+
+/* types of faults, as in the event (driver: MLX5_PFAULT_REQUESTOR, MLX5_WQE_PF_TYPE_*) */
+enum {
+    TYPE_REQ_SEND_OR_WRITE = 1,
+    TYPE_RESP = 2,
+    TYPE_REQ_READ_OR_ATOMIC = 3,
+    TYPE_RDMA_READ = 4,
+    TYPE_RDMA_WRITE = 6,
+};
+
+static uint64_t from, to; /* on left and right */
+static uint64_t *page_entry, page_address;
+static uint32_t paged;   /* the key with the missing page */
+static uint32_t eqes[2]; /* how many events of each side were looked at */
+
+/* An operation of a, and the fault that its missing page causes. */
+static const struct op {
+    const char *name;
+    uint8_t opcode;
+    bool remote;
+    uint8_t sub_type, type;
+    uint8_t never;      /* the syndrome if the page never comes */
+    uint64_t done, len; /* bytes_committed; rdma_op_len */
+} ops[] = {
+    {"SEND, what is sent", PRM_WQE_OPCODE_SEND, false, PRM_PFAULT_SUBTYPE_WQE,
+     TYPE_REQ_SEND_OR_WRITE, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 4 * MTU, 0},
+    {"WRITE, what is sent", PRM_WQE_OPCODE_RDMA_WRITE, false, PRM_PFAULT_SUBTYPE_WQE,
+     TYPE_REQ_SEND_OR_WRITE, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 4 * MTU, 0},
+    {"READ, where it comes to", PRM_WQE_OPCODE_RDMA_READ, false, PRM_PFAULT_SUBTYPE_WQE,
+     TYPE_REQ_READ_OR_ATOMIC, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 4 * MTU, 0},
+    {"SEND, where it comes to", PRM_WQE_OPCODE_SEND, true, PRM_PFAULT_SUBTYPE_WQE, TYPE_RESP,
+     PRM_CQE_SYNDROME_REMOTE_OP_ERR, 4 * MTU, 0},
+    {"WRITE, where it comes to", PRM_WQE_OPCODE_RDMA_WRITE, true, PRM_PFAULT_SUBTYPE_RDMA,
+     TYPE_RDMA_WRITE, PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR, 4 * MTU, LEN},
+    {"READ, what is read", PRM_WQE_OPCODE_RDMA_READ, true, PRM_PFAULT_SUBTYPE_RDMA, TYPE_RDMA_READ,
+     PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR, 0, LEN - 4 * MTU},
+};
+
+static struct lab_side *faulting(const struct op *op)
+{
+    return op->remote ? right : left;
+}
+
+static struct qp *parked(const struct op *op)
+{
+    return op->remote ? b.qp : a.qp;
+}
+
+static void setup_pager(void)
+{
+    setup();
+    for (unsigned i = 0; i < 2; i++) {
+        paging_follow_eqs(&lab->side[i].hca);
+        memset(lab->side[i].hca.may_fault, ALL_OPS, sizeof(lab->side[i].hca.may_fault));
+        eqes[i] = 0;
+    }
+}
+
+/* The next page fault event of a side, or NULL. */
+static const struct prm_eqe *next_fault(struct lab_side *side)
+{
+    uint32_t *ci = &eqes[side == right];
+
+    for (;;) {
+        const struct prm_eqe *eqe =
+            lab_ptr(side, side->eq_ring + (*ci & ((1u << LAB_EQ_LOG) - 1)) * 64, 64);
+
+        if (PRM_GET(eqe, eqe, owner) != (*ci >> LAB_EQ_LOG & 1)) {
+            return NULL;
+        }
+        ++*ci;
+        if (PRM_GET(eqe, eqe, event_type) == PRM_EVENT_TYPE_PAGE_FAULT) {
+            return eqe;
+        }
+    }
+}
+
+static uint64_t page_aligned(uint64_t addr)
+{
+    return (addr + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+static void take_out(struct lab_side *side, uint32_t key, unsigned page)
+{
+    page_entry = &mkey_find(&side->hca, key >> 8)->mtt[page];
+    page_address = *page_entry;
+    *page_entry = 0;
+}
+
+static void page_in(struct lab_side *side)
+{
+    *page_entry = page_address;
+    mkey_changed(&side->hca);
+}
+
+/* Posts the operation with its second page missing. */
+static void post(const struct op *op)
+{
+    bool reads = op->opcode == PRM_WQE_OPCODE_RDMA_READ;
+    struct lab_wr wr;
+
+    from = page_aligned(lab_mem(left, LEN + PAGE, reads ? 0 : 3));
+    to = page_aligned(lab_mem(right, LEN + PAGE, reads ? 3 : 0));
+    paged = lab_mr(faulting(op), op->remote ? to : from, LEN, 0x1f);
+    take_out(faulting(op), paged, 1);
+    wr = rdma_wr(op->opcode, from, LEN, to);
+    *(op->remote ? &wr.rkey : &wr.sge[0].key) = paged;
+    if (op->opcode == PRM_WQE_OPCODE_SEND) {
+        lab_post_recv(&b, to, LEN);
+        if (op->remote) {
+            PRM_SET(wqe_data_seg, lab_ptr(right, b.rq_ring, 16), lkey, paged);
+        }
+    }
+    lab_post(&a, &wr);
+    lab_run(lab);
+    lab_advance(lab, 20 * LAB_ACK_TIMEOUT_NS);
+    expect_none(left);
+}
+
+static enum syn answer(const struct op *op, bool error)
+{
+    uint32_t qpn = parked(op)->obj.num;
+
+    return paging_resume_transport(&faulting(op)->hca, op->type, qpn, qpn, error);
+}
+
+static void go_on(void)
+{
+    lab_run(lab);
+    lab_advance(lab, 40 * LAB_ACK_TIMEOUT_NS);
+}
+
+static void expect_done(const struct op *op)
+{
+    expect_sent(op->opcode, 0);
+    same(from, to, LEN);
+}
+
+/* -- transport scheme -------------------------------------------------------------------------- */
+
+static void expect_wqe_event(const struct op *op, const void *data)
+{
+    const struct prm_wqe_associated_page_fault_event *e = data;
+
+    ck_assert_uint_eq(PRM_GET(wqe_associated_page_fault_event, e, bytes_committed), op->done);
+    ck_assert_uint_eq(PRM_GET(wqe_associated_page_fault_event, e, wqe_index), 0);
+    ck_assert_uint_eq(PRM_GET(wqe_associated_page_fault_event, e, len), MTU);
+    ck_assert_uint_eq(PRM_GET(wqe_associated_page_fault_event, e, token), parked(op)->obj.num);
+    ck_assert_uint_eq(PRM_GET(wqe_associated_page_fault_event, e, qpn), parked(op)->obj.num);
+}
+
+static void expect_rdma_event(const struct op *op, const void *data)
+{
+    const struct prm_rdma_page_fault_event *e = data;
+
+    ck_assert_uint_eq(PRM_GET(rdma_page_fault_event, e, bytes_committed), op->done);
+    ck_assert_uint_eq(PRM_GET(rdma_page_fault_event, e, r_key), paged);
+    ck_assert_uint_eq(PRM_GET(rdma_page_fault_event, e, packet_len), MTU);
+    ck_assert_uint_eq(PRM_GET(rdma_page_fault_event, e, rdma_op_len), op->len);
+    ck_assert_uint_eq(PRM_GET(rdma_page_fault_event, e, rdma_va), to + (LEN - op->len));
+    ck_assert_uint_eq(PRM_GET(rdma_page_fault_event, e, qp_number), parked(op)->obj.num);
+}
+
+static void expect_event(const struct op *op)
+{
+    const struct prm_eqe *eqe = next_fault(faulting(op));
+    const uint8_t *data;
+
+    ck_assert_ptr_nonnull(eqe);
+    data = PRM_PTR(eqe, eqe, event_data);
+    ck_assert_uint_eq(PRM_GET(eqe, eqe, event_sub_type), op->sub_type);
+    ck_assert_uint_eq(data[24] & 7, op->type);
+    if (op->sub_type == PRM_PFAULT_SUBTYPE_WQE) {
+        expect_wqe_event(op, data);
+    } else {
+        expect_rdma_event(op, data);
+    }
+    ck_assert_ptr_null(next_fault(faulting(op)));
+}
+
+START_TEST(a_fault_is_an_event_and_its_answer_ends_it)
+{
+    const struct op *op = &ops[_i];
+    struct lab_side *side = faulting(op);
+    uint32_t qpn;
+
+    post(op);
+    expect_event(op);
+    qpn = parked(op)->obj.num;
+    /* answers that are for no fault */
+    ck_assert_int_eq(paging_resume_transport(&side->hca, op->type, qpn, qpn + 1, false),
+                     SYN_NO_FAULT);
+    ck_assert_int_eq(paging_resume_transport(&side->hca, op->type, qpn + 1, qpn, false),
+                     SYN_NO_FAULT);
+    for (uint8_t type = 0; type < 8; type++) {
+        if (type != op->type) {
+            ck_assert_int_eq(paging_resume_transport(&side->hca, type, qpn, qpn, false),
+                             SYN_NO_FAULT);
+        }
+    }
+    ck_assert_int_eq(paging_resume_memory(&side->hca, qpn, false), SYN_NO_FAULT);
+    page_in(side);
+    ck_assert_int_eq(answer(op, false), SYN_OK);
+    ck_assert_int_eq(answer(op, false), SYN_NO_FAULT); /* twice */
+    go_on();
+    expect_done(op);
+    ck_assert_ptr_null(next_fault(side));
+}
+END_TEST
+
+START_TEST(a_page_that_is_still_missing_is_a_new_fault)
+{
+    const struct op *op = &ops[_i];
+
+    post(op);
+    expect_event(op);
+    ck_assert_int_eq(answer(op, false), SYN_OK);
+    go_on();
+    expect_event(op);
+    page_in(faulting(op));
+    ck_assert_int_eq(answer(op, false), SYN_OK);
+    go_on();
+    expect_done(op);
+}
+END_TEST
+
+START_TEST(an_answer_with_error_ends_the_operation)
+{
+    const struct op *op = &ops[_i];
+
+    post(op);
+    ck_assert_int_eq(answer(op, true), SYN_OK);
+    go_on();
+    expect_error(op->opcode, 0, op->never);
+}
+END_TEST
+
+/* -- memory scheme ----------------------------------------------------------------------------- */
+
+static uint64_t expect_memory_event(const struct op *op)
+{
+    const struct prm_eqe *eqe = next_fault(faulting(op));
+    const struct prm_memory_page_fault_event *e;
+    uint64_t va = (op->remote ? to : from) + PAGE;
+
+    ck_assert_ptr_nonnull(eqe);
+    ck_assert_uint_eq(PRM_GET(eqe, eqe, event_sub_type), PRM_PFAULT_SUBTYPE_MEMORY);
+    e = (const void *)PRM_PTR(eqe, eqe, event_data);
+    ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, last), 1);
+    ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, mkey), paged);
+    ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, va), va);
+    ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, demand_fault_pages), 1);
+    ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, pre_demand_fault_pages), 0);
+    ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, post_demand_fault_pages), 2);
+    return (uint64_t)PRM_GET(memory_page_fault_event, e, token_47_32) << 32 |
+           PRM_GET(memory_page_fault_event, e, token_31_0);
+}
+
+START_TEST(the_memory_scheme_names_key_and_address)
+{
+    const struct op *op = &ops[_i];
+    struct hca *hca;
+    uint64_t token;
+
+    left->hca.memory_faults = right->hca.memory_faults = true;
+    post(op);
+    hca = &faulting(op)->hca;
+    token = expect_memory_event(op);
+    ck_assert_int_eq(paging_resume_memory(hca, token + (1ull << 32), false), SYN_NO_FAULT);
+    ck_assert_int_eq(paging_resume_memory(hca, token ^ 1u << 24, false), SYN_NO_FAULT);
+    ck_assert_int_eq(paging_resume_memory(hca, token + 1, false), SYN_NO_FAULT);
+    ck_assert_int_eq(answer(op, false), SYN_NO_FAULT);
+    /* too early: the new fault has another token */
+    ck_assert_int_eq(paging_resume_memory(hca, token, false), SYN_OK);
+    go_on();
+    ck_assert_int_eq(paging_resume_memory(hca, token, false), SYN_NO_FAULT);
+    token = expect_memory_event(op);
+    page_in(faulting(op));
+    ck_assert_int_eq(paging_resume_memory(hca, token, false), SYN_OK);
+    go_on();
+    expect_done(op);
+}
+END_TEST
+
+/* -- who may fault ----------------------------------------------------------------------------- */
+
+/* Without the operation's bit, the access fails and the driver hears nothing. */
+START_TEST(an_operation_without_its_capability_fails)
+{
+    static const uint8_t bits[] = {FAULT_SEND,    FAULT_WRITE, FAULT_READ,
+                                   FAULT_RECEIVE, FAULT_WRITE, FAULT_READ};
+    const struct op *op = &ops[_i];
+
+    left->hca.may_fault[PAGING_RC] &= (uint8_t)~bits[_i];
+    right->hca.may_fault[PAGING_RC] &= (uint8_t)~bits[_i];
+    from = page_aligned(lab_mem(left, LEN + PAGE, 3));
+    to = page_aligned(lab_mem(right, LEN + PAGE, 0));
+    paged = lab_mr(faulting(op), op->remote ? to : from, LEN, 0x1f);
+    take_out(faulting(op), paged, 1);
+    {
+        struct lab_wr wr = rdma_wr(op->opcode, from, LEN, to);
+
+        *(op->remote ? &wr.rkey : &wr.sge[0].key) = paged;
+        lab_post_recv(&b, to, LEN);
+        if (op->opcode == PRM_WQE_OPCODE_SEND && op->remote) {
+            PRM_SET(wqe_data_seg, lab_ptr(right, b.rq_ring, 16), lkey, paged);
+        }
+        lab_post(&a, &wr);
+    }
+    lab_run(lab);
+    expect_error(op->opcode, 0, op->never);
+    ck_assert_ptr_null(next_fault(faulting(op)));
+}
+END_TEST
+
+/* -- who ends a fault -------------------------------------------------------------------------- */
+
+START_TEST(a_fault_ends_with_its_qp)
+{
+    const struct op *op = &ops[_i];
+    struct hca *hca;
+    uint32_t qpn;
+
+    post(op);
+    hca = &faulting(op)->hca;
+    qpn = parked(op)->obj.num;
+    ck_assert_ptr_nonnull(hca->rdma->paging.first);
+    ck_assert_int_eq(qp_destroy(hca, 0, qpn), SYN_OK);
+    ck_assert_ptr_null(hca->rdma->paging.first);
+    ck_assert_ptr_null(hca->rdma->paging.last);
+    ck_assert_int_eq(paging_resume_transport(hca, op->type, qpn, qpn, false), SYN_NO_FAULT);
+    go_on();
+}
+END_TEST
+
+/* The driver has read the event and answers; that harms nobody. */
+START_TEST(a_flushed_qp_takes_the_answer)
+{
+    const struct op *op = &ops[_i];
+    struct lab_qp *qp = op->remote ? &b : &a;
+
+    post(op);
+    ck_assert_int_eq(lab_modify(qp, PRM_CMD_OP_2ERR_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(answer(op, _i & 1), SYN_OK);
+    go_on();
+    ck_assert_ptr_null(faulting(op)->hca.rdma->paging.first);
+    ck_assert_uint_eq(qp->qp->state, PRM_QP_STATE_ERR);
+}
+END_TEST
+
+/* Without the EQ nobody would answer. */
+START_TEST(a_fault_ends_with_the_eq)
+{
+    const struct op *op = &ops[_i];
+    struct lab_side *side = faulting(op);
+    struct eq *eq;
+
+    post(op);
+    eq = eq_for_page_faults(&side->hca);
+    ck_assert_uint_eq(eq_obj(eq)->num, side->eqn);
+    /* the CQ uses the lab's EQ, so the EQ stops taking page faults instead of ending */
+    memset(side->hca.eqs_for[PRM_EVENT_TYPE_PAGE_FAULT], 0,
+           sizeof(side->hca.eqs_for[PRM_EVENT_TYPE_PAGE_FAULT]));
+    paging_follow_eqs(&side->hca);
+    ck_assert_ptr_null(side->hca.pager);
+    go_on();
+    ck_assert_ptr_null(side->hca.rdma->paging.first);
+    ck_assert_uint_eq(side->hca.rdma->paging.ending, 0);
+    {
+        struct lab_cqe cqe;
+
+        ck_assert(lab_poll(left, &cqe));
+        ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ_ERR);
+    }
+}
+END_TEST
+
+/* The event is not lost: it comes when the driver has taken events. */
+START_TEST(a_fault_waits_for_room_in_the_eq)
+{
+    const struct op *op = &ops[_i];
+    struct lab_side *side = faulting(op);
+    uint8_t data[EQE_DATA_LEN] = {0};
+    const struct prm_eqe *eqe;
+
+    for (unsigned i = 0; i < 1u << LAB_EQ_LOG; i++) {
+        eq_post(&side->hca, side->eqn, PRM_EVENT_TYPE_GPIO_EVENT, 0, data);
+    }
+    post(op);
+    ck_assert_ptr_null(next_fault(side));
+    eq_doorbell(&side->hca, side->uarn, side->eqn << 24 | 1u << LAB_EQ_LOG, true);
+    lab_run(lab);
+    eqe = next_fault(side);
+    ck_assert_ptr_nonnull(eqe);
+    page_in(side);
+    ck_assert_int_eq(answer(op, false), SYN_OK);
+    go_on();
+    expect_done(op);
+}
+END_TEST
+
+/* A fault that cannot be kept is an error at once. */
+START_TEST(without_memory_a_fault_is_an_error)
+{
+    const struct op *op = &ops[1];
+    struct lab_wr wr;
+
+    from = page_aligned(lab_mem(left, LEN + PAGE, 3));
+    to = page_aligned(lab_mem(right, LEN + PAGE, 0));
+    write_from(from, 16, to); /* the QP has what it needs to send */
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    paged = lab_mr(left, from, LEN, 0x1f);
+    take_out(left, paged, 1);
+    wr = rdma_wr(op->opcode, from, LEN, to);
+    wr.sge[0].key = paged;
+    lab_post(&a, &wr);
+    left->hca.memory.limit = left->hca.memory.used;
+    lab_run(lab);
+    expect_error(op->opcode, 1, op->never);
+}
+END_TEST
+
+Suite *unit_suite(void)
+{
+    Suite *s = suite_create("page faults");
+    TCase *tc = tcase_create("all");
+    int n = G_N_ELEMENTS(ops);
+
+    tcase_add_checked_fixture(tc, setup_pager, teardown);
+    tcase_add_loop_test(tc, a_fault_is_an_event_and_its_answer_ends_it, 0, n);
+    tcase_add_loop_test(tc, a_page_that_is_still_missing_is_a_new_fault, 0, n);
+    tcase_add_loop_test(tc, an_answer_with_error_ends_the_operation, 0, n);
+    tcase_add_loop_test(tc, the_memory_scheme_names_key_and_address, 0, n);
+    tcase_add_loop_test(tc, an_operation_without_its_capability_fails, 0, n);
+    tcase_add_loop_test(tc, a_fault_ends_with_its_qp, 0, n);
+    tcase_add_loop_test(tc, a_flushed_qp_takes_the_answer, 0, n);
+    tcase_add_loop_test(tc, a_fault_ends_with_the_eq, 0, n);
+    tcase_add_loop_test(tc, a_fault_waits_for_room_in_the_eq, 0, n);
+    tcase_add_test(tc, without_memory_a_fault_is_an_error);
+    suite_add_tcase(s, tc);
+    return s;
+}
