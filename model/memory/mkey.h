@@ -45,7 +45,7 @@ enum mem_result {
 
 /* Limits that capabilities report. */
 #define MKEY_LOG_MAX_KLM 16 /* entries of a KLM list (log_max_klm_list_size) */
-#define MKEY_MAX_DEPTH   4  /* keys from the first one to the memory (max_indirection) */
+#define MKEY_MAX_DEPTH   4  /* lists from the first key to the memory (max_indirection) */
 
 struct mkey;
 struct umem;

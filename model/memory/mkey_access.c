@@ -330,7 +330,7 @@ static enum mem_result mkey_walk_inner(struct hca *hca, const struct mkey *outer
                    : mkey_refuse_inner(hca, MEM_BAD_KEY, outer, key, va, len, op);
     }
     inner = mkey_lookup(hca, key, outer->pdn, access);
-    if (!inner || depth >= MKEY_MAX_DEPTH) {
+    if (!inner || (depth >= MKEY_MAX_DEPTH && mkey_has_list(inner))) {
         return mkey_refuse_inner(hca, MEM_BAD_KEY, outer, key, va, len, op);
     }
     if (!mkey_in_bounds(inner, va, len)) {

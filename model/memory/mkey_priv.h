@@ -73,6 +73,12 @@ static inline size_t xlt_entry_size(const struct mkey *mkey)
     }
 }
 
+/* Whether the key's entries name other keys. */
+static inline bool mkey_has_list(const struct mkey *mkey)
+{
+    return mkey->mode == PRM_MKC_ACCESS_MODE_KLMS || mkey->mode == PRM_MKC_ACCESS_MODE_KSM;
+}
+
 static inline struct mkey *mkey_find(struct hca *hca, uint32_t index)
 {
     return (struct mkey *)obj_find(&hca->mkeys, index);

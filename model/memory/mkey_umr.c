@@ -107,7 +107,7 @@ static bool umr_allowed(struct hca *hca, const struct mkey_umr *umr, const struc
     if (!umr->privileged && (mkey->pdn != umr->pdn || mask & BIT(PD))) {
         return false;
     }
-    if (!umr_is_kernels(hca, umr) && mkey->mode != PRM_MKC_ACCESS_MODE_KLMS &&
+    if (!umr_is_kernels(hca, umr) && !mkey_has_list(mkey) &&
         (mask & ~USER_PAGE_KEY_MASK || PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, xlt_octowords))) {
         return false;
     }
@@ -193,7 +193,7 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
         !umr_xlt_range(umr, mkey, &first, &n)) {
         return MEM_BAD_BOUNDS;
     }
-    if (n && mkey->mode == PRM_MKC_ACCESS_MODE_KLMS && !umr_is_kernels(hca, umr) &&
+    if (n && mkey_has_list(mkey) && !umr_is_kernels(hca, umr) &&
         umr_names_reserved(hca, umr->xlt, n)) {
         return MEM_BAD_KEY;
     }

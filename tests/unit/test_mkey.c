@@ -376,6 +376,8 @@ START_TEST(keys_that_name_each_other_end)
 }
 END_TEST
 
+/* max_indirection counts lists: the key with the pages comes behind them (driver:
+ * pagefault_single_data_segment() compares a list's depth, from 0 on). */
 START_TEST(chain_of_keys_has_an_end)
 {
     uint8_t list[16] = {0}, byte;
@@ -383,6 +385,12 @@ START_TEST(chain_of_keys_has_an_end)
 
     for (unsigned depth = 1; depth <= MKEY_MAX_DEPTH + 2; depth++) {
         klm(list, 0, 100, key, depth == 1 ? mem + 9 : 0);
+        key = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, 100, list, 1);
+        ck_assert_int_eq(peek(key, 0, &byte), depth <= MKEY_MAX_DEPTH ? MEM_OK : MEM_BAD_KEY);
+    }
+    key = create_mtt(VA, PAGE, &(unsigned){1}, 1);
+    for (unsigned depth = 1; depth <= MKEY_MAX_DEPTH + 2; depth++) {
+        klm(list, 0, 100, key, depth == 1 ? VA : 0);
         key = create_klm(PRM_MKC_ACCESS_MODE_KLMS, 0, 100, list, 1);
         ck_assert_int_eq(peek(key, 0, &byte), depth <= MKEY_MAX_DEPTH ? MEM_OK : MEM_BAD_KEY);
     }

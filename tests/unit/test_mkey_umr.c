@@ -87,6 +87,26 @@ START_TEST(a_program_names_no_bus_addresses)
 }
 END_TEST
 
+/* A list of equal ranges (KSM) names keys, as a list of ranges does: a program may change both. */
+START_TEST(a_program_changes_lists_of_equal_ranges)
+{
+    uint32_t inner = create_scattered(), key;
+    struct umr umr;
+    uint8_t list[64] = {0}, byte;
+
+    key = create_klm(PRM_MKC_ACCESS_MODE_KSM, 0, PAGE, list, 4);
+    for (unsigned i = 0; i < 2; i++) {
+        umr_start(&umr, key, 0);
+        klm(umr.xlt, 0, 0, i ? RIG_RESD_LKEY : inner, i ? mem : VA + IN_PAGE);
+        PRM_SET(wqe_umr_ctrl_seg, umr.ctrl, xlt_octowords, 4);
+        umr.req.fast = false;
+        ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), i ? MEM_BAD_KEY : MEM_OK);
+    }
+    ck_assert_int_eq(peek(key, 5, &byte), MEM_OK);
+    ck_assert_uint_eq(byte, pattern(scattered_at(5)));
+}
+END_TEST
+
 START_TEST(translation_offset_counts_octwords)
 {
     uint32_t key = create_cached(16, rig.pdn);
@@ -454,6 +474,7 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, driver_registers_changes_and_revokes);
     tcase_add_test(tc, a_program_names_no_bus_addresses);
+    tcase_add_test(tc, a_program_changes_lists_of_equal_ranges);
     tcase_add_test(tc, translation_offset_counts_octwords);
     tcase_add_test(tc, refused_umr_changes_nothing);
     tcase_add_test(tc, umr_needs_umr_en);
