@@ -8,6 +8,7 @@
 #include "model/eth/steering.h"
 #include "model/memory/mkey.h"
 #include "model/port/port.h"
+#include "model/queue/cqe_compress.h"
 #include "model/queue/mmo.h"
 #include "model/queue/tag_list.h"
 #include "model/rdma/dci.h"
@@ -88,6 +89,13 @@ const struct cap caps_general[] = {
     FLAG(cq_moderation, NEEDS(MODIFY_CQ)),
     FLAG(cq_period_mode_modify, NEEDS(MODIFY_CQ)),
     FLAG(cq_period_start_from_cqe),
+    FLAG(cqe_compression),
+    FLAG(cqe_compression_128),
+    FLAG(mini_cqe_resp_stride_index),
+    FLAG(enhanced_cqe_compression),
+    VALUE(cqe_compression_timeout, CQE_SESSION_TIMEOUT_US),
+    VALUE(cqe_compression_max_num, CQE_SESSION_MOST),
+    FLAG(cqe_128_always),
     FLAG(cache_line_128byte, CAP_SET(cache_line_128byte)),
     FLAG(event_cap),
 

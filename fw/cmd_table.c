@@ -12,6 +12,7 @@
  */
 #include <string.h>
 #include "fw/cmd_table.h"
+#include "model/queue/cqe_compress.h"
 #include "model/core/pd.h"
 
 /* One line for each file of commands. */
@@ -173,6 +174,7 @@ static void cmd_finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn, co
 {
     struct prm_cmd_out *out = cmd->out;
 
+    cqe_sessions_close(&fw->hca);
     if (syn != SYN_OK) {
         fw->invalid_commands++;
         memset(cmd->out, 0, cmd->out_len);

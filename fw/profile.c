@@ -70,7 +70,10 @@
 #define COPIES(sq, qp, log_max)                                                                    \
     AT_MOST(GENERAL, cmd_hca_cap, dma_mmo_sq, sq), AT_MOST(GENERAL, cmd_hca_cap, dma_mmo_qp, qp),  \
         AT_MOST(GENERAL, cmd_hca_cap, log_dma_mmo_max_size, log_max)
-#define BEFORE_CX6DX COPIES(0, 0, 0)
+/* Compressed CQEs of the enhanced layout are newer than ConnectX-5: Linux has them since 6.0
+ * (mlx5e, enhanced_cqe_compression), DPDK since 23.03, and its guide says that devices may have
+ * only the basic layout. No source names the first generation; here it is ConnectX-6 Dx. */
+#define BEFORE_CX6DX COPIES(0, 0, 0), AT_MOST(GENERAL, cmd_hca_cap, enhanced_cqe_compression, 0)
 #define ON_CX6DX     COPIES(1, 0, MMO_LOG_MAX)
 #define SINCE_CX7    COPIES(0, 1, MMO_LOG_MAX)
 

@@ -17,6 +17,7 @@
 #include "model/card/card.h"
 #include "model/core/work.h"
 #include "model/port/port.h"
+#include "model/queue/cqe_compress.h"
 
 /* Gives the next part of the turn this many pieces, at least one. */
 static void turn_share(struct hca *hca, uint64_t pieces)
@@ -53,6 +54,7 @@ bool hca_run(struct hca *hca, unsigned budget)
     turn_share(hca, MAX(budget / 4, budget - MIN(budget, spent)));
     hca_work_run(hca);
     turn_look_again(hca);
+    cqe_sessions_close(hca);
     port_owe(hca);
     port_tx_flush(hca);
     hca->running = false;

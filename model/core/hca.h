@@ -19,6 +19,7 @@
 
 struct blueflame;
 struct card;
+struct cqe_session;
 struct hca;
 struct mem_space;
 struct q_counter;
@@ -69,6 +70,7 @@ struct hca_limits {
     /* Memory to memory operations: on SQs, RC QPs and DCIs; on RC QPs and DCIs that are enabled for
      * them (qpc_ext.mmo). */
     bool mmo_sq, mmo_qp;
+    bool enhanced_cqes; /* CQs may compress in the enhanced layout: cqc.cqe_compression_layout */
 };
 
 enum {
@@ -143,6 +145,7 @@ struct hca {
     bool steers_roce; /* sniffers exist, or rules that a RoCE frame passes before its QP */
     struct q_counter *scratch_q_counter; /* counts for objects that name no counter set */
     uint32_t cq_overruns;                /* how often a CQ had no room for a CQE */
+    struct cqe_session *open_sessions;   /* compressed CQEs not yet written (cqe_compress.h) */
     /* per event type: a bit for each EQ that takes events of the type */
     uint64_t eqs_for[256][HCA_MAX_EQS / 64];
 

@@ -15,51 +15,13 @@
 #include "model/core/obj_class.h"
 #include "model/core/pd.h"
 #include "model/core/trace.h"
-#include "model/queue/cq.h"
+#include "model/queue/cq_priv.h"
 #include "model/queue/cqe.h"
+#include "model/queue/cqe_compress.h"
 #include "model/queue/cqe_vendor.h"
-#include "model/queue/eq.h"
 #include "model/queue/ring.h"
 #include "model/queue/uar.h"
 #include "prm/prm.h"
-
-#define CQ_INDEX_MASK 0xffffff
-
-struct cq {
-    struct obj obj;
-    struct hca *hca;
-    struct prm_cqc cqc[1]; /* as created and modified */
-    struct mem_buf ring;
-    uint8_t log_size, log_stride;
-    uint8_t cqe_offset; /* offset of the cqe64 in a slot */
-    bool oi, cc;
-    struct eq *eq;   /* referenced */
-    struct obj *uar; /* referenced */
-    uint64_t dbr;
-    uint8_t status; /* PRM_CQC_STATUS_ */
-
-    uint32_t pi;
-    uint32_t ci; /* as last read from the doorbell record, 24 bits */
-
-    uint8_t armed;          /* PRM_CQC_ST_ARMED, _SOLICITED_ARMED or 0 */
-    uint8_t arm_sn;         /* sequence number of the last request */
-    bool answered;          /* the last request has had its event */
-    uint32_t arm_ci;        /* a CQE at or after this index counts */
-    uint32_t last_notified; /* pi at the last event */
-    uint32_t untold;        /* CQEs since the last event, at most CQ_INDEX_MASK */
-    uint32_t last_solicit;  /* index after the last solicited CQE */
-
-    uint32_t max_count;
-    uint64_t period_ns;
-    bool period_from_cqe;
-    /* times; last_event_ns is set only with a moderation period */
-    uint64_t last_event_ns, last_cqe_ns;
-    struct hca_timer timer;
-    struct eq_waiter waiter;
-    struct work error_work; /* runs after the CQ has failed: notifies its users */
-    unsigned error_space;   /* progress of error_work: number space and number */
-    uint32_t error_at;
-};
 
 static void cq_notify(struct hca *hca, struct cq *cq);
 
@@ -162,9 +124,13 @@ enum syn cq_create(struct hca *hca, uint16_t uid, const struct prm_cqc *cqc, str
     enum syn syn;
     struct cq *cq;
 
-    if (PRM_GET(cqc, cqc, cqe_comp_en) || PRM_GET(cqc, cqc, apu_cq) ||
+    if (PRM_GET(cqc, cqc, apu_cq) ||
         PRM_GET(cqc, cqc, cq_period_mode) > PRM_CQ_PERIOD_MODE_START_FROM_CQE) {
         return SYN_CQ_FEATURE;
+    }
+    syn = cqe_compress_check(hca, cqc);
+    if (syn) {
+        return syn;
     }
     if (!eq) {
         return SYN_NO_EQ;
@@ -188,11 +154,18 @@ enum syn cq_create(struct hca *hca, uint16_t uid, const struct prm_cqc *cqc, str
     }
     cq->hca = hca;
     memcpy(cq->cqc, cqc, sizeof(cq->cqc));
+    if (PRM_GET(cqc, cqc, cqe_comp_en) && !(cq->session = cqe_session_new(hca, cq))) {
+        obj_end(hca, &cq->obj);
+        return SYN_NO_MEMORY;
+    }
     cq->log_size = PRM_GET(cqc, cqc, log_cq_size);
     cq->log_stride = cq_log_stride(cqc);
     cq->cqe_offset = (1 << cq->log_stride) - RING_ENTRY;
     cq->oi = PRM_GET(cqc, cqc, oi);
     cq->cc = PRM_GET(cqc, cqc, cc);
+    cq->slot_mask = cq->cc ? 0 : (1u << cq->log_size) - 1;
+    cq->pad = PRM_GET(cqc, cqc, cqe_sz) == PRM_CQE_SZ_128_BYTES_PAD;
+    cq->unusual = cq->pad || cq->session;
     cq->dbr = dbr_addr;
     cq->timer.fire = cq_timer_fire;
     cq->waiter.retry = cq_eq_retry;
@@ -226,6 +199,9 @@ enum syn cq_query(struct hca *hca, uint32_t cqn, struct prm_cqc *cqc)
     if (!cq) {
         return SYN_NO_CQ;
     }
+    if (cq->session) {
+        cqe_session_close(hca, cq);
+    }
     cq_read_ci(hca, cq);
     memcpy(cqc, cq->cqc, sizeof(cq->cqc));
     PRM_SET(cqc, cqc, status, cq->status);
@@ -250,6 +226,9 @@ enum syn cq_destroy(struct hca *hca, uint16_t uid, uint32_t cqn)
     if (cq->obj.refs) {
         return SYN_IN_USE;
     }
+    if (cq->session) {
+        cqe_session_close(hca, cq);
+    }
     cq_free(hca, &cq->obj);
     return SYN_OK;
 }
@@ -264,6 +243,7 @@ void cq_free(struct hca *hca, struct obj *obj)
     obj_unref(obj, eq_obj(cq->eq));
     obj_unref(obj, cq->uar);
     mem_buf_drop(obj, &cq->ring);
+    cqe_session_free(hca, cq);
     obj_end(hca, obj);
 }
 
@@ -308,38 +288,85 @@ unsigned cq_data_room(const struct cq *cq, unsigned asked)
     return asked == CQE_DATA_64 && !cq->cqe_offset ? CQE_DATA_32 : asked;
 }
 
+/* Byte offset of the slot of an index. */
+static uint64_t cq_slot(const struct cq *cq, uint32_t index)
+{
+    return (uint64_t)(index & cq->slot_mask) << cq->log_stride;
+}
+
+static void cq_fail_write(struct hca *hca, struct cq *cq)
+{
+    cq_fail(hca, cq, PRM_CQC_STATUS_CQ_WRITE_FAIL, PRM_CQ_ERROR_SYNDROME_CQ_ACCESS_VIOLATION_ERROR);
+}
+
+bool cq_write(struct hca *hca, struct cq *cq, uint32_t index, const void *entry, bool pads)
+{
+    static const uint8_t padding[RING_ENTRY];
+    uint64_t slot = cq_slot(cq, index);
+
+    if ((!pads || ring_write_bytes(hca, &cq->ring, slot, padding, sizeof(padding))) &&
+        ring_write(hca, &cq->ring, slot + cq->cqe_offset, entry)) {
+        return true;
+    }
+    cq_fail_write(hca, cq);
+    return false;
+}
+
 /* Puts the data where the next CQE has it. False: the host does not answer. */
 static bool cq_put_data(struct hca *hca, struct cq *cq, uint64_t slot, struct prm_cqe64 *cqe,
                         const struct cqe_data *data)
 {
+    uint8_t half[RING_ENTRY] = {0};
+
     if (data->room == CQE_DATA_64) {
         PRM_SET(cqe64, cqe, format, PRM_CQE_FORMAT_INLINE_64);
-        return ring_write_bytes(hca, &cq->ring, slot, data->bytes, data->len);
+        memcpy(half, data->bytes, data->len);
+        return ring_write_bytes(hca, &cq->ring, slot, half, cq->pad ? RING_ENTRY : data->len);
     }
     memcpy(cqe, data->bytes, data->len);
     PRM_SET(cqe64, cqe, format, PRM_CQE_FORMAT_INLINE_32);
     return true;
 }
 
-/* Writes the CQE into the ring at pi. False: the CQ has failed. */
+/* The same as cq_put(), for a CQ that pads or compresses. Data is already in its place. */
+static G_GNUC_NO_INLINE bool cq_put_unusual(struct hca *hca, struct cq *cq,
+                                            const struct prm_cqe64 *cqe)
+{
+    if (hca->tracing) {
+        trace_cqe(hca, cq->obj.num, cqe);
+    }
+    if (cq->session) {
+        return cqe_session_take(hca, cq, cqe);
+    }
+    if (!cq_write(hca, cq, cq->pi, cqe, PRM_GET(cqe64, cqe, format) != PRM_CQE_FORMAT_INLINE_64)) {
+        return false;
+    }
+    cq_count(cq);
+    return true;
+}
+
+/* Writes the CQE into the ring at pi, or gives it to the session. False: the CQ has failed. */
 static bool cq_put(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe,
                    const struct cqe_data *data)
 {
-    uint64_t slot = cq->cc ? 0 : cq->pi & ((1u << cq->log_size) - 1);
+    uint64_t slot = cq_slot(cq, cq->pi);
 
-    slot <<= cq->log_stride;
     PRM_SET(cqe64, cqe, owner, cq->pi >> cq->log_size & 1);
-    if ((data && !cq_put_data(hca, cq, slot, cqe, data)) ||
-        !ring_write(hca, &cq->ring, slot + cq->cqe_offset, cqe)) {
-        cq_fail(hca, cq, PRM_CQC_STATUS_CQ_WRITE_FAIL,
-                PRM_CQ_ERROR_SYNDROME_CQ_ACCESS_VIOLATION_ERROR);
+    if (data && !cq_put_data(hca, cq, slot, cqe, data)) {
+        cq_fail_write(hca, cq);
+        return false;
+    }
+    if (G_UNLIKELY(cq->unusual)) {
+        return cq_put_unusual(hca, cq, cqe);
+    }
+    if (!ring_write(hca, &cq->ring, slot + cq->cqe_offset, cqe)) {
+        cq_fail_write(hca, cq);
         return false;
     }
     if (hca->tracing) {
         trace_cqe(hca, cq->obj.num, cqe);
     }
-    cq->pi++;
-    cq->untold = MIN(cq->untold + 1, CQ_INDEX_MASK);
+    cq_count(cq);
     return true;
 }
 
@@ -379,6 +406,9 @@ bool cq_post_data(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool so
     }
     if (!cq_has_room(hca, cq, 1)) {
         if (!cq->status) {
+            if (cq->session) {
+                cqe_session_close(hca, cq); /* there was room for what it holds */
+            }
             hca->cq_overruns++;
             cq_fail(hca, cq, PRM_CQC_STATUS_CQ_OVERFLOW, PRM_CQ_ERROR_SYNDROME_CQ_OVERRUN);
         }
@@ -386,10 +416,10 @@ bool cq_post_data(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool so
     }
     now = hca_now(hca);
     cq_finish_cqe(cqe, now);
+    cq->last_cqe_ns = now;
     if (!cq_put(hca, cq, cqe, data)) {
         return false;
     }
-    cq->last_cqe_ns = now;
     if (solicited) {
         cq->last_solicit = cq->pi;
     }
@@ -430,6 +460,9 @@ static void cq_notify(struct hca *hca, struct cq *cq)
             return;
         }
     }
+    if (G_UNLIKELY(cq->session) && !cqe_session_close(hca, cq)) {
+        return;
+    }
     if (!eq_post_comp(hca, cq->eq, cq->obj.num, &cq->waiter)) {
         return;
     }
@@ -454,6 +487,9 @@ void cq_doorbell(struct hca *hca, uint32_t uarn, uint32_t dword0, uint32_t cqn)
     if (!cq || cq->uar->num != uarn) {
         hca_log(hca, HCA_LOG_GUEST_ERROR, "UAR %u has no CQ 0x%x", uarn, cqn);
         return;
+    }
+    if (cq->session) {
+        cqe_session_close(hca, cq);
     }
     if (cq->answered && cq->arm_sn == sn) {
         return;
@@ -504,6 +540,7 @@ static enum syn cq_resize(struct hca *hca, struct cq *cq, const struct prm_cqc *
     mem_buf_take(&cq->obj, &cq->ring, buf);
     mem_buf_drop(&cq->obj, &old);
     cq->log_size = PRM_GET(cqc, cqc, log_cq_size);
+    cq->slot_mask = (1u << cq->log_size) - 1;
     PRM_SET(cqc, cq->cqc, log_cq_size, cq->log_size);
     PRM_SET(cqc, cq->cqc, log_page_size, PRM_GET(cqc, cqc, log_page_size));
     PRM_SET(cqc, cq->cqc, page_offset, PRM_GET(cqc, cqc, page_offset));

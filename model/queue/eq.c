@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include "model/core/pd.h"
 #include "model/core/trace.h"
+#include "model/queue/cqe_compress.h"
 #include "model/queue/eq.h"
 #include "model/queue/ring.h"
 #include "model/queue/uar.h"
@@ -294,6 +295,7 @@ struct eq *eq_for_page_faults(struct hca *hca)
 void eq_async(struct hca *hca, uint8_t type, uint8_t sub_type, const void *data)
 {
     hca->event_count++;
+    cqe_sessions_close(hca); /* the event may be about completions before it */
     for (uint32_t from = 0; from < HCA_MAX_EQS; from += 64) {
         for (uint64_t eqs = hca->eqs_for[type][from / 64]; eqs; eqs &= eqs - 1) {
             eq_post(hca, from + (uint32_t)__builtin_ctzll(eqs), type, sub_type, data);

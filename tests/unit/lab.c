@@ -54,6 +54,7 @@ static const struct hca_limits limits = {
     .early_packets = true,
     .dc_responders = 64,
     .dc_version = 1,
+    .enhanced_cqes = true,
 };
 
 /* -- the cable --------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ static const struct hca_limits limits = {
     .max_rq_wqe = 512,
     .dc_responders = 64,
     .dc_version = 1,
+    .enhanced_cqes = true,
 };
 
 void rig_init_on(struct rig *rig, struct card *card, unsigned number)

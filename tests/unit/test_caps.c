@@ -188,7 +188,6 @@ START_TEST(unsupported_abilities_are_not_advertised)
         "ets",
         "dcbx",
         "lag_master",
-        "cqe_compression",
         "pps",
         "ib_virt",
         "debug",

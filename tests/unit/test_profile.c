@@ -275,6 +275,22 @@ START_TEST(connection_options_come_with_connectx_5)
 }
 END_TEST
 
+/* docs/adr/0028: a choice between ConnectX-5 and the generations after it (fw/profile.c). */
+START_TEST(enhanced_cqes_come_with_connectx_6_dx)
+{
+    uint8_t cap[4096];
+    bool has;
+
+    g = &generations[_i];
+    has = !strcmp(g->name, "cx6dx") || !strcmp(g->name, "cx7") || !strcmp(g->name, "cx8");
+    be(g->name);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL, true, cap), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, cqe_compression), 1);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, enhanced_cqe_compression), has);
+    ck_assert_int_eq(d.fw->hca.limits.enhanced_cqes, has);
+}
+END_TEST
+
 /* NVIDIA-DOCA/gpunetio, CHANGELOG.md 2.0.0: ConnectX-8 has it in hardware, earlier ones do not. */
 START_TEST(queues_without_a_send_record_come_with_connectx_8)
 {
@@ -304,6 +320,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, copies_come_with_connectx_6_dx, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, queues_without_a_send_record_come_with_connectx_8, 0,
                         G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, enhanced_cqes_come_with_connectx_6_dx, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, no_generation_has_more_than_the_model, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, link_modes_are_those_of_the_generation, 0, G_N_ELEMENTS(generations));
     tcase_add_test(tc, the_two_kinds_of_link_modes_agree);

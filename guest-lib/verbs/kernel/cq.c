@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues: commands. */
+#include <infiniband/mlx5dv.h>
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
@@ -19,6 +20,51 @@ static void *cq_ring_cmd(const uint8_t *ring, size_t size, size_t *len)
     return in;
 }
 
+static enum prm_cqe_sz cq_cqe_sz(const struct hv_cq *cq)
+{
+    return cq->cqe_size != 128 ? PRM_CQE_SZ_64_BYTES
+           : cq->pads          ? PRM_CQE_SZ_128_BYTES_PAD
+                               : PRM_CQE_SZ_128_BYTES;
+}
+
+/* Asks for compressed CQEs (mlx5_ib: create_cq_user()). 0 or errno. */
+static int cq_set_compression(const struct hv_cq *cq, struct prm_cqc *cqc)
+{
+    unsigned format;
+
+    if (!cq->compression) {
+        return 0;
+    }
+    if (cq->cqe_size == 128 ? !HV_CAP(cq->hca, cqe_compression_128)
+                            : !HV_CAP(cq->hca, cqe_compression)) {
+        return hv_refuse(cq->hca, EOPNOTSUPP,
+                         "create_cq: the device does not compress CQEs of %u bytes", cq->cqe_size);
+    }
+    switch (cq->compression) {
+    case MLX5DV_CQE_RES_FORMAT_HASH:
+        format = PRM_MINI_CQE_FORMAT_HASH;
+        break;
+    case MLX5DV_CQE_RES_FORMAT_CSUM:
+        format = PRM_MINI_CQE_FORMAT_CSUM;
+        break;
+    case MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX:
+        if (!HV_CAP(cq->hca, mini_cqe_resp_stride_index)) {
+            return hv_refuse(cq->hca, EOPNOTSUPP,
+                             "create_cq: the device has no compressed CQEs with a stride index");
+        }
+        format = PRM_MINI_CQE_FORMAT_CSUM_STRIDX;
+        break;
+    default:
+        return hv_refuse(cq->hca, EINVAL,
+                         "create_cq: cqe_comp_res_format is 0x%x; it must be one "
+                         "MLX5DV_CQE_RES_FORMAT_",
+                         cq->compression);
+    }
+    PRM_SET(cqc, cqc, cqe_comp_en, 1);
+    PRM_SET(cqc, cqc, mini_cqe_res_format, format);
+    return 0;
+}
+
 int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
 {
     struct prm_create_cq_out out[1] = {0};
@@ -33,7 +79,8 @@ int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
         ((const struct hv_channel *)channel)->file.file != hv_context(cq->ibv.context)->file) {
         return hv_refuse(cq->hca, EBADF, "create_cq: the completion channel is of another context");
     }
-    err = hv_ring_check(cq->hca, "create_cq", cq->ring, HV_QUEUE_OFFSETS);
+    err = cq_set_compression(cq, cqc);
+    err = err ? err : hv_ring_check(cq->hca, "create_cq", cq->ring, HV_QUEUE_OFFSETS);
     err =
         err ? err : hv_pin_queue(cq->ibv.context, cq->ring, cq->ring_size, cq->dbrec, &cq->pinned);
     if (err) {
@@ -41,7 +88,7 @@ int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun)
     }
     PRM_SET(create_cq_in, in, opcode, PRM_CMD_OP_CREATE_CQ);
     PRM_SET(create_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
-    PRM_SET(cqc, cqc, cqe_sz, cq->cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
+    PRM_SET(cqc, cqc, cqe_sz, cq_cqe_sz(cq));
     PRM_SET(cqc, cqc, oi, ignore_overrun);
     PRM_SET(cqc, cqc, log_cq_size, cq->log_size);
     PRM_SET(cqc, cqc, uar_page, cq->uar->page);
@@ -152,7 +199,7 @@ int uverbs_resize_cq(struct hv_cq *cq, const uint8_t *ring, size_t size, unsigne
     PRM_SET(modify_cq_in, in, cqn, cq->cqn);
     PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select,
             PRM_CQ_RESIZE_LOG_CQ_SIZE | PRM_CQ_RESIZE_PAGE_OFFSET | PRM_CQ_RESIZE_LOG_PAGE_SIZE);
-    PRM_SET(cqc, cqc, cqe_sz, cq->cqe_size == 128 ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
+    PRM_SET(cqc, cqc, cqe_sz, cq_cqe_sz(cq));
     PRM_SET(cqc, cqc, log_cq_size, log_size);
     err = hv_cmd_simple(cq->hca, in, len);
     hv_unpin(err ? &pinned : &cq->pinned); /* the ring that the CQ does not use (any more) */

@@ -65,8 +65,9 @@ static int cq_check_dv_attr(struct hv_hca *hca, const struct mlx5dv_cq_init_attr
         return EINVAL;
     }
     if ((dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE) &&
-        !HV_CAP(hca, cqe_compression)) {
-        return EINVAL;
+        !(dv->cqe_comp_res_format & hv_dv_cqe_comp_caps(hca).supported_format)) {
+        return hv_refuse(hca, EINVAL, "create_cq: cqe_comp_res_format is 0x%x; supported are 0x%x",
+                         dv->cqe_comp_res_format, hv_dv_cqe_comp_caps(hca).supported_format);
     }
     if (dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS) {
         if (dv->flags & ~(uint32_t)MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD) {
@@ -234,6 +235,12 @@ struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_in
         cq->parent_domain = hv_pd(attr->parent_domain);
     }
     cq->cqe_size = cq_choose_cqe_size(dv);
+    if (dv) {
+        cq->pads = dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS &&
+                   dv->flags & MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD;
+        cq->compression =
+            dv->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE ? dv->cqe_comp_res_format : 0;
+    }
     cq->log_size = (uint32_t)g_bit_storage(attr->cqe);
     cq->comp_vector = attr->comp_vector;
     cq->ring_size = cq_ring_bytes(1u << cq->log_size, cq->cqe_size);

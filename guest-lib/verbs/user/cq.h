@@ -125,4 +125,7 @@ static inline unsigned cqe_csum_ok(const struct prm_cqe64 *cqe)
     return ok ? IBV_WC_IP_CSUM_OK : 0;
 }
 
+/* Which CQEs the device compresses, as mlx5dv_query_device() reports it (dv_device.c). */
+struct mlx5dv_cqe_comp_caps hv_dv_cqe_comp_caps(struct hv_hca *hca);
+
 #endif

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/user/cq.h"
 #include "guest-lib/verbs/user/qp.h"
 
 /* Doorbell registers that a program may still allocate, in mlx5_ib's counting. */
@@ -76,6 +77,21 @@ static bool dv_device_any_ooo(const struct mlx5dv_context *caps)
 }
 #endif
 
+/* mlx5_ib: mlx5_ib_query_device() */
+struct mlx5dv_cqe_comp_caps hv_dv_cqe_comp_caps(struct hv_hca *hca)
+{
+    struct mlx5dv_cqe_comp_caps caps = {0};
+
+    if (HV_CAP(hca, cqe_compression)) {
+        caps.max_num = HV_CAP(hca, cqe_compression_max_num);
+        caps.supported_format = MLX5DV_CQE_RES_FORMAT_HASH | MLX5DV_CQE_RES_FORMAT_CSUM;
+        if (HV_CAP(hca, mini_cqe_resp_stride_index)) {
+            caps.supported_format |= MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX;
+        }
+    }
+    return caps;
+}
+
 int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
 {
     struct hv_hca *hca = hv_hca_of(ctx);
@@ -85,6 +101,9 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
     dv_device_ethernet_caps(ctx, &caps);
     if (HV_CAP(hca, cqe_version) == 1) {
         caps.flags |= MLX5DV_CONTEXT_FLAGS_CQE_V1;
+    }
+    if (HV_CAP(hca, cqe_compression_128)) {
+        caps.flags |= MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP;
     }
     if (HV_CAP(hca, cqe_128_always)) {
         caps.flags |= MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD;
@@ -109,6 +128,7 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
         caps.dci_streams_caps.max_log_num_errored = HV_CAP(hca, log_max_dci_errored_streams);
     }
     caps.max_wr_memcpy_length = hv_dv_max_memcpy(hca);
+    caps.cqe_comp_caps = hv_dv_cqe_comp_caps(hca);
     GIVE(CQE_COMPRESION, cqe_comp_caps);
     GIVE(SWP, sw_parsing_caps);
     GIVE(STRIDING_RQ, striding_rq_caps);
