@@ -154,10 +154,20 @@ static enum syn cmd_create_mkey(struct fw *fw, struct fw_cmd *cmd)
     return syn;
 }
 
+/* The answer also has as much of the key's list as there is room for. From the list of an indirect
+ * key, the driver learns which on-demand keys a page fault is about
+ * (pagefault_single_data_segment()). */
 static enum syn cmd_query_mkey(struct fw *fw, struct fw_cmd *cmd)
 {
-    return mkey_query(&fw->hca, PRM_GET(query_mkey_in, cmd->in, mkey_index),
-                      PRM_PTR(query_mkey_out, cmd->out, memory_key_mkey_entry));
+    const size_t list = PRM_OFFSET(query_mkey_out, bsf0_klm0_pas_mtt0_1);
+    uint32_t index = PRM_GET(query_mkey_in, cmd->in, mkey_index);
+    enum syn syn =
+        mkey_query(&fw->hca, index, PRM_PTR(query_mkey_out, cmd->out, memory_key_mkey_entry));
+
+    if (syn == SYN_OK && cmd->out_len > list) {
+        mkey_query_list(&fw->hca, cmd->uid, index, cmd->out + list, cmd->out_len - list);
+    }
+    return syn;
 }
 
 static enum syn cmd_destroy_mkey(struct fw *fw, struct fw_cmd *cmd)

@@ -263,6 +263,24 @@ enum syn mkey_query(struct hca *hca, uint32_t index, struct prm_mkc *mkc)
     return SYN_OK;
 }
 
+void mkey_query_list(struct hca *hca, uint16_t uid, uint32_t index, void *list, size_t len)
+{
+    const struct mkey *mkey = mkey_find(hca, index);
+    struct prm_wqe_klm_seg *entry = list;
+    size_t n = len / sizeof(*entry);
+
+    if (!mkey || xlt_entry_size(mkey) != KLM_ENTRY_SIZE || !uid_owns(&mkey->obj, uid)) {
+        return;
+    }
+    n = MIN(n, mkey->capacity);
+    hca_spend(hca, n / HCA_PIECE_ENTRIES);
+    for (size_t i = 0; i < n; i++, entry++) {
+        PRM_SET(wqe_klm_seg, entry, byte_count, mkey->klm[i].count);
+        PRM_SET(wqe_klm_seg, entry, mkey, mkey->klm[i].key);
+        PRM_SET(wqe_klm_seg, entry, va, mkey->klm[i].va);
+    }
+}
+
 /* Frees entries of the key from its end on. False: there are more, but the turn is used up. */
 static bool mkey_xlt_trim(struct hca *hca, struct mkey *mkey)
 {

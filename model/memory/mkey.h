@@ -175,6 +175,9 @@ enum syn mkey_enter(struct hca *hca, struct mkey *mkey, uint32_t *index);
 void mkey_drop(struct hca *hca, struct mkey *mkey);
 /* QUERY_MKEY: fills the 64 bytes of mkc. */
 enum syn mkey_query(struct hca *hca, uint32_t index, struct prm_mkc *mkc);
+/* Fills in as many ranges of a KLM or KSM list as len bytes hold. Of a key with pages, and for a
+ * user context that does not own the key, nothing is filled in. */
+void mkey_query_list(struct hca *hca, uint16_t uid, uint32_t index, void *list, size_t len);
 /* SYN_AGAIN: a part of the key's many entries is freed, and none can be used any more; call
  * again. */
 enum syn mkey_destroy(struct hca *hca, uint16_t uid, uint32_t index);
