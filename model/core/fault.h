@@ -35,7 +35,8 @@ enum paging {
     /* The pager was told. When the page is present, the requester requests the missing responses
      * again. It takes no response before that. */
     PAGING_REPEATS,
-    PAGING_NEVER, /* the pager said that the page will not come: the next fault is an error */
+    PAGING_NEVER, /* the pager said that the page will not come: the next access to it is an error
+                   */
 };
 
 /* Operations that may fault. The bits are those of the PRM's odp_per_transport_service_cap, shifted
@@ -79,6 +80,12 @@ struct mem_fault {
     bool is_write;
     struct fault_step step; /* set when the step is parked */
 };
+
+/* Tells pages apart, well enough to know again the page that will not come. */
+static inline uint32_t fault_page(const struct mem_fault *fault)
+{
+    return fault->key ^ (uint32_t)(fault->va >> 12);
+}
 
 /* Brings pages in. fault() is called once per side of a QP, until qp_resume() resumes that side.
  * False: the page will not come, so the access is an error. */

@@ -189,7 +189,9 @@ bool requester_park(struct qp *qp, bool repeat, const struct wqe_part *part)
 
     if (flight->paging == PAGING_NEVER) {
         flight->paging = PAGING_NONE;
-        return false;
+        if (flight->page == fault_page(&qp->hca->fault)) {
+            return false;
+        }
     }
     is_told = flight_is_parked(flight);
     if (!is_told) {
@@ -197,6 +199,7 @@ bool requester_park(struct qp *qp, bool repeat, const struct wqe_part *part)
         if (!qp->hca->pager->fault(qp->hca->pager, qp, FAULT_REQUESTER, &qp->hca->fault)) {
             return false;
         }
+        flight->page = fault_page(&qp->hca->fault);
     }
     if (repeat || !is_told) {
         flight->paging = repeat ? PAGING_REPEATS : PAGING_PARKED;

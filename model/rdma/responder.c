@@ -104,14 +104,20 @@ static const struct fault {
 bool responder_park(struct peer *peer, const struct fault_step *step)
 {
     struct responder *resp = &peer->resp;
+    struct hca *hca = peer->qp->hca;
 
     if (resp->paging == PAGING_NEVER) {
         resp->paging = PAGING_NONE;
-        return false;
+        if (resp->page == fault_page(&hca->fault)) {
+            return false;
+        }
     }
     if (resp->paging == PAGING_NONE) {
-        peer->qp->hca->fault.step = *step;
-        return peer->qp->service->owner->park(peer);
+        hca->fault.step = *step;
+        if (!peer->qp->service->owner->park(peer)) {
+            return false;
+        }
+        resp->page = fault_page(&hca->fault);
     }
     return true;
 }

@@ -65,6 +65,7 @@ struct responder {
     uint8_t state;    /* enum responder_state, changed by its machine */
     bool comm_est;    /* COMM_EST raised */
     uint8_t paging;   /* enum paging */
+    uint32_t page;    /* fault_page() of the fault that the pager was told last */
 
     /* the message that is arriving */
     uint8_t msg;              /* enum responder_msg */
