@@ -3,31 +3,17 @@
  * Tests the device's own pager (model/rdma/paging.h): the events of both schemes, the driver's
  * answers, and drivers that answer wrongly, late or never.
  */
-#include "model/memory/mkey_priv.h"
-#include "model/queue/eq.h"
-#include "model/rdma/rdma.h"
+#include "tests/unit/page_fault_bench.h"
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
 
-#define LEN     10000 /* bytes of a message: three pages of memory, ten packets */
-#define PAGE    4096
-#define MTU     1024
-
-#define ALL_OPS 0x3f
-
-/* types of faults, as in the event (driver: MLX5_PFAULT_REQUESTOR, MLX5_WQE_PF_TYPE_*) */
-enum {
-    TYPE_REQ_SEND_OR_WRITE = 1,
-    TYPE_RESP = 2,
-    TYPE_REQ_READ_OR_ATOMIC = 3,
-    TYPE_RDMA_READ = 4,
-    TYPE_RDMA_WRITE = 6,
-};
+#define LEN  10000 /* bytes of a message: three pages of memory, ten packets */
+#define PAGE FAULT_PAGE
+#define MTU  1024
 
 static uint64_t from, to; /* on left and right */
-static uint64_t *page_entry, page_address;
-static uint32_t paged;   /* the key with the missing page */
-static uint32_t eqes[2]; /* how many events of each side were looked at */
+static struct missing missing;
+static uint32_t paged; /* the key with the missing page */
 
 /* An operation of a, and the fault that its missing page causes. */
 static const struct op {
@@ -65,48 +51,13 @@ static struct qp *parked(const struct op *op)
 static void setup_pager(void)
 {
     setup();
-    for (unsigned i = 0; i < 2; i++) {
-        paging_follow_eqs(&lab->side[i].hca);
-        memset(lab->side[i].hca.may_fault, ALL_OPS, sizeof(lab->side[i].hca.may_fault));
-        eqes[i] = 0;
-    }
+    faults_begin(lab);
 }
 
 /* The next page fault event of a side, or NULL. */
 static const struct prm_eqe *next_fault(struct lab_side *side)
 {
-    uint32_t *ci = &eqes[side == right];
-
-    for (;;) {
-        const struct prm_eqe *eqe =
-            lab_ptr(side, side->eq_ring + (*ci & ((1u << LAB_EQ_LOG) - 1)) * 64, 64);
-
-        if (PRM_GET(eqe, eqe, owner) != (*ci >> LAB_EQ_LOG & 1)) {
-            return NULL;
-        }
-        ++*ci;
-        if (PRM_GET(eqe, eqe, event_type) == PRM_EVENT_TYPE_PAGE_FAULT) {
-            return eqe;
-        }
-    }
-}
-
-static uint64_t page_aligned(uint64_t addr)
-{
-    return (addr + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-}
-
-static void take_out(struct lab_side *side, uint32_t key, unsigned page)
-{
-    page_entry = &mkey_find(&side->hca, key >> 8)->mtt[page];
-    page_address = *page_entry;
-    *page_entry = 0;
-}
-
-static void page_in(struct lab_side *side)
-{
-    *page_entry = page_address;
-    mkey_changed(&side->hca);
+    return fault_next(lab, side == right);
 }
 
 /* Posts the operation with its second page missing. */
@@ -118,7 +69,7 @@ static void post(const struct op *op)
     from = page_aligned(lab_mem(left, LEN + PAGE, reads ? 0 : 3));
     to = page_aligned(lab_mem(right, LEN + PAGE, reads ? 3 : 0));
     paged = lab_mr(faulting(op), op->remote ? to : from, LEN, 0x1f);
-    take_out(faulting(op), paged, 1);
+    missing = fault_take_out(faulting(op), paged, 1);
     wr = rdma_wr(op->opcode, from, LEN, to);
     *(op->remote ? &wr.rkey : &wr.sge[0].key) = paged;
     if (op->opcode == PRM_WQE_OPCODE_SEND) {
@@ -185,7 +136,7 @@ static void expect_event(const struct op *op)
     ck_assert_ptr_nonnull(eqe);
     data = PRM_PTR(eqe, eqe, event_data);
     ck_assert_uint_eq(PRM_GET(eqe, eqe, event_sub_type), op->sub_type);
-    ck_assert_uint_eq(data[24] & 7, op->type);
+    ck_assert_uint_eq(fault_type(eqe), op->type);
     if (op->sub_type == PRM_PFAULT_SUBTYPE_WQE) {
         expect_wqe_event(op, data);
     } else {
@@ -215,7 +166,7 @@ START_TEST(a_fault_is_an_event_and_its_answer_ends_it)
         }
     }
     ck_assert_int_eq(paging_resume_memory(&side->hca, qpn, false), SYN_NO_FAULT);
-    page_in(side);
+    fault_page_in(&missing);
     ck_assert_int_eq(answer(op, false), SYN_OK);
     ck_assert_int_eq(answer(op, false), SYN_NO_FAULT); /* twice */
     go_on();
@@ -233,7 +184,7 @@ START_TEST(a_page_that_is_still_missing_is_a_new_fault)
     ck_assert_int_eq(answer(op, false), SYN_OK);
     go_on();
     expect_event(op);
-    page_in(faulting(op));
+    fault_page_in(&missing);
     ck_assert_int_eq(answer(op, false), SYN_OK);
     go_on();
     expect_done(op);
@@ -291,7 +242,7 @@ START_TEST(the_memory_scheme_names_key_and_address)
     go_on();
     ck_assert_int_eq(paging_resume_memory(hca, token, false), SYN_NO_FAULT);
     token = expect_memory_event(op);
-    page_in(faulting(op));
+    fault_page_in(&missing);
     ck_assert_int_eq(paging_resume_memory(hca, token, false), SYN_OK);
     go_on();
     expect_done(op);
@@ -312,7 +263,7 @@ START_TEST(an_operation_without_its_capability_fails)
     from = page_aligned(lab_mem(left, LEN + PAGE, 3));
     to = page_aligned(lab_mem(right, LEN + PAGE, 0));
     paged = lab_mr(faulting(op), op->remote ? to : from, LEN, 0x1f);
-    take_out(faulting(op), paged, 1);
+    missing = fault_take_out(faulting(op), paged, 1);
     {
         struct lab_wr wr = rdma_wr(op->opcode, from, LEN, to);
 
@@ -408,7 +359,7 @@ START_TEST(a_fault_waits_for_room_in_the_eq)
     lab_run(lab);
     eqe = next_fault(side);
     ck_assert_ptr_nonnull(eqe);
-    page_in(side);
+    fault_page_in(&missing);
     ck_assert_int_eq(answer(op, false), SYN_OK);
     go_on();
     expect_done(op);
@@ -427,7 +378,7 @@ START_TEST(without_memory_a_fault_is_an_error)
     lab_run(lab);
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
     paged = lab_mr(left, from, LEN, 0x1f);
-    take_out(left, paged, 1);
+    missing = fault_take_out(left, paged, 1);
     wr = rdma_wr(op->opcode, from, LEN, to);
     wr.sge[0].key = paged;
     lab_post(&a, &wr);
