@@ -15,7 +15,7 @@
 #include "model/queue/mmo.h"
 #include "prm/prm.h"
 
-/* BAR0: 2^13 UAR pages of 4 KiB. */
+/* BAR0: UAR pages of 4 KiB, and behind them the device memory (model/memory/memic.h). */
 #define PCI_COMMON                                                                                 \
     .vendor = 0x15b3, .subsys_vendor = 0x15b3, .revision = 0, .num_msix = 64, .bar_size = 32u << 20
 

@@ -243,6 +243,8 @@ static int drv_query_sections(struct drv *drv)
          sizeof(drv->atomic_cap)},
         {PRM_GET(cmd_hca_cap, drv->cap, hca_cap_2), PRM_HCA_CAP_TYPE_GENERAL_2, drv->cap_2,
          sizeof(drv->cap_2)},
+        {PRM_GET(cmd_hca_cap, drv->cap, device_memory), PRM_HCA_CAP_TYPE_DEV_MEM,
+         drv->device_mem_cap, sizeof(drv->device_mem_cap)},
     };
     int status = 0;
 

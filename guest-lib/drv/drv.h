@@ -78,6 +78,7 @@ struct drv {
     struct prm_device_event_cap event_cap[1];
     struct prm_atomic_caps atomic_cap[1];
     struct prm_cmd_hca_cap_2 cap_2[1];
+    struct prm_device_mem_cap device_mem_cap[1];
     struct drv_eq eq; /* async events, and completions of the driver's own CQs */
     struct drv_eq comp_eq[DRV_COMP_EQS];
     unsigned num_comp_eqs;

@@ -162,7 +162,7 @@ static const uint16_t drv_ending_cmds[] = {
     PRM_CMD_OP_TEARDOWN_HCA,       PRM_CMD_OP_DISABLE_HCA,
     PRM_CMD_OP_DRAIN_DCT,          PRM_CMD_OP_DESTROY_FLOW_TABLE,
     PRM_CMD_OP_DESTROY_FLOW_GROUP, PRM_CMD_OP_DELETE_FLOW_TABLE_ENTRY,
-    PRM_CMD_OP_DESTROY_UMEM,
+    PRM_CMD_OP_DESTROY_UMEM,       PRM_CMD_OP_DEALLOC_MEMIC,
 };
 
 static int drv_cmd_lost(const void *in)

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "guest-lib/host/held.h"
 #include "guest-lib/host/local_internal.h"
+#include "guest-lib/host/mmio.h"
 #include "wire/cancel.h"
 #include "wire/capture.h"
 #include "wire/open.h"
@@ -179,9 +181,44 @@ static struct local_hca *local_hca_alloc(void)
     return memset(hca, 0, sizeof(*hca));
 }
 
+/* -- device memory ----------------------------------------------------------------------------- */
+
+/* The memory is shared, so that it can be mapped more than once, and a child of fork() sees it as
+ * it sees the BAR of a card. Its pages come into being when they are used. NULL: the firmware
+ * allocates memory itself, and programs cannot map it. */
+static void *local_make_device_memory(void)
+{
+    void *at = mmap(NULL, FW_DEVICE_MEMORY, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static void local_free_device_memory(struct local_hca *hca)
+{
+    if (hca->device_memory) {
+        munmap(hca->device_memory, FW_DEVICE_MEMORY);
+        hca->device_memory = NULL;
+    }
+}
+
+void *local_map_device_memory(struct local_hca *hca, uint64_t bar_offset, size_t size)
+{
+    uint8_t *memory = hca->device_memory;
+    void *at = MAP_FAILED;
+
+    errno = ENOMEM;
+    if (memory) {
+        /* an old size of 0 makes a second mapping of the same pages (mremap(2)) */
+        at = mremap(memory + (bar_offset - FW_DEVICE_MEMORY_BAR), 0, size, MREMAP_MAYMOVE);
+    }
+    return at == MAP_FAILED ? NULL : at;
+}
+
 struct local_hca *local_hca_new(const struct local_config *config, GError **err)
 {
     struct local_hca *hca = local_hca_alloc();
+    struct fw_config fw = config->fw;
     pthread_mutexattr_t attr;
 
     memory_catch_faults();
@@ -203,7 +240,8 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
                     g_strerror(errno));
     } else {
         hca->ops = local_ops;
-        hca->fw = fw_new(&hca->ops, hca, &config->fw, err);
+        hca->device_memory = fw.device_memory = local_make_device_memory();
+        hca->fw = fw_new(&hca->ops, hca, &fw, err);
     }
     if (hca->fw && local_plug_in(hca, config, err)) {
         return hca;
@@ -211,6 +249,7 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
     if (hca->fw) {
         fw_free(hca->fw);
     }
+    local_free_device_memory(hca);
     local_leave(hca);
     if (hca->helper.wake_fd >= 0) {
         close(hca->helper.wake_fd);
@@ -284,6 +323,8 @@ void local_hca_end(struct local_hca *hca)
     local_leave_neighbours(hca);
     fw_free(hca->fw);
     hca->fw = NULL;
+    mmio_forget(local_pci(hca), 0, SIZE_MAX);
+    local_free_device_memory(hca);
     close(hca->helper.wake_fd);
     g_free(hca->name);
     hca->name = NULL;

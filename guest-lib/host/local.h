@@ -147,6 +147,11 @@ void local_tell_irq(struct local_hca *hca);
 /* Writes a doorbell from scan, which is called with the lock held. */
 void local_mmio_locked(struct local_hca *hca, uint64_t offset, uint64_t value);
 
+/* Maps size bytes of the HCA's device memory from that offset in BAR0 on once more, for a program;
+ * both are multiples of a page, and inside the memory. The caller unmaps them by munmap(), also
+ * after the HCA has ended. NULL with errno. */
+void *local_map_device_memory(struct local_hca *hca, uint64_t bar_offset, size_t size);
+
 /* To be called when memory of a GPU was claimed for the HCA (gpu.h), before the HCA is told of it.
  */
 void local_reach_gpu(struct local_hca *hca);

@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include "guest-lib/host/memory.h"
 #include "guest-lib/host/far.h"
+#include "guest-lib/host/mmio.h"
 #include <pthread.h>
 #include <signal.h>
 #include <ucontext.h>
@@ -134,6 +135,9 @@ static void memory_on_fault(int signal, siginfo_t *info, void *context)
 {
     if (window && info->si_code > 0) { /* from the kernel, not from kill() */
         memory_leave_window(context);
+        return;
+    }
+    if (signal == SIGBUS && info->si_code > 0 && mmio_fault(info, context)) {
         return;
     }
     memory_pass_on(signal, info, context);

@@ -180,14 +180,30 @@ struct hv_mr {
     struct hv_pd *pd; /* the PD whose refs count it */
     uint64_t iova;
     struct hv_umem umem; /* if it was registered */
+    struct hv_dm *dm;    /* the device memory that it is a part of, whose refs count it, or NULL */
     unsigned access;
     enum {
         HV_MR_USER,
         HV_MR_DMABUF,
+        HV_MR_DM,
         HV_MR_NULL,
         HV_MR_IMPORTED,
         HV_MR_DV /* mlx5dv_mkey and similar */
     } kind;
+};
+
+/* Device memory. An imported one has a mapping of its own; the rest is the owner's. */
+struct hv_dm {
+    struct ibv_dm ibv;
+    void *map;     /* where the program sees it, or NULL */
+    size_t length; /* bytes that were asked for */
+    bool imported;
+    uint64_t addr;        /* offset in BAR0 */
+    uint32_t size;        /* bytes that the device gave */
+    gint refs;            /* MRs */
+    pthread_mutex_t lock; /* around the members below */
+    uint32_t ops;         /* a bit for each operation that has an address */
+    uint64_t op_addr[32]; /* offset in BAR0 */
 };
 
 struct hv_xrcd {
@@ -441,6 +457,11 @@ static inline struct hv_rwq *hv_rwq(struct ibv_wq *wq)
 static inline struct hv_ah *hv_ah(struct ibv_ah *ah)
 {
     return (struct hv_ah *)ah;
+}
+
+static inline struct hv_dm *hv_dm(struct ibv_dm *dm)
+{
+    return (struct hv_dm *)dm;
 }
 
 static inline struct hv_mr *hv_mr(struct ibv_mr *mr)

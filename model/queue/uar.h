@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * UAR pages: the doorbells of BAR0. Page n of the BAR is UAR n.
+ * UAR pages: the doorbells of BAR0. Page n of the BAR is UAR n. They end where the windows of the
+ * device memory begin (model/memory/memic.h).
  *
  * A page takes doorbells from ALLOC_UAR to DEALLOC_UAR. Its registers (PRM struct uar) are 0x20 CQ
  * arm, 0x40 and 0x48 EQ, 0x600 the send doorbell of queues without a doorbell record, and from

@@ -166,7 +166,25 @@ CALL(rereg_mr, return num(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NUL
 CALL(
     import_mr, struct ibv_mr *made = ibv_import_mr(pd, mr->handle); int err = ptr(made);
     if (made) { ibv_unimport_mr(made); } return err;)
-CALL(import_dm, return ptr(ibv_import_dm(ctx, 0));)
+
+/* Device memory of 64 bytes, or NULL with errno. */
+static struct ibv_dm *a_dm(void)
+{
+    struct ibv_alloc_dm_attr attr = {.length = 64};
+
+    return ibv_alloc_dm(ctx, &attr);
+}
+
+static int call_import_dm(void)
+{
+    struct ibv_dm *dm = a_dm(), *imported = dm ? ibv_import_dm(ctx, dm->handle) : NULL;
+    int err = imported ? 0 : errno;
+
+    if (imported) {
+        ibv_unimport_dm(imported);
+    }
+    return dm && ibv_free_dm(dm) ? errno : err;
+}
 CALL(create_ah, struct ibv_ah *made = ibv_create_ah(pd, &path);
      return made ? num(ibv_destroy_ah(made)) : errno;)
 CALL(create_cq, struct ibv_cq *made = ibv_create_cq(ctx, 8, NULL, NULL, 0);
@@ -340,11 +358,16 @@ CALL(attach_counters, struct ibv_counters c = {ctx}; struct ibv_counter_attach_a
 CALL(create_counters, struct ibv_counters_init_attr attr = {0};
      return ptr(ibv_create_counters(ctx, &attr));)
 CALL(destroy_counters, struct ibv_counters c = {ctx}; return num(ibv_destroy_counters(&c));)
-CALL(alloc_dm, struct ibv_alloc_dm_attr attr = {.length = 64};
-     return ptr(ibv_alloc_dm(ctx, &attr));)
-CALL(free_dm, struct ibv_dm dm = {.context = ctx}; return num(ibv_free_dm(&dm));)
-CALL(reg_dm_mr, struct ibv_dm dm = {.context = ctx};
-     return ptr(ibv_reg_dm_mr(pd, &dm, 0, 64, IBV_ACCESS_ZERO_BASED));)
+CALL(alloc_dm, struct ibv_dm *dm = a_dm(); return dm ? num(ibv_free_dm(dm)) : errno;)
+
+static int call_reg_dm_mr(void)
+{
+    struct ibv_dm *dm = a_dm();
+    struct ibv_mr *region = dm ? ibv_reg_dm_mr(pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED) : NULL;
+    int err = region ? num(ibv_dereg_mr(region)) : errno;
+
+    return dm && ibv_free_dm(dm) ? errno : err;
+}
 CALL(modify_action, struct ibv_flow_action action = {ctx};
      struct ibv_flow_action_esp_attr attr = {0};
      return num(ibv_modify_flow_action_esp(&action, &attr));)
@@ -471,7 +494,7 @@ static const struct probe_call calls[] = {
     {" ibv_reg_dmabuf_mr ", call_reg_dmabuf_mr},
     {" ibv_rereg_mr ", call_rereg_mr},
     {" ibv_import_mr ibv_unimport_mr ", call_import_mr},
-    {" ibv_import_dm ", call_import_dm},
+    {" ibv_import_dm ibv_unimport_dm ", call_import_dm},
     {" ibv_create_ah ibv_destroy_ah ", call_create_ah},
     {" ibv_create_cq ibv_destroy_cq ", call_create_cq},
     {" ibv_resize_cq ", call_resize_cq},
@@ -522,8 +545,7 @@ static const struct probe_call calls[] = {
     {" attach_counters_point_flow ", call_attach_counters},
     {" create_counters ", call_create_counters},
     {" destroy_counters ", call_destroy_counters},
-    {" alloc_dm ", call_alloc_dm},
-    {" free_dm ", call_free_dm},
+    {" alloc_dm free_dm ", call_alloc_dm},
     {" reg_dm_mr ", call_reg_dm_mr},
     {" modify_flow_action_esp ", call_modify_action},
     {" destroy_flow_action ", call_destroy_action},
@@ -550,7 +572,7 @@ static const struct probe_call calls[] = {
 /* Functions that return nothing and do nothing here: for objects that do not exist here, or
  * for drivers of rdma-core. */
 static const char silent[] =
-    " ibv_unimport_dm mlx5dv_free_var mlx5dv_pp_free mlx5dv_dr_domain_set_reclaim_device_memory "
+    " mlx5dv_free_var mlx5dv_pp_free mlx5dv_dr_domain_set_reclaim_device_memory "
     "mlx5dv_dr_domain_allow_duplicate_rules __verbs_log verbs_register_driver_34 verbs_set_ops "
     "verbs_uninit_context verbs_init_cq verbs_allow_disassociate_destroy ibv_free_buf "
     "_mlx5dv_get_export_sizes mlx5dv_devx_obj_unimport mlx5dv_devx_umem_unimport "

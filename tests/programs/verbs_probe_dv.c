@@ -123,9 +123,19 @@ CALL(reserve, uint32_t qpn; int err = num(mlx5dv_reserved_qpn_alloc(ctx, &qpn));
      return err ? err : num(mlx5dv_reserved_qpn_dealloc(ctx, qpn));)
 CALL(map_ah, return num(mlx5dv_map_ah_to_qp(ah, rc->qp_num));)
 CALL(modify_udp_sport, return num(mlx5dv_modify_qp_udp_sport(rc, 0xc123));)
-CALL(dv_alloc_dm, struct ibv_alloc_dm_attr attr = {0};
-     struct mlx5dv_alloc_dm_attr dv = {.type = MLX5DV_DM_TYPE_MEMIC};
-     return ptr(mlx5dv_alloc_dm(ctx, &attr, &dv));)
+
+static int dm_of_device(bool maps_operation)
+{
+    struct ibv_alloc_dm_attr attr = {.length = 64};
+    struct mlx5dv_alloc_dm_attr dv = {.type = MLX5DV_DM_TYPE_MEMIC};
+    struct ibv_dm *dm = mlx5dv_alloc_dm(ctx, &attr, &dv);
+    int err = dm ? maps_operation ? ptr(mlx5dv_dm_map_op_addr(dm, 0)) : 0 : errno;
+
+    return dm && ibv_free_dm(dm) ? errno : err;
+}
+
+CALL(dv_alloc_dm, return dm_of_device(false);)
+CALL(dv_dm_map_op_addr, return dm_of_device(true);)
 
 static int mkey(bool check)
 {
@@ -351,6 +361,7 @@ const struct probe_call probe_dv_calls[] = {
     {" mlx5dv_dci_stream_id_reset ", call_stream_reset},
     {" mlx5dv_reserved_qpn_alloc mlx5dv_reserved_qpn_dealloc ", call_reserve},
     {" mlx5dv_alloc_dm ", call_dv_alloc_dm},
+    {" mlx5dv_dm_map_op_addr ", call_dv_dm_map_op_addr},
     {" mlx5dv_create_mkey mlx5dv_destroy_mkey ", call_create_mkey},
     {" _mlx5dv_mkey_check ", call_mkey_check},
     {" mlx5dv_create_flow_matcher mlx5dv_destroy_flow_matcher ", call_create_matcher},

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Keys that a program fills by UMR (mlx5dv_create_mkey()), which are DevX objects; and device
- * memory, which is unsupported.
- */
+/* Keys that a program fills by UMR (mlx5dv_create_mkey()), which are DevX objects. */
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/kernel.h"
 
@@ -59,15 +56,4 @@ int hv_dv_destroy_mkey(struct mlx5dv_mkey *dv)
         g_free(mkey);
     }
     return err;
-}
-
-/* Returns the errnos of a device without memory (max_dm_size 0). */
-struct ibv_dm *hv_dv_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr,
-                              struct mlx5dv_alloc_dm_attr *dv)
-{
-    bool bad =
-        attr->comp_mask || dv->comp_mask || (dv->type == MLX5DV_DM_TYPE_MEMIC && attr->length > 0);
-
-    errno = bad ? EINVAL : EOPNOTSUPP;
-    return NULL;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "guest-lib/host/held.h"
+#include "guest-lib/host/mmio.h"
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/kernel.h"
 #include "guest-lib/verbs/kernel/watch.h"
@@ -209,6 +210,21 @@ void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec)
     held_free(dbrec, CACHE_LINE);
 }
 
+void *hv_map_device_memory(struct hv_hca *hca, uint64_t offset, size_t size)
+{
+    return local_map_device_memory(hca->local, offset, size);
+}
+
+void *hv_map_registers(struct hv_hca *hca, uint64_t offset, size_t size)
+{
+    return mmio_map(hca->drv->dev, offset, size);
+}
+
+void hv_forget_registers(struct hv_hca *hca, uint64_t offset, size_t size)
+{
+    mmio_forget(hca->drv->dev, offset, size);
+}
+
 /* -- bringing up and closing ------------------------------------------------------------------- */
 
 G_STATIC_ASSERT(HV_COMP_VECTORS <= DRV_COMP_EQS);
@@ -358,6 +374,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
 
 void hv_hca_abandon(struct hv_hca *hca)
 {
+    hv_forget_registers(hca, 0, SIZE_MAX);
     local_hca_abandon(hca->local);
 }
 
@@ -386,6 +403,7 @@ void hv_hca_remove(struct hv_hca *hca)
     hca->drv->lost = true;
     g_atomic_int_set(&hca->removed, true);
     pthread_mutex_unlock(&hca->cmd_lock);
+    hv_forget_registers(hca, 0, SIZE_MAX);
     local_remove(hca->local);
     hv_events_removed(hca);
     cancel_restore(state);

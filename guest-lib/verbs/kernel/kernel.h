@@ -40,6 +40,7 @@ enum hv_handle_kind {
     HV_HANDLE_WQ,
     HV_HANDLE_IND_TABLE,
     HV_HANDLE_FLOW,
+    HV_HANDLE_DM,      /* struct hv_dm that is not imported */
     HV_HANDLE_MATCHER, /* struct mlx5dv_flow_matcher; from here on, kinds of mlx5_ib */
     HV_HANDLE_DEVX_OBJ,
     HV_HANDLE_UMEM, /* struct hv_dv_umem */
@@ -213,13 +214,21 @@ void hv_ring_free(void *ptr, size_t size);
 uint32_t *hv_dbrec_alloc(struct hv_context *ctx);
 void hv_dbrec_free(struct hv_context *ctx, uint32_t *dbrec);
 
+/* Maps a part of the HCA's device memory, or of its registers, for the program: offset in BAR0 and
+ * size in bytes, multiples of a page. NULL with errno. hv_forget_registers(): the registers are
+ * gone. */
+void *hv_map_device_memory(struct hv_hca *hca, uint64_t offset, size_t size);
+void *hv_map_registers(struct hv_hca *hca, uint64_t offset, size_t size);
+void hv_forget_registers(struct hv_hca *hca, uint64_t offset, size_t size);
+
 /* Reads a register of the initialization segment, which a program may have mapped. A removed device
  * reads as 0 (rdma_umap_fault()). */
 uint32_t hv_iseg_read(struct hv_hca *hca, size_t offset);
 
 /* A field of the current general device capabilities; of those for Ethernet. */
-#define HV_CAP(hca, field)   PRM_GET(cmd_hca_cap, hv_drv(hca)->cap, field)
-#define HV_CAP_2(hca, field) PRM_GET(cmd_hca_cap_2, hv_drv(hca)->cap_2, field)
+#define HV_CAP(hca, field)    PRM_GET(cmd_hca_cap, hv_drv(hca)->cap, field)
+#define HV_CAP_2(hca, field)  PRM_GET(cmd_hca_cap_2, hv_drv(hca)->cap_2, field)
+#define HV_DM_CAP(hca, field) PRM_GET(device_mem_cap, hv_drv(hca)->device_mem_cap, field)
 #define HV_ETH_CAP(hca, field)                                                                     \
     PRM_GET(per_protocol_networking_offload_caps, hv_drv(hca)->eth_cap, field)
 

@@ -12,6 +12,11 @@
 int hv_mkey_create(struct hv_hca *hca, struct prm_create_mkey_in *in, size_t in_len, uint32_t *key);
 int hv_mkey_destroy(struct hv_hca *hca, uint32_t key);
 
+/* As ib_check_mr_access(): 0 or errno. Also refuses what the device does not have. */
+int hv_mr_check_access(struct hv_hca *hca, unsigned access);
+/* Sets the rights of a region in its context. */
+void hv_mr_set_rights(struct hv_hca *hca, struct prm_mkc *mkc, unsigned access);
+
 /* Checks a range as pinning does (ib_umem_get()). Returns 0; EFAULT: a part of it is not mapped, or
  * is not writable although writable is set. */
 int hv_umem_check(const void *addr, size_t len, bool writable);

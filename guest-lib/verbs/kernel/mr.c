@@ -28,7 +28,7 @@
 
 /* As ib_check_mr_access(). Also refuses what a device without on-demand paging and flush
  * refuses. */
-static int mr_check_access(struct hv_hca *hca, unsigned access)
+int hv_mr_check_access(struct hv_hca *hca, unsigned access)
 {
     if ((access & (IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE)) &&
         !(access & IBV_ACCESS_LOCAL_WRITE)) {
@@ -69,7 +69,7 @@ static unsigned mr_choose_log_page(uint64_t addr, uint64_t len, uint64_t iova)
     return log_page;
 }
 
-static void mr_set_rights(struct hv_hca *hca, struct prm_mkc *mkc, unsigned access)
+void hv_mr_set_rights(struct hv_hca *hca, struct prm_mkc *mkc, unsigned access)
 {
     bool relaxed = access & IBV_ACCESS_RELAXED_ORDERING;
 
@@ -100,7 +100,7 @@ static int mr_create_key(struct hv_pd *pd, uint64_t addr, uint64_t len, uint64_t
     }
     mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
     mtt = PRM_PTR(create_mkey_in, in, klm_pas_mtt);
-    mr_set_rights(hca, mkc, access);
+    hv_mr_set_rights(hca, mkc, access);
     PRM_SET(create_mkey_in, in, translations_octword_actual_size, octwords);
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
     PRM_SET(mkc, mkc, umr_en, 1);
@@ -181,7 +181,7 @@ int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length
                          " lie at other places of their pages",
                          addr, iova);
     }
-    err = mr_check_access(hv_hca_of(pd->context), access);
+    err = hv_mr_check_access(hv_hca_of(pd->context), access);
     return err ? err : mr_register(mr, pd, addr, length, iova, access);
 }
 
@@ -198,7 +198,7 @@ static int mr_change_key(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
     if (err) {
         return err;
     }
-    mr_set_rights(hca, mkc, access);
+    hv_mr_set_rights(hca, mkc, access);
     PRM_SET(mkc, mkc, pd, pd->pdn);
     PRM_SET(mkc, mkc, qpn, 0xffffff);
     PRM_SET(mkc, mkc, mkey_7_0, mr->ibv.lkey & 0xff);
@@ -243,8 +243,11 @@ int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, 
         return EINVAL;
     }
     err = hv_handle_check(ibmr->context, HV_HANDLE_MR, ibmr->handle, mr);
+    if (!err && mr->dm) {
+        err = hv_refuse(hca, EINVAL, "rereg_mr: a region of device memory cannot be changed");
+    }
     if (!err && (flags & IBV_REREG_MR_CHANGE_ACCESS)) {
-        err = mr_check_access(hca, access);
+        err = hv_mr_check_access(hca, access);
     } else {
         access = mr->access;
     }
@@ -299,7 +302,11 @@ int uverbs_dereg_mr(struct hv_mr *mr)
     err = err ? err : hv_mkey_destroy(hv_hca_of(context), owner->ibv.lkey);
     if (!err) {
         hv_handle_del(context, mr->ibv.handle);
-        hv_umem_put(&owner->umem);
+        if (owner->dm) {
+            g_atomic_int_add(&owner->dm->refs, -1);
+        } else {
+            hv_umem_put(&owner->umem);
+        }
         g_atomic_int_add(&owner->pd->refs, -1);
     }
     return err;
@@ -328,7 +335,7 @@ int uverbs_reg_dmabuf_mr(struct hv_mr *mr, struct ibv_pd *pd, uint64_t offset, s
         return hv_refuse(hca, EINVAL, "reg_dmabuf_mr: access has bits 0x%x; it may have 0x%x",
                          access & ~DMABUF_ACCESS, DMABUF_ACCESS);
     }
-    err = mr_check_access(hca, access);
+    err = hv_mr_check_access(hca, access);
     err = err ? err : hv_umem_of_dmabuf(hca, "reg_dmabuf_mr", fd, offset, length, &addr);
     return err ? err : mr_register(mr, pd, addr, length, iova, access);
 }

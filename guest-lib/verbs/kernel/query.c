@@ -195,6 +195,7 @@ static int query_device_ex(struct ibv_context *context,
         all.cq_mod_caps.max_cq_count = UINT16_MAX;
         all.cq_mod_caps.max_cq_period = 0xfff;
     }
+    all.max_dm_size = HV_DM_CAP(hca, max_memic_size);
     query_fill_ethernet(hca, &all);
     query_fill_tag_matching(hca, &all.tm_caps);
     if (attr_size >=

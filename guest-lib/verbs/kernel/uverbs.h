@@ -52,6 +52,22 @@ int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, 
                     unsigned access);
 int uverbs_dereg_mr(struct hv_mr *mr);
 
+/* -- device memory (dm.c)
+ * ------------------------------------------------------------------------ */
+
+/* Allocates dm->length bytes, aligned to 1 << log_align. */
+int uverbs_alloc_dm(struct hv_dm *dm, uint32_t log_align);
+/* Takes the memory of the handle away from the device; dm may be an imported one. */
+int uverbs_free_dm(struct ibv_dm *dm);
+/* Maps the memory for the program: dm->map. */
+int uverbs_mmap_dm(struct hv_dm *dm);
+/* Fills dm in from the memory that the handle belongs to. */
+int uverbs_query_dm(struct hv_dm *dm, uint32_t handle);
+/* Maps the addresses of an operation on the memory (MLX5_IB_METHOD_DM_MAP_OP_ADDR). */
+int uverbs_map_dm_op(struct ibv_dm *dm, uint8_t op, void **addr);
+int uverbs_reg_dm_mr(struct hv_mr *mr, struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
+                     size_t length, unsigned access);
+
 struct hv_mw {
     struct ibv_mw ibv; /* the program may change its rkey */
     struct hv_pd *pd;

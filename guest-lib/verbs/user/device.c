@@ -217,8 +217,8 @@ void hv_sim_device_free(struct ibv_device *device)
 static void device_init_ops(struct hv_context *ctx)
 {
     static void (*const fill[])(struct verbs_context *) = {
-        hv_query_ops, hv_clock_ops, hv_pd_ops, hv_mr_ops, hv_mw_ops,   hv_cq_ops,
-        hv_srq_ops,   hv_xrcd_ops,  hv_qp_ops, hv_wq_ops, hv_flow_ops,
+        hv_query_ops, hv_clock_ops, hv_pd_ops,   hv_mr_ops, hv_mw_ops, hv_dm_ops,
+        hv_cq_ops,    hv_srq_ops,   hv_xrcd_ops, hv_qp_ops, hv_wq_ops, hv_flow_ops,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(fill); i++) {

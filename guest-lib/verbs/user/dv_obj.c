@@ -109,6 +109,18 @@ static void dv_obj_get_rwq(struct ibv_wq *ibwq, struct mlx5dv_rwq *out)
     out->comp_mask = 0;
 }
 
+static void dv_obj_get_dm(struct ibv_dm *dm, struct mlx5dv_dm *out)
+{
+    uint64_t given = out->comp_mask & MLX5DV_DM_MASK_REMOTE_VA;
+
+    out->buf = hv_dm(dm)->map;
+    out->length = hv_dm(dm)->length;
+    if (given) {
+        out->remote_va = 0; /* only memory for steering has one */
+    }
+    out->comp_mask = given;
+}
+
 int hv_dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 {
     int err = 0;
@@ -129,7 +141,7 @@ int hv_dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
         dv_obj_get_rwq(obj->rwq.in, obj->rwq.out);
     }
     if (obj_type & MLX5DV_OBJ_DM) {
-        return EOPNOTSUPP; /* no program can have such an object */
+        dv_obj_get_dm(obj->dm.in, obj->dm.out);
     }
     if (obj_type & MLX5DV_OBJ_AH) {
         obj->ah.out->av = (struct mlx5_wqe_av *)hv_ah(obj->ah.in)->av;

@@ -64,7 +64,8 @@ HV_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, s
 static bool mr_rereg_args_ok(const struct hv_mr *mr, int flags, const void *addr, size_t length,
                              int access)
 {
-    if (mr->kind != HV_MR_USER || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)) {
+    if ((mr->kind != HV_MR_USER && mr->kind != HV_MR_DM) ||
+        (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)) {
         return false;
     }
     if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!length || !addr)) {
@@ -97,7 +98,8 @@ HV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 {
     struct hv_mr *mr = hv_mr(ibmr);
 
-    if (mr->kind == HV_MR_USER || mr->kind == HV_MR_DMABUF || mr->kind == HV_MR_IMPORTED) {
+    if (mr->kind == HV_MR_USER || mr->kind == HV_MR_DMABUF || mr->kind == HV_MR_DM ||
+        mr->kind == HV_MR_IMPORTED) {
         int err = hv_kernel(uverbs_dereg_mr(mr));
 
         if (err) {
@@ -169,27 +171,8 @@ static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
     return hv_kernel(EOPNOTSUPP);
 }
 
-/* Device memory is unsupported (max_dm_size is 0). */
-static struct ibv_dm *mr_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
-{
-    errno = attr->comp_mask ? EINVAL : EOPNOTSUPP;
-    return NULL;
-}
-
-HV_EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
-{
-    errno = ENOENT;
-    return NULL;
-}
-
-/* There is no ibv_dm that could be passed. */
-HV_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
-{
-}
-
 void hv_mr_ops(struct verbs_context *ops)
 {
     ops->alloc_null_mr = alloc_null_mr;
     ops->advise_mr = advise_mr;
-    ops->alloc_dm = mr_alloc_dm;
 }

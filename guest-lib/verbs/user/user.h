@@ -96,6 +96,7 @@ void hv_clock_ops(struct verbs_context *ops);
 void hv_pd_ops(struct verbs_context *ops);
 void hv_mr_ops(struct verbs_context *ops);
 void hv_mw_ops(struct verbs_context *ops);
+void hv_dm_ops(struct verbs_context *ops);
 void hv_cq_ops(struct verbs_context *ops);
 void hv_srq_ops(struct verbs_context *ops);
 void hv_qp_ops(struct verbs_context *ops);
