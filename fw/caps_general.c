@@ -107,6 +107,7 @@ const struct cap caps_general[] = {
     FLAG(umr_extended_translation_offset),
     VALUE(max_indirection, 4),
     FLAG(null_mkey),
+    FLAG(dump_fill_mkey),
     FLAG(imaicl),
     FLAG(pg, NEEDS(PAGE_FAULT_RESUME)),
     /* WQEs are executed in order, so a UMR is done before the next WQE starts */

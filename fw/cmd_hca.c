@@ -120,6 +120,8 @@ static enum syn cmd_query_special_contexts(struct fw *fw, struct fw_cmd *cmd)
 
     PRM_SET(query_special_contexts_out, out, resd_lkey, fw->hca.resd_lkey);
     PRM_SET(query_special_contexts_out, out, null_mkey, fw->hca.null_mkey);
+    /* both keys read as zeros and drop what is written; here they are one */
+    PRM_SET(query_special_contexts_out, out, dump_fill_mkey, fw->hca.null_mkey);
     return SYN_OK;
 }
 

@@ -173,6 +173,9 @@ struct hv_pd {
 struct hv_umem {
     uint64_t pinned;       /* pages (kernel/memlock.h) */
     struct gpu_claim *gpu; /* NULL: it is not a GPU's (guest-lib/host/gpu.h) */
+    void *mapping;         /* of a dma-buf that is not a GPU's: where it is mapped, or NULL */
+    size_t mapped;         /* bytes of the mapping */
+    bool read_only;        /* it can only be read */
 };
 
 struct hv_mr {

@@ -218,6 +218,75 @@ START_TEST(a_region_can_be_registered_anew)
 }
 END_TEST
 
+#define EVERYTHING                                                                                 \
+    (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS)
+
+/* The region as the program and the device know it. */
+static void expect_region(struct ibv_mr *mr, struct ibv_pd *in, void *addr, size_t len, unsigned rr)
+{
+    struct prm_mkc mkc[1];
+
+    ck_assert_ptr_eq(mr->pd, in);
+    ck_assert_ptr_eq(mr->addr, addr);
+    ck_assert_uint_eq(mr->length, len);
+    ck_assert_uint_eq(mr->lkey, mr->rkey);
+    query_mkey(mr->lkey, mkc);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, pd), hv_pd(in)->pdn);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, start_addr), (uintptr_t)addr);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, len), len);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, rr), rr);
+}
+
+/* Memory, PD and rights change in one call. A call that fails changes nothing (mlx5_ib gets the new
+ * memory and the new key before it gives up the old ones). */
+START_TEST(everything_of_a_region_can_change_at_once)
+{
+    uint8_t mem[64], more[256];
+    void *gone = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct ibv_pd *other = ibv_alloc_pd(v->a);
+    struct ibv_mr *mr = ibv_reg_mr(pd, mem, 64, IBV_ACCESS_LOCAL_WRITE);
+    uint32_t handle = mr->handle, old = mr->lkey;
+    struct prm_query_mkey_in in[1] = {0};
+    struct prm_query_mkey_out out[1] = {0};
+
+    munmap(gone, 4096);
+    for (int flags = 1; flags <= EVERYTHING; flags++) { /* memory that is not there */
+        if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+            ck_assert_int_eq(
+                ibv_rereg_mr(mr, flags, other, gone, 4096,
+                             flags & IBV_REREG_MR_CHANGE_ACCESS ? IBV_ACCESS_REMOTE_READ : 0),
+                IBV_REREG_MR_ERR_CMD);
+            ck_assert_int_eq(errno, EFAULT);
+            expect_region(mr, pd, mem, 64, 0);
+        }
+    }
+    /* rights that do not exist together */
+    ck_assert_int_eq(ibv_rereg_mr(mr, EVERYTHING, other, more, 256, IBV_ACCESS_REMOTE_WRITE),
+                     IBV_REREG_MR_ERR_CMD);
+    ck_assert_int_eq(errno, EINVAL);
+    expect_region(mr, pd, mem, 64, 0);
+    /* a device that refuses the new key */
+    table_refuse(v, 0, PRM_CMD_STATUS_NO_RES);
+    ck_assert_int_eq(ibv_rereg_mr(mr, EVERYTHING, other, more, 256, IBV_ACCESS_REMOTE_READ),
+                     IBV_REREG_MR_ERR_CMD);
+    expect_region(mr, pd, mem, 64, 0);
+    ck_assert_uint_eq(mr->lkey, old);
+    ck_assert_int_eq(
+        ibv_rereg_mr(mr, EVERYTHING | IBV_REREG_MR_FLAGS_SUPPORTED << 1, other, more, 256, 0),
+        IBV_REREG_MR_ERR_INPUT);
+
+    ck_assert_int_eq(ibv_rereg_mr(mr, EVERYTHING, other, more, 256, IBV_ACCESS_REMOTE_READ), 0);
+    expect_region(mr, other, more, 256, 1);
+    ck_assert_uint_eq(mr->handle, handle);
+    PRM_SET(query_mkey_in, in, opcode, PRM_CMD_OP_QUERY_MKEY);
+    PRM_SET(query_mkey_in, in, mkey_index, old >> 8);
+    ck_assert(mr->lkey == old || hv_cmd(v->hca[0], in, sizeof(in), out, sizeof(out)));
+    ck_assert_int_eq(ibv_dealloc_pd(other), EBUSY);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_int_eq(ibv_dealloc_pd(other), 0);
+}
+END_TEST
+
 static void expect_relaxed(uint32_t key, unsigned want)
 {
     struct prm_mkc mkc[1];
@@ -305,6 +374,81 @@ START_TEST(a_domain_in_use_cannot_be_deallocated)
     ck_assert_ptr_nonnull(mw);
     ck_assert_int_eq(ibv_dealloc_pd(pd), EBUSY);
     ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
+}
+END_TEST
+
+/* Posts one work request and waits for its completion. remote: the region that it accesses. Returns
+ * the status. */
+static enum ibv_wc_status run_one(struct ibv_qp *qp, struct ibv_cq *cq, enum ibv_wr_opcode opcode,
+                                  struct ibv_sge *list, int num, const struct ibv_mr *remote)
+{
+    struct ibv_send_wr *bad,
+        wr = {.sg_list = list, .num_sge = num, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED};
+
+    if (opcode >= IBV_WR_ATOMIC_CMP_AND_SWP) {
+        wr.wr.atomic.remote_addr = (uintptr_t)remote->addr;
+        wr.wr.atomic.rkey = remote->rkey;
+    } else {
+        wr.wr.rdma.remote_addr = (uintptr_t)remote->addr;
+        wr.wr.rdma.rkey = remote->rkey;
+    }
+    ck_assert_int_eq(ibv_post_send(qp, &wr, &bad), 0);
+    return table_wc(v, cq).status;
+}
+
+/* ibv_alloc_null_mr(3): reads give zeros, writes are discarded, in any place of a list. */
+START_TEST(a_null_region_gives_zeros_and_discards)
+{
+    static const uint8_t zeros[64];
+    struct ibv_cq *cq = ibv_create_cq(v->a, 15, NULL, NULL, 0);
+    struct ibv_cq *cq_b = ibv_create_cq(v->b, 15, NULL, NULL, 0);
+    struct ibv_qp *a = table_qp_new(v, 0, cq, NULL), *b = table_qp_new(v, 1, cq_b, NULL);
+    struct ibv_mr *near = table_mr_new(v, 0), *far = table_mr_new(v, 1);
+    struct ibv_mr *null = ibv_alloc_null_mr(v->hosts->host[0].pd);
+    struct ibv_sge list[] = {{(uintptr_t)near->addr, 16, near->lkey},
+                             {0x123456789, 32, null->lkey},
+                             {(uintptr_t)near->addr + 16, 16, near->lkey}};
+    struct ibv_recv_wr *bad, recv = {.sg_list = list, .num_sge = 3};
+    uint8_t *mine = near->addr, *theirs = far->addr;
+
+    ck_assert_ptr_nonnull(null);
+    ck_assert_uint_eq(null->length, SIZE_MAX);
+    ck_assert_ptr_null(null->addr);
+    table_connect(v, a, b);
+    memset(mine, 0x11, 64);
+    memset(theirs, 0x22, 128);
+    ck_assert_int_eq(run_one(a, cq, IBV_WR_RDMA_WRITE, list, 3, far), IBV_WC_SUCCESS);
+    ck_assert_mem_eq(theirs, mine, 16);
+    ck_assert_mem_eq(theirs + 16, zeros, 32);
+    ck_assert_mem_eq(theirs + 48, mine + 16, 16);
+    ck_assert_uint_eq(theirs[64], 0x22);
+    /* a READ, a receive and the result of an atomic */
+    memset(theirs, 0x33, 64);
+    ck_assert_int_eq(run_one(a, cq, IBV_WR_RDMA_READ, list, 3, far), IBV_WC_SUCCESS);
+    ck_assert_mem_eq(mine, theirs, 32);
+    ck_assert_uint_eq(mine[32], 0x11);
+    ck_assert_int_eq(ibv_post_recv(a, &recv, &bad), 0);
+    memset(theirs, 0x44, 64);
+    list[0] = (struct ibv_sge){(uintptr_t)theirs, 64, far->lkey};
+    ck_assert_int_eq(run_one(b, cq_b, IBV_WR_SEND, list, 1, near), IBV_WC_SUCCESS);
+    ck_assert_int_eq(table_wc(v, cq).status, IBV_WC_SUCCESS);
+    ck_assert_mem_eq(mine, theirs, 32);
+    ck_assert_uint_eq(mine[32], 0x11);
+    list[0] = (struct ibv_sge){0, 8, null->lkey};
+    ck_assert_int_eq(run_one(a, cq, IBV_WR_ATOMIC_FETCH_AND_ADD, list, 1, far), IBV_WC_SUCCESS);
+    /* the key is for local access alone */
+    list[0] = (struct ibv_sge){(uintptr_t)theirs, 8, far->lkey};
+    null->rkey = null->lkey;
+    ck_assert_int_eq(run_one(b, cq_b, IBV_WR_RDMA_WRITE, list, 1, null), IBV_WC_REM_ACCESS_ERR);
+    ck_assert_int_eq(ibv_rereg_mr(null, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+                     IBV_REREG_MR_ERR_INPUT);
+    ck_assert_int_eq(ibv_dereg_mr(null), 0);
+    table_qp_free(a);
+    table_qp_free(b);
+    table_mr_free(near);
+    table_mr_free(far);
+    ck_assert_int_eq(ibv_destroy_cq(cq), 0);
+    ck_assert_int_eq(ibv_destroy_cq(cq_b), 0);
 }
 END_TEST
 
@@ -423,8 +567,10 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_region_of_no_bytes_has_a_page);
     tcase_add_test(tc, a_region_can_be_registered_anew);
     tcase_add_test(tc, a_change_of_rights_or_domain_keeps_the_key);
+    tcase_add_test(tc, everything_of_a_region_can_change_at_once);
     tcase_add_test(tc, relaxed_ordering_is_a_right_of_the_key);
     tcase_add_test(tc, a_domain_in_use_cannot_be_deallocated);
+    tcase_add_test(tc, a_null_region_gives_zeros_and_discards);
     tcase_add_test(tc, a_parent_domain_holds_its_parts);
     tcase_add_test(tc, imported_objects_are_the_ones_that_they_were_made_from);
     tcase_add_test(tc, a_device_that_refuses_leaves_nothing_behind);

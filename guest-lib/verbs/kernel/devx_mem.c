@@ -26,8 +26,10 @@ static unsigned devx_mem_log_page_of(uintptr_t addr, size_t size, uint64_t allow
     return allowed & PCI_PAGE ? 12 : 0;
 }
 
+/* memory has the mapping of a dma-buf, or is zeroed. */
 static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, size_t size,
-                                         uint32_t access, uint64_t page_sizes)
+                                         uint32_t access, uint64_t page_sizes,
+                                         struct hv_umem memory)
 {
     const uint32_t known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_RELAXED_ORDERING;
@@ -37,12 +39,12 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
     struct hv_dv_umem *umem;
     uintptr_t start = (uintptr_t)addr;
     size_t in_len, num;
-    struct hv_umem memory;
     unsigned log_page;
     int err;
 
     if ((access & ~known) || size == 0 ||
         ((access & IBV_ACCESS_REMOTE_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))) {
+        hv_umem_put(&memory);
         errno = EINVAL;
         return NULL;
     }
@@ -50,6 +52,7 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
               ? EFAULT
               : hv_umem_get(hv_hca_of(ctx), addr, size, access & IBV_ACCESS_LOCAL_WRITE, &memory);
     if (err) {
+        hv_umem_put(&memory);
         errno = err;
         return NULL;
     }
@@ -94,12 +97,13 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
 struct mlx5dv_devx_umem *hv_dv_devx_umem_reg(struct ibv_context *ctx, void *addr, size_t size,
                                              uint32_t access)
 {
-    return umem_reg(ctx, addr, size, access, UINT64_MAX);
+    return umem_reg(ctx, addr, size, access, UINT64_MAX, (struct hv_umem){0});
 }
 
 struct mlx5dv_devx_umem *hv_dv_devx_umem_reg_ex(struct ibv_context *ctx,
                                                 struct mlx5dv_devx_umem_in *in)
 {
+    struct hv_umem memory = {0};
     void *addr = in->addr;
     int err;
 
@@ -110,13 +114,13 @@ struct mlx5dv_devx_umem *hv_dv_devx_umem_reg_ex(struct ibv_context *ctx,
     if (in->comp_mask & MLX5DV_UMEM_MASK_DMABUF) {
         /* addr is an offset (mlx5dv_devx_umem_reg_ex(3)) */
         err = hv_umem_of_dmabuf(hv_hca_of(ctx), "devx_umem_reg_ex", in->dmabuf_fd,
-                                (uintptr_t)in->addr, in->size, &addr);
+                                (uintptr_t)in->addr, in->size, &addr, &memory);
         if (err) {
             errno = err;
             return NULL;
         }
     }
-    return umem_reg(ctx, addr, in->size, in->access, in->pgsz_bitmap);
+    return umem_reg(ctx, addr, in->size, in->access, in->pgsz_bitmap, memory);
 }
 
 int uverbs_dereg_umem(struct hv_dv_umem *umem)

@@ -235,7 +235,7 @@ int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, 
     struct hv_hca *hca = hv_hca_of(ibmr->context);
     struct hv_pd *new_pd = flags & IBV_REREG_MR_CHANGE_PD ? hv_real_pd(pd) : mr->pd;
     uint64_t iova = mr->iova;
-    struct hv_umem umem;
+    struct hv_umem umem = {0};
     uint32_t key;
     int err;
 
@@ -336,6 +336,13 @@ int uverbs_reg_dmabuf_mr(struct hv_mr *mr, struct ibv_pd *pd, uint64_t offset, s
                          access & ~DMABUF_ACCESS, DMABUF_ACCESS);
     }
     err = hv_mr_check_access(hca, access);
-    err = err ? err : hv_umem_of_dmabuf(hca, "reg_dmabuf_mr", fd, offset, length, &addr);
-    return err ? err : mr_register(mr, pd, addr, length, iova, access);
+    err = err ? err : hv_umem_of_dmabuf(hca, "reg_dmabuf_mr", fd, offset, length, &addr, &mr->umem);
+    if (err) {
+        return err;
+    }
+    err = mr_register(mr, pd, addr, length, iova, access);
+    if (err) {
+        hv_umem_put(&mr->umem);
+    }
+    return err;
 }
