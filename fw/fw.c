@@ -130,6 +130,11 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     return fw;
 }
 
+bool fw_has_device_memory(const struct fw *fw)
+{
+    return caps_allow_command(fw, PRM_CMD_OP_ALLOC_MEMIC);
+}
+
 bool fw_is_entered(const struct fw *fw)
 {
     return fw->entry.under_way;

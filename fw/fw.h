@@ -93,6 +93,10 @@ bool fw_profile_link_mode(const char *profile, uint32_t *legacy, uint32_t *ext);
 struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_config *config,
                   GError **err);
 
+/* Whether the function has device memory. Its owner may then map the memory of the configuration
+ * into the BAR. */
+bool fw_has_device_memory(const struct fw *fw);
+
 /* Whether a call of the function is under way, so that the caller runs inside a host callback. */
 bool fw_is_entered(const struct fw *fw);
 

@@ -88,7 +88,8 @@ struct HcasimState {
     bool trace;
 
     MemoryRegion bar;
-    uint32_t link; /* value of LNKCAP; 0: configuration space is not filled in */
+    MemoryRegion device_memory; /* RAM in the BAR, so that a vCPU accesses it without an exit */
+    uint32_t link;              /* value of LNKCAP; 0: configuration space is not filled in */
     struct vsc vsc;
     struct vpd vpd;
     struct fw *fw;
@@ -362,6 +363,21 @@ static void device_config_write(PCIDevice *dev, uint32_t addr, uint32_t val, int
     config_written(dev, addr, val, len);
 }
 
+/* Shows the device memory in the BAR, if the function has any. */
+static void device_map_memory(HcasimState *s)
+{
+    if (fw_has_device_memory(s->fw)) {
+        memory_region_add_subregion(&s->bar, FW_DEVICE_MEMORY_BAR, &s->device_memory);
+    }
+}
+
+static void device_unmap_memory(HcasimState *s)
+{
+    if (s->device_memory.container) {
+        memory_region_del_subregion(&s->bar, &s->device_memory);
+    }
+}
+
 /* Fills in configuration space. On failure, *errp is set and some capabilities may have been
  * added. */
 static bool device_init_config(HcasimState *s, const struct fw_pci_id *id, Error **errp)
@@ -376,6 +392,7 @@ static bool device_init_config(HcasimState *s, const struct fw_pci_id *id, Error
     pci_set_word(dev->config + PCI_SUBSYSTEM_ID, id->subsys);
 
     memory_region_init_io(&s->bar, OBJECT(s), &bar_ops, s, TYPE_HCASIM, id->bar_size);
+    device_map_memory(s);
     pci_register_bar(dev, 0, PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH, &s->bar);
 
     if (!config_init(dev, id, errp)) {
@@ -470,6 +487,7 @@ static void device_remove_config(HcasimState *s)
 {
     PCIDevice *dev = &s->parent_obj;
 
+    device_unmap_memory(s);
     msix_uninit(dev, &s->bar, &s->bar);
     if (s->port_completes) {
         config_exit_atomics(dev);
@@ -490,7 +508,15 @@ static bool device_create_firmware(HcasimState *s, const struct fw_pci_id *id, E
         .no_pci_atomics = !compat_cpus_are_atomic(),
     };
     GError *err = NULL;
+    Error *no_memory = NULL;
 
+    memory_region_init_ram_nomigrate(&s->device_memory, OBJECT(s), TYPE_HCASIM "-memory",
+                                     FW_DEVICE_MEMORY, &no_memory);
+    if (no_memory) {
+        error_propagate(errp, no_memory);
+        return false;
+    }
+    config.device_memory = memory_region_get_ram_ptr(&s->device_memory);
     qemu_macaddr_default_if_unset(&s->conf.macaddr);
     memcpy(config.mac, s->conf.macaddr.a, sizeof(config.mac));
     s->stopped = !runstate_is_running();

@@ -258,6 +258,43 @@ CONFIGURATION, COMMANDS, SEMAPHORES = 2, 3, 0xa
 ICMD_MAILBOX = 0x100000
 
 
+@test("device memory is RAM in the BAR: a CPU and the device see the same bytes; operations are MMIO")
+def device_memory(plugin, work):
+    with usual(plugin, work) as machine:
+        hca = fn.Function(machine).bring_up()
+        window = 28 << 20
+        where = {"range_start_addr": window + PAGE, "range_size": PAGE, "memic_size": 64}
+        at = fn.BAR + hca.command("ALLOC_MEMIC", where)["memic_start_addr"]
+        expect(at == fn.BAR + window + PAGE, f"the memory is at 0x{at:x}")
+        expect(not any(machine.read(at, PAGE)), "new memory is not 0")
+        machine.write(at, b"\x05hello")
+        operation = {"memic_start_addr": at - fn.BAR}
+        inc, tas = (fn.BAR + hca.command("MODIFY_MEMIC", {**operation, "memic_operation_type": op})
+                    ["memic_operation_addr"] for op in (0, 1))
+        machine.write(inc, b"\x01")
+        machine.write(inc + 1, b"\x01")
+        expect(machine.read(at, 6) == b"\x06iello", f"after two increments: {machine.read(at, 6)}")
+        expect([machine.read(tas, 1) for _ in range(2)] == [b"\x06", b"\x01"], "test and set")
+        machine.store(inc + 8, 8, 1 << 40 | 3)
+        machine.store(inc + 8, 4, 4)
+        expect(machine.load(at + 8, 8) == 1 << 40 | 7, "words of 8 and 4 bytes are not added up")
+        hca.flr()
+        hca.configure()
+        machine.write(inc, b"\x01")  # nobody's
+        hca.bring_up()
+        again = fn.BAR + hca.command("ALLOC_MEMIC", where)["memic_start_addr"]
+        expect(again == at and not any(machine.read(at, PAGE)), "a reset left something")
+        hca.unplug()
+        hca.plug()
+        hca.works()
+        expect("hcasim-memory" in machine.monitor("info mtree"), "it is not in info mtree")
+        hca.unplug()
+        hca.plug(profile="cx4")
+        hca.configure()
+        expect("hcasim-memory" not in machine.monitor("info mtree"), "a ConnectX-4 has device memory")
+        end(machine)
+
+
 class Gateway:
     """The vendor specific capability, as a tool uses it."""
 

@@ -96,6 +96,7 @@ def pingpongs(hosts):
             if transport == "xsrq" and "-c" in options:
                 continue  # it has no such option
             hosts.pair(f"ibv_{transport}_pingpong", *ON_DEVICE, *options)
+    hosts.pair("ibv_rc_pingpong", *ON_DEVICE, "--dm", "-c")  # from device memory to device memory
 
 
 def performance_tests(hosts):

@@ -183,6 +183,11 @@ for _kind in ("rc", "uc", "ud", "srq"):
         lambda lab, kind=_kind: pingpong(lab, kind))
 
 
+@check("ibv_rc_pingpong --dm -c: messages from device memory to device memory arrive as they were sent")
+def pingpong_dm(lab):
+    return pingpong(lab, "rc", "--dm")
+
+
 def xsrq_pingpong(lab, arguments=""):
     """Runs ibv_xsrq_pingpong. It has no option that compares the data; its -c is the number of clients."""
     results = lab.pair(f"ibv_xsrq_pingpong -d {{dev}} -g {{gid}} {arguments}")
