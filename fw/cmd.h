@@ -84,7 +84,8 @@ struct fw_cmd_row {
 extern const struct fw_cmd_row cmds_hca[], cmds_pages[], cmds_caps[], cmds_vport[],
     cmds_access_reg[], cmds_roce[], cmds_lag[], cmds_cong[], cmds_devx[]; /* the function itself */
 extern const struct fw_cmd_row cmds_general[];
-extern const struct fw_cmd_row cmds_pd_uar[], cmds_mkey[], cmds_eq[], cmds_cq[], cmds_q_counter[];
+extern const struct fw_cmd_row cmds_pd_uar[], cmds_mkey[], cmds_psv[], cmds_eq[], cmds_cq[],
+    cmds_q_counter[];
 extern const struct fw_cmd_row cmds_memic[];
 extern const struct fw_cmd_row cmds_page_fault[];
 extern const struct fw_cmd_row cmds_qp[], cmds_dct[], cmds_srq[];

@@ -5,6 +5,7 @@
 #include "model/eth/tir.h"
 #include "model/memory/memic.h"
 #include "model/memory/mkey.h"
+#include "model/memory/psv.h"
 #include "model/memory/umem.h"
 #include "model/queue/cq.h"
 #include "model/queue/eq.h"

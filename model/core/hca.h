@@ -24,6 +24,7 @@ struct hca;
 struct mem_space;
 struct q_counter;
 struct rdma;
+struct sig;
 struct steering;
 struct vport;
 
@@ -154,7 +155,9 @@ struct hca {
     bool device_memory_is_owners; /* else it exists while there are allocations */
     /* cached by key; a change of any key empties the cache */
     struct key_run key_runs[HCA_KEY_RUNS];
-    struct pager *pager; /* NULL: no pager */
+    unsigned transforms;     /* keys with a descriptor (model/memory/transform.h) */
+    struct sig *sig_pending; /* list of the keys with an error that is not reported */
+    struct pager *pager;     /* NULL: no pager */
     /* on-demand paging as the driver has set it up (SET_HCA_CAP): the scheme, and for each
      * transport the operations that may fault (enum fault_op; index: enum paging_transport) */
     bool memory_faults;

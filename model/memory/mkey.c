@@ -18,6 +18,25 @@ static uint32_t mkey_mkc_mode(const struct prm_mkc *mkc)
     return PRM_GET(mkc, mkc, access_mode_4_2) << 2 | PRM_GET(mkc, mkc, access_mode_1_0);
 }
 
+/* A key whose length is 2^64 has at most so many bytes of memory if it has transforms. */
+#define MKEY_TRANSFORMED_MAX (1ULL << 62)
+
+/* Makes the stack of transforms of a key that can have a descriptor. */
+static void mkey_stack_transforms(struct mkey *mkey)
+{
+    struct sig *sig = mkey->sig;
+    uint64_t memory = mkey->length64 ? MKEY_TRANSFORMED_MAX : MIN(mkey->len, MKEY_TRANSFORMED_MAX);
+
+    sig->expected_count = (uint8_t)PRM_GET(mkc, mkey->mkc, expected_sigerr_count);
+    if (!PRM_GET(mkc, mkey->mkc, bsf_en) || !(sig->mem.bytes || sig->wire.bytes)) {
+        return;
+    }
+    sig_changed(sig, memory);
+    mkey->transform = &sig->transform;
+    mkey->len = transform_length(mkey->transform, memory);
+    mkey->length64 = false;
+}
+
 void mkey_parse(struct mkey *mkey)
 {
     const struct prm_mkc *mkc = mkey->mkc;
@@ -37,6 +56,10 @@ void mkey_parse(struct mkey *mkey)
     /* addresses in a key of device memory begin at 0; start_addr is the place of its first byte */
     mkey->start = mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC ? 0 : PRM_GET(mkc, mkc, start_addr);
     mkey->len = PRM_GET(mkc, mkc, len);
+    mkey->transform = NULL;
+    if (mkey->sig) {
+        mkey_stack_transforms(mkey);
+    }
 }
 
 bool mkey_log_page_ok(uint8_t mode, uint32_t log_page)
@@ -122,6 +145,42 @@ static uint64_t mkey_mtt_needed(const struct mkey *mkey)
                                             : 0;
 }
 
+/* Whether the key may have the room for a descriptor that it asks for. Drivers make such keys free,
+ * and fill the descriptor in by UMR. */
+static bool mkey_bsf_ok(const struct mkey *mkey)
+{
+    size_t room = mkey_bsf_room(mkey);
+
+    if (!room) {
+        return !PRM_GET(mkc, mkey->mkc, bsf_en);
+    }
+    return mkey->free && room <= PRM_SIZE(bsf);
+}
+
+static enum syn mkey_sig_alloc(struct hca *hca, struct mkey *mkey)
+{
+    if (!mkey_bsf_room(mkey)) {
+        return SYN_OK;
+    }
+    mkey->sig = ledger_alloc(&hca->memory, sizeof(*mkey->sig));
+    if (!mkey->sig) {
+        return SYN_NO_MEMORY;
+    }
+    mkey->sig->transform.ops = &sig_ops;
+    hca->transforms++;
+    sig_sum_init();
+    return SYN_OK;
+}
+
+static void mkey_sig_free(struct hca *hca, struct mkey *mkey)
+{
+    if (mkey->sig) {
+        sig_end(hca, mkey->sig);
+        ledger_free(&hca->memory, mkey->sig, sizeof(*mkey->sig));
+        hca->transforms--;
+    }
+}
+
 static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt_len,
                                bool physical_ok)
 {
@@ -132,7 +191,7 @@ static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt
                     (mkey->mode == PRM_MKC_ACCESS_MODE_MTT && xlt_len && !physical_ok);
 
     if ((mkey->mode > PRM_MKC_ACCESS_MODE_KSM && mkey->mode != PRM_MKC_ACCESS_MODE_MEMIC) ||
-        PRM_GET(mkc, mkey->mkc, bsf_en) || PRM_GET(mkc, mkey->mkc, bsf_octword_size)) {
+        !mkey_bsf_ok(mkey)) {
         return SYN_MKEY_MODE;
     }
     if (uid && physical) {
@@ -171,6 +230,7 @@ void mkey_drop(struct hca *hca, struct mkey *mkey)
     obj_unref(&mkey->obj, mkey->pd);
     obj_unref(&mkey->obj, mkey->backing);
     ledger_free(&hca->memory, mkey->xlt, mkey_xlt_bytes(mkey));
+    mkey_sig_free(hca, mkey);
     obj_free(hca, &mkey->obj);
 }
 
@@ -196,6 +256,9 @@ enum syn mkey_new(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, size
     }
     if (!syn) {
         syn = mkey_xlt_alloc(hca, mkey);
+    }
+    if (!syn) {
+        syn = mkey_sig_alloc(hca, mkey);
     }
     entry = xlt_entry_size(mkey);
     if (!syn && entry && xlt_len / entry > mkey->capacity) {

@@ -129,6 +129,21 @@ enum mem_result sge_gather(struct hca *hca, const struct sge *list, unsigned n, 
 enum mem_result sge_scatter(struct hca *hca, const struct sge *list, unsigned n, uint32_t pdn,
                             struct sge_cursor *next, uint64_t offset, const void *buf, size_t len);
 
+/*
+ * The lengths in a WQE's list say how much of the memory domain of a key with transforms is used:
+ * signatures that both domains have count, others do not (docs/adr/0026). Converts such elements
+ * into ranges of the wire domain, which is what accesses see. *len, the length of the list, is
+ * changed accordingly.
+ */
+void mkey_list_transform(struct hca *hca, struct sge *list, unsigned n, uint64_t *len)
+    __attribute__((cold));
+static inline void mkey_list_to_wire(struct hca *hca, struct sge *list, unsigned n, uint64_t *len)
+{
+    if (G_UNLIKELY(hca->transforms)) {
+        mkey_list_transform(hca, list, n, len);
+    }
+}
+
 /* Remote invalidate (SEND with IETH; needs mkc.en_rinval) and local invalidate. The key becomes
  * free: it refuses every access until a UMR makes it valid again. MEM_BAD_KEY if the key may not be
  * invalidated. The driver's LOCAL_INV is a UMR that sets free. */
@@ -144,6 +159,8 @@ struct mkey_umr {
     const struct prm_mkc *mkey_seg; /* memory key segment, laid out like an mkc */
     const void *xlt;                /* translation entries: inline, or read by the caller */
     size_t xlt_len;                 /* bytes at xlt */
+    const void *bsf;                /* the descriptor (BSF), if bsf_len is not 0 */
+    size_t bsf_len;
 };
 /* Carries out a UMR. MEM_BAD_KEY: this QP may not change the key, or the key is in the wrong
  * state. MEM_BAD_BOUNDS: a value or the translation range is out of range. On an error nothing

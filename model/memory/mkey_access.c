@@ -296,6 +296,40 @@ static enum mem_result mkey_walk_mtt(struct hca *hca, const struct mkey *mkey, u
     return MEM_OK;
 }
 
+/* -- transforms ------------------------------------------------------------------------------- */
+
+enum mem_result transform_memory(struct transform_access *access, uint64_t offset, uint8_t *buf,
+                                 uint64_t len, bool is_write)
+{
+    struct mem_op op = {.kind = is_write ? OP_WRITE : OP_READ, .buf = buf};
+    enum mem_result result =
+        mkey_walk(access->hca, access->mkey, access->mkey->start + offset, len, &op, access->depth);
+
+    access->is_noted |= op.is_noted;
+    return result;
+}
+
+/* Accesses a range of a key's wire domain that is within bounds. Atomics are refused: the words of
+ * the wire domain have no places. */
+static __attribute__((cold)) enum mem_result mkey_run_transforms(struct hca *hca,
+                                                                 const struct mkey *mkey,
+                                                                 uint64_t va, uint64_t len,
+                                                                 struct mem_op *op, unsigned depth)
+{
+    struct transform_access access = {
+        .hca = hca, .mkey = mkey, .is_write = op->kind == OP_WRITE, .depth = depth};
+    struct transform *top = mkey->transform;
+    enum mem_result result;
+
+    if (op->kind == OP_PLACE) {
+        return MEM_BAD_BOUNDS;
+    }
+    result = top->ops->run(&access, top, va - mkey->start, op->buf, len);
+    op->is_noted |= access.is_noted;
+    op->buf += len;
+    return result;
+}
+
 /* Refuses an access to a key that another key's list names. */
 static __attribute__((cold)) enum mem_result
 mkey_refuse_inner(struct hca *hca, enum mem_result result, const struct mkey *outer, uint32_t key,
@@ -336,7 +370,8 @@ static enum mem_result mkey_walk_inner(struct hca *hca, const struct mkey *outer
     if (!mkey_in_bounds(inner, va, len)) {
         return mkey_refuse_inner(hca, MEM_BAD_BOUNDS, outer, key, va, len, op);
     }
-    return mkey_walk(hca, inner, va, len, op, depth + 1);
+    return G_UNLIKELY(inner->transform) ? mkey_run_transforms(hca, inner, va, len, op, depth + 1)
+                                        : mkey_walk(hca, inner, va, len, op, depth + 1);
 }
 
 /* Unlike a page list, a KSM list begins with the key's first byte, whatever the address of that
@@ -479,6 +514,9 @@ static inline enum mem_result access_checked(struct hca *hca, uint32_t key, uint
     }
     if (!mkey_in_bounds(mkey, va, len)) {
         return MEM_BAD_BOUNDS;
+    }
+    if (G_UNLIKELY(mkey->transform)) {
+        return mkey_run_transforms(hca, mkey, va, len, op, 1);
     }
     mkey_keep_run(hca, key, mkey, va);
     return mkey_walk(hca, mkey, va, len, op, 1);
@@ -716,6 +754,26 @@ static enum mem_result sge_access(struct hca *hca, const struct sge *list, unsig
         len -= run;
     }
     return MEM_OK;
+}
+
+void mkey_list_transform(struct hca *hca, struct sge *list, unsigned n, uint64_t *len)
+{
+    for (struct sge *sge = list; sge < list + n; sge++) {
+        const struct mkey *mkey = mkey_find(hca, sge->lkey >> 8);
+        uint64_t first, end;
+
+        if (!mkey || !mkey->transform || sge->va < mkey->start ||
+            sge->va - mkey->start > UINT64_MAX / 4) {
+            continue;
+        }
+        first = transform_of_element(mkey->transform, sge->va - mkey->start);
+        end = transform_of_element(mkey->transform, sge->va - mkey->start + sge->len);
+        if (end - first <= UINT32_MAX) {
+            *len += end - first - sge->len;
+            sge->va = mkey->start + first;
+            sge->len = (uint32_t)(end - first);
+        }
+    }
 }
 
 enum mem_result sge_gather(struct hca *hca, const struct sge *list, unsigned n, uint32_t pdn,

@@ -12,6 +12,8 @@
 
 #include "model/memory/mkey.h"
 #include "model/memory/place.h"
+#include "model/memory/sig.h"
+#include "model/memory/transform.h"
 #include "prm/prm.h"
 
 /* Accesses that an entry allows, as software writes them. An entry without them maps no page. */
@@ -43,6 +45,11 @@ struct mkey {
     bool pg_access; /* the entries of CREATE_MKEY have access bits; else they allow all accesses */
     uint32_t pdn, qpn;
     uint64_t start, len;
+
+    /* The stack of transforms of its data (model/memory/transform.h), or NULL. If there is one, len
+     * above is the length of the wire domain. */
+    struct transform *transform;
+    struct sig *sig; /* of a key that can have a descriptor, else NULL */
 
     struct obj *pd; /* the key references this and the next */
     /* the umem whose pages it has, the device memory (memic) that it is in, or NULL */
@@ -77,6 +84,12 @@ static inline size_t xlt_entry_size(const struct mkey *mkey)
 static inline bool mkey_has_list(const struct mkey *mkey)
 {
     return mkey->mode == PRM_MKC_ACCESS_MODE_KLMS || mkey->mode == PRM_MKC_ACCESS_MODE_KSM;
+}
+
+/* Bytes that the key has for its descriptor. */
+static inline size_t mkey_bsf_room(const struct mkey *mkey)
+{
+    return (size_t)PRM_GET(mkc, mkey->mkc, bsf_octword_size) * OCTWORD;
 }
 
 static inline struct mkey *mkey_find(struct hca *hca, uint32_t index)

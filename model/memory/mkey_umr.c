@@ -20,6 +20,8 @@
 COPY(start_addr)
 COPY(pd)
 COPY(en_rinval)
+COPY(expected_sigerr_count)
+COPY(bsf_en)
 COPY(mkey_7_0)
 COPY(qpn)
 COPY(lr)
@@ -62,6 +64,8 @@ static const struct {
     {BIT(START_ADDR), copy_start_addr},
     {BIT(PD), copy_pd},
     {BIT(EN_RINVAL), copy_en_rinval},
+    {BIT(EN_SIGERR), copy_expected_sigerr_count},
+    {BIT(BSF_EN), copy_bsf_en},
     {BIT(KEY), copy_mkey_7_0},
     {BIT(QPN), copy_qpn},
     {BIT(LR), copy_lr},
@@ -166,12 +170,31 @@ static bool umr_names_reserved(struct hca *hca, const struct prm_wqe_klm_seg *en
     return n && hca->resd_lkey;
 }
 
+/* The descriptor that the key has after the UMR. False: it does not fit, or it is not valid. */
+static bool umr_new_sig(struct hca *hca, const struct mkey_umr *umr, const struct mkey *mkey,
+                        const struct prm_mkc *mkc, struct sig *sig)
+{
+    if (!mkey->sig) {
+        return !PRM_GET(mkc, mkc, bsf_en); /* software that has no descriptors may clear the bit */
+    }
+    *sig = *mkey->sig;
+    if (!umr->bsf_len) {
+        return true;
+    }
+    memset(&sig->mem, 0, sizeof(sig->mem));
+    memset(&sig->wire, 0, sizeof(sig->wire));
+    sig->copy_mask = 0;
+    return umr->bsf_len <= mkey_bsf_room(mkey) &&
+           bsf_parse(hca, PRM_GET(mkc, mkc, pd), umr->bsf, umr->bsf_len, sig);
+}
+
 enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
 {
     struct mkey *mkey = mkey_find(hca, umr->key >> 8);
     uint64_t mask = PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, mkey_mask);
     uint64_t known = 0;
     struct prm_mkc mkc[1];
+    struct sig sig;
     struct obj *pd;
     uint32_t first, n;
 
@@ -190,7 +213,7 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
         return MEM_BAD_KEY;
     }
     if (!mkey_log_page_ok(mkey->mode, PRM_GET(mkc, mkc, log_page_size)) ||
-        !umr_xlt_range(umr, mkey, &first, &n)) {
+        !umr_xlt_range(umr, mkey, &first, &n) || !umr_new_sig(hca, umr, mkey, mkc, &sig)) {
         return MEM_BAD_BOUNDS;
     }
     if (n && mkey_has_list(mkey) && !umr_is_kernels(hca, umr) &&
@@ -198,6 +221,9 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
         return MEM_BAD_KEY;
     }
     memcpy(mkey->mkc, mkc, sizeof(mkc));
+    if (mkey->sig) {
+        *mkey->sig = sig;
+    }
     mkey_parse(mkey);
     mkey_changed(hca);
     if (n) {

@@ -60,7 +60,7 @@ static const struct transition transitions[] = {
         .opcode = PRM_CMD_OP_INIT2INIT_QP,
         .from = S(INIT),
         .to = PRM_QP_STATE_INIT,
-        .rc = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT) | G(MMO)},
+        .rc = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT) | G(MMO) | G(DRAIN_SIGERR)},
         .uc = {0, G(RWE) | G(PKEY_INDEX) | G(PRI_PORT)},
         .ud = {0, G(PKEY_INDEX) | G(Q_KEY) | G(PRI_PORT)},
         .dci = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT) | G(MMO)},
@@ -222,6 +222,9 @@ static void qp_modify_copy_fields(uint64_t groups, struct prm_qpc *to, const str
     }
     if (groups & G(PM_STATE)) {
         COPY(pm_state);
+    }
+    if (groups & G(DRAIN_SIGERR)) {
+        COPY(drain_sigerr);
     }
     if (groups & G(RETRY_COUNT)) {
         COPY(retry_count);

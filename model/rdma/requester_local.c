@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Carries out WQEs that stay inside the HCA: UMR, LOCAL_INVAL, DUMP, copies from memory to memory
- * (MMO) and changes of a tag list.
+ * Carries out WQEs that stay inside the HCA: UMR, SET_PSV, LOCAL_INVAL, DUMP, copies from memory to
+ * memory (MMO) and changes of a tag list.
  *
  * The translation entries of a UMR may lie in memory. They have up to 1 MiB (wqe_umr_ctrl_seg
  * counts units of 16 bytes in 16 bits), and may be behind any key: if that key has ranges of one
@@ -15,6 +15,7 @@
  * nvshmemi_ibgda_enforce_consistency_at_target()). It is read in the same parts. A copy (MMO) is
  * done in such parts, too.
  */
+#include "model/memory/psv.h"
 #include "model/queue/mmo.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/tags.h"
@@ -112,10 +113,10 @@ static bool requester_read_umr(struct qp *qp, struct send_line *line, uint8_t *s
     uint32_t pdn = requester_is_privileged(qp) ? MKEY_ANY_PD : qp->pdn;
     struct local_read *read;
 
-    if (wqe->umr_xlt || !wqe->umr_xlt_len) {
+    if (wqe->umr_xlt || !(wqe->umr_xlt_len + wqe->umr_bsf_len)) {
         return true;
     }
-    read = requester_begin_read(qp, wqe->umr_xlt_len, true);
+    read = requester_begin_read(qp, wqe->umr_xlt_len + wqe->umr_bsf_len, true);
     if (!read->bytes) {
         *syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
         return true;
@@ -150,6 +151,18 @@ void requester_forget_read(struct qp *qp)
     *read = (struct local_read){0};
 }
 
+/* Sets a signature value of the QP's PD. */
+static uint8_t requester_set_psv(struct qp *qp, const struct send_wqe *wqe)
+{
+    struct psv *psv = psv_find(qp->hca, PRM_GET(wqe_set_psv_seg, wqe->psv, psv_num), qp->pdn);
+
+    if (!psv) {
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    psv->value = PRM_GET(wqe_set_psv_seg, wqe->psv, transient_signature);
+    return 0;
+}
+
 uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe)
 {
     struct mkey_umr umr = {
@@ -162,11 +175,18 @@ uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe)
         .mkey_seg = wqe->umr_mkc,
         .xlt = wqe->umr_xlt ? wqe->umr_xlt : qp->req.flight->local.bytes,
         .xlt_len = wqe->umr_xlt_len,
+        .bsf_len = wqe->umr_bsf_len,
     };
     enum mem_result result = MEM_OK;
 
+    if (umr.xlt) {
+        umr.bsf = (const uint8_t *)umr.xlt + umr.xlt_len;
+    }
     if (wqe->op->flags & SEND_OP_TAGS) {
         return tags_change_list(qp, wqe);
+    }
+    if (wqe->opcode == PRM_WQE_OPCODE_SET_PSV) {
+        return requester_set_psv(qp, wqe);
     }
     if (wqe->opcode == PRM_WQE_OPCODE_LOCAL_INVAL) {
         result = mkey_invalidate(qp->hca, wqe->imm, qp->pdn, false);

@@ -21,6 +21,7 @@
 #include "model/rdma/dci.h"
 #include "model/rdma/early.h"
 #include "model/rdma/requester_internal.h"
+#include "model/rdma/sig_report.h"
 #include "model/rdma/wqe_source.h"
 #include "wire/packet/describe.h"
 
@@ -335,7 +336,8 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
                                &line->cursor, offset, data, len)
                  : MEM_OK;
     if (result == MEM_OK) {
-        return true;
+        sig_check_sent(qp, wqe_source_pdn(qp, desc->source));
+        return qp_may_send(qp);
     }
     if (result != MEM_FAULT ||
         !requester_park(qp, true,

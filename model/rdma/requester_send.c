@@ -11,6 +11,7 @@
 #include "model/rdma/dc.h"
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/requester_internal.h"
+#include "model/rdma/sig_report.h"
 #include "model/rdma/wqe_source.h"
 
 /* The most packets that may be lost, and have to be sent again, at a time. */
@@ -211,6 +212,9 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
     if (G_UNLIKELY(qp->peer.limiter)) {
         reaction_note_sent(&qp->peer, roce_frame_len(&pkt, len));
     }
-    send_advance(qp, desc);
+    sig_check_sent(qp, qp->pdn);
+    if (G_LIKELY(qp_may_send(qp))) {
+        send_advance(qp, desc);
+    }
     return SEND_GOES_ON;
 }

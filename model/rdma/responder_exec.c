@@ -8,6 +8,7 @@
 #include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/responder_internal.h"
+#include "model/rdma/sig_report.h"
 #include "model/rdma/tags.h"
 
 #define MAX_MESSAGE 0x80000000ull /* most bytes of a message (C9-94) */
@@ -284,6 +285,10 @@ static enum verdict exec_write(struct peer *peer, const struct roce_packet *pkt,
                                     });
         if (verdict != VERDICT_OK) {
             return verdict;
+        }
+        sig_check_received(peer, resp->pdn);
+        if (responder_goes_on(peer) != VERDICT_OK) {
+            return VERDICT_DROP;
         }
     }
     resp->msg = last ? MSG_NONE : MSG_WRITE;

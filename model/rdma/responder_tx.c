@@ -23,6 +23,7 @@
 #include <string.h>
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/responder_internal.h"
+#include "model/rdma/sig_report.h"
 
 /* Conditions under which an ACK waits for further requests. */
 #define STREAM      8  /* recent requests that did not wait for an ACK, from which on it waits */
@@ -292,6 +293,7 @@ static bool responder_send_answer(struct peer *peer)
     struct roce_packet pkt = {0};
     size_t len = MIN(answer->len, qp->mtu);
     const uint8_t *number = NULL;
+    uint32_t pdn = answer->pdn;
     uint8_t *payload;
 
     if (G_UNLIKELY(responder_is_extended(answer))) {
@@ -337,6 +339,7 @@ static bool responder_send_answer(struct peer *peer)
     } else {
         responder_answer_sent(resp, answer);
     }
+    sig_check_received(peer, pdn);
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include "model/queue/q_counter.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/responder_internal.h"
+#include "model/rdma/sig_report.h"
 
 struct srq *responder_srq(const struct peer *peer)
 {
@@ -41,6 +42,7 @@ enum verdict responder_take(struct peer *peer)
     line->peer = NULL;
     switch (qp_take_recv(peer->qp, responder_srq(peer), &line->wqe)) {
     case RECV_OK:
+        mkey_list_to_wire(peer->qp->hca, line->wqe.sge, line->wqe.num_sge, &line->wqe.len);
         line->peer = peer;
         resp->have_wqe = true;
         resp->wqe_index = line->wqe.index;
@@ -65,6 +67,7 @@ static const struct recv_wqe *responder_wqe(struct peer *peer)
         if (qp_reread_recv(peer->qp, responder_srq(peer), resp->wqe_index, &line->wqe) != RECV_OK) {
             return NULL;
         }
+        mkey_list_to_wire(peer->qp->hca, line->wqe.sge, line->wqe.num_sge, &line->wqe.len);
         line->peer = peer;
     }
     return line->wqe.len == resp->wqe_len ? &line->wqe : NULL;
@@ -101,7 +104,8 @@ enum verdict responder_scatter_to(struct peer *peer, const struct sge *sge, unsi
         sge_scatter(peer->qp->hca, sge, num_sge, resp->recv_pdn, &resp->cursor, offset, data, len);
 
     if (result == MEM_OK) {
-        return VERDICT_OK;
+        sig_check_received(peer, resp->recv_pdn);
+        return responder_goes_on(peer);
     }
     if (result == MEM_FAULT && responder_parks_recv(peer, sge, offset, len)) {
         return VERDICT_FAULT;

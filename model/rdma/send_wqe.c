@@ -47,6 +47,7 @@ const struct send_op send_ops[SEND_OPS] = {
     [PRM_WQE_OPCODE_ATOMIC_MASKED_FA] = {"ATOMIC_MASKED_FA", RELIABLE, EXTENDED, 0, 0, 0,
                                          BTH_EXTENDED_FETCH_ADD},
     [PRM_WQE_OPCODE_LOCAL_INVAL] = {"LOCAL_INVAL", KEYS, SEND_OP_LOCAL, 0, 0, 0, 0},
+    [PRM_WQE_OPCODE_SET_PSV] = {"SET_PSV", KEYS, SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_DUMP] = {"DUMP", CONNECTED, SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_UMR] = {"UMR", KEYS, SEND_OP_LOCAL | SEND_OP_UMR, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_MMO] = {"MMO", ST(RC) | ST(DCI), SEND_OP_LOCAL, 0, 0, 0, 0},
@@ -124,8 +125,8 @@ static bool send_wqe_parse_data(struct send_wqe *wqe, struct parse *p, bool may_
     return true;
 }
 
-/* Parses the segments of a UMR: its control, the key's new context, then entries that are inline or
- * behind data segments. */
+/* Parses the segments of a UMR: its control, the key's new context, then entries and descriptor,
+ * which are inline or behind data segments. */
 static bool send_wqe_parse_umr(struct send_wqe *wqe, struct parse *p)
 {
     wqe->umr_ctrl = send_wqe_take(p, PRM_SIZE(wqe_umr_ctrl_seg));
@@ -134,11 +135,17 @@ static bool send_wqe_parse_umr(struct send_wqe *wqe, struct parse *p)
         return false;
     }
     wqe->umr_xlt_len = (size_t)PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, xlt_octowords) * 16;
+    /* The field is the low half of the offset of the entries in a UMR that has an offset. */
+    if (PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, mkey_mask) >> PRM_MKEY_MASK_BSF_EN & 1 &&
+        !PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, translation_offset_en)) {
+        wqe->umr_bsf_len =
+            (size_t)PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, bsf_octowords) * DS_BYTES;
+    }
     if (PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, inl)) {
-        wqe->umr_xlt = send_wqe_take(p, wqe->umr_xlt_len);
+        wqe->umr_xlt = send_wqe_take(p, wqe->umr_xlt_len + wqe->umr_bsf_len);
         return wqe->umr_xlt;
     }
-    return send_wqe_parse_data(wqe, p, false) && wqe->umr_xlt_len <= wqe->len;
+    return send_wqe_parse_data(wqe, p, false) && wqe->umr_xlt_len + wqe->umr_bsf_len <= wqe->len;
 }
 
 /* Parses the operands of an extended atomic: the numbers follow one another, and together fill
@@ -236,6 +243,10 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
     }
     if (wqe->op->flags & SEND_OP_TAGS) {
         return send_wqe_parse_tags(wqe, p);
+    }
+    if (wqe->opcode == PRM_WQE_OPCODE_SET_PSV) {
+        wqe->psv = send_wqe_take(p, PRM_SIZE(wqe_set_psv_seg));
+        return wqe->psv;
     }
     if (wqe->opcode == PRM_WQE_OPCODE_DUMP) {
         return send_wqe_parse_data(wqe, p, false);

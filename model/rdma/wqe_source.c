@@ -179,12 +179,20 @@ uint8_t wqe_source_fetch(struct qp *qp, enum wqe_source_id id, uint16_t index, u
                          struct send_wqe *wqe)
 {
     struct send_limits limits;
+    uint8_t syndrome;
 
     if (id == WQE_SOURCE_DEVICE) {
         return qp->req.device->ops->fetch(qp->req.device, qp, index, wqe);
     }
     limits = wqe_source_limits(qp);
-    return send_wqe_fetch(qp->hca, &qp->sq, index, max_bb, &limits, wqe);
+    syndrome = send_wqe_fetch(qp->hca, &qp->sq, index, max_bb, &limits, wqe);
+    if (!syndrome && !(wqe->op->flags & SEND_OP_LOCAL)) {
+        mkey_list_to_wire(qp->hca, wqe->sge, wqe->num_sge, &wqe->len);
+        if (wqe->len > 1ULL << limits.log_msg_max) {
+            syndrome = PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+        }
+    }
+    return syndrome;
 }
 
 void wqe_source_advance(struct qp *qp, enum wqe_source_id id, unsigned num_bb)

@@ -283,6 +283,13 @@ static uint8_t make_memic(void)
     return run_in(PRM_CMD_OP_ALLOC_MEMIC, PRM_SIZE(alloc_memic_in));
 }
 
+static uint8_t make_psv(void)
+{
+    PRM_SET(create_psv_in, in, num_psv, 1);
+    PRM_SET(create_psv_in, in, pd, pdn);
+    return run_in(PRM_CMD_OP_CREATE_PSV, PRM_SIZE(create_psv_in));
+}
+
 static uint8_t make_eq(void)
 {
     struct prm_eqc *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
@@ -661,6 +668,7 @@ static const struct {
     {"memory window", OBJ_NONE, make_window, true},
     {"memory region", OBJ_MKEY, make_region, true},
     {"device memory", OBJ_MEMIC, make_memic, false},
+    {"signature value", OBJ_PSV, make_psv, false},
     {"EQ", OBJ_EQ, make_eq, false},
     {"CQ", OBJ_CQ, make_cq, true},
     {"SRQ", OBJ_SRQ, make_srq, true},
@@ -768,6 +776,52 @@ START_TEST(a_guest_takes_no_more_memory_than_its_device_may)
     if (RESIDENT_IS_OURS && (kinds[_i].make != make_group || !glib_check_version(2, 76, 0))) {
         ck_assert_uint_le(after, before + SLACK);
     }
+}
+END_TEST
+
+static enum syn psv(uint16_t opcode, unsigned n, uint32_t num)
+{
+    struct prm_create_psv_in request[1] = {0};
+
+    PRM_SET(create_psv_in, request, opcode, opcode);
+    PRM_SET(create_psv_in, request, num_psv, n);
+    PRM_SET(create_psv_in, request, pd, num); /* DESTROY_PSV: psvn */
+    return fwd_cmd(&d, request, sizeof(request), out,
+                   opcode == PRM_CMD_OP_CREATE_PSV ? PRM_SIZE(create_psv_out) : 16);
+}
+
+/* Driver mlx5_core_create_psv(): one command creates up to four PSVs. While they exist, their PD
+ * cannot be destroyed. */
+START_TEST(signature_values_are_of_a_pd)
+{
+    uint32_t first, last, users;
+
+    make_ground();
+    users = obj_find(&d.fw->hca.pds, pdn)->refs;
+    ck_assert_uint_eq(psv(PRM_CMD_OP_CREATE_PSV, 4, pdn), SYN_OK);
+    first = PRM_GET(create_psv_out, out, psv0_index);
+    last = PRM_GET(create_psv_out, out, psv3_index);
+    ck_assert_uint_eq(d.fw->hca.psvs.count, 4);
+    ck_assert_uint_eq(obj_find(&d.fw->hca.pds, pdn)->refs, users + 4);
+    ck_assert_uint_eq(psv(PRM_CMD_OP_DESTROY_PSV, 0, first), SYN_OK);
+    ck_assert_uint_eq(psv(PRM_CMD_OP_DESTROY_PSV, 0, first), SYN_NO_PSV);
+    ck_assert_uint_eq(psv(PRM_CMD_OP_DESTROY_PSV, 0, last), SYN_OK);
+    ck_assert_uint_eq(obj_find(&d.fw->hca.pds, pdn)->refs, users + 2);
+    ck_assert_uint_eq(psv(PRM_CMD_OP_CREATE_PSV, 0, pdn), SYN_PSV_COUNT);
+    ck_assert_uint_eq(psv(PRM_CMD_OP_CREATE_PSV, 5, pdn), SYN_PSV_COUNT);
+    ck_assert_uint_eq(psv(PRM_CMD_OP_CREATE_PSV, 1, pdn + 1), SYN_NO_PD);
+}
+END_TEST
+
+/* All or none: if there is room for three, a command for four creates none. */
+START_TEST(signature_values_come_together)
+{
+    make_ground();
+    while (d.fw->hca.psvs.count < d.fw->hca.psvs.end - d.fw->hca.psvs.first - 3) {
+        ck_assert_uint_eq(make_psv(), 0);
+    }
+    ck_assert_uint_eq(psv(PRM_CMD_OP_CREATE_PSV, 4, pdn), SYN_NO_MEMORY);
+    ck_assert_uint_eq(psv(PRM_CMD_OP_CREATE_PSV, 3, pdn), SYN_OK);
 }
 END_TEST
 
@@ -913,6 +967,8 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 600);
     tcase_add_test(tc, a_reset_takes_time_in_proportion_to_the_objects);
     tcase_add_test(tc, every_kind_of_object_is_among_these);
+    tcase_add_test(tc, signature_values_are_of_a_pd);
+    tcase_add_test(tc, signature_values_come_together);
     tcase_add_loop_test(tc, a_guest_takes_no_more_memory_than_its_device_may, 0,
                         (int)G_N_ELEMENTS(kinds));
     tcase_add_test(tc, memory_of_a_destroyed_key_can_be_used_again);

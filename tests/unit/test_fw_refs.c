@@ -44,6 +44,7 @@ enum {
     KEY,
     DEVICE_MEMORY,
     DEVICE_KEY,
+    PSV,
     SRQ,
     XRC_SRQ,
     RMP,
@@ -227,6 +228,14 @@ static void make_device_key(unsigned thing)
     PRM_SET(mkc, mkc, len, 64);
     must_as(0, PRM_CMD_OP_CREATE_MKEY, PRM_SIZE(create_mkey_in));
     number[thing] = PRM_GET(create_mkey_out, out, mkey_index);
+}
+
+static void make_psv(unsigned thing)
+{
+    PRM_SET(create_psv_in, in, num_psv, 1);
+    PRM_SET(create_psv_in, in, pd, number[PD]);
+    must(PRM_CMD_OP_CREATE_PSV, PRM_SIZE(create_psv_in));
+    number[thing] = PRM_GET(create_psv_out, out, psv0_index);
 }
 
 static void put_wq(struct prm_wq *wq, unsigned type)
@@ -461,6 +470,7 @@ static const struct {
     [KEY] = {OBJ_MKEY, make_key, {PD, KEY_UMEM}},
     [DEVICE_MEMORY] = {OBJ_MEMIC, make_device_memory, {0}},
     [DEVICE_KEY] = {OBJ_MKEY, make_device_key, {PD, DEVICE_MEMORY}},
+    [PSV] = {OBJ_PSV, make_psv, {PD}},
     [SRQ] = {OBJ_SRQ, make_srq, {PD}},
     [XRC_SRQ] = {OBJ_XRC_SRQ, make_xrc_srq, {PD, XRCD, CQ}},
     [RMP] = {OBJ_RMP, make_rmp, {PD, RING_UMEM, DBR_UMEM}},
