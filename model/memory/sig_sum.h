@@ -14,6 +14,7 @@
 #ifndef HCASIM_MODEL_SIG_SUM_H
 #define HCASIM_MODEL_SIG_SUM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,8 +27,12 @@ enum sig_kind {
     SIG_CRC64_XP10,
 };
 
-/* Called before any other function of this file. Any thread may call it, any number of times. */
+/* Called before any other function of this file. Any thread may call it, any number of times. Loads
+ * ISA-L (libisal.so.2), if the machine has it; programs without signatures never load it. */
 void sig_sum_init(void);
+
+/* For tests: whether ISA-L computes what it can compute. Returns whether it does so from now on. */
+bool sig_sum_use_library(bool wanted);
 
 /* Feeds bytes to a computation, which begins with the seed as its state. at: the number of bytes
  * that were fed before. Returns the new state. */

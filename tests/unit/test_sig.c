@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tests block signatures of memory keys against a reference: bit by bit CRCs, and a function that
- * lays blocks and signatures one behind the other.
+ * Tests block signatures of memory keys against a reference (sig_ref.h).
  */
 #include <check.h>
 #include <stdlib.h>
@@ -9,106 +8,11 @@
 #include "model/memory/psv.h"
 #include "model/memory/sig.h"
 #include "tests/unit/mkey_bench.h"
+#include "tests/unit/sig_ref.h"
 #include "tests/unit/suite.h"
 
 #define ROOM  (10 * PAGE) /* of the signature key's memory */
 #define VALUE 0x1234u     /* application tag of the tests */
-
-/* -- the reference ---------------------------------------------------------------------------- */
-
-struct ref {
-    enum sig_kind kind;
-    uint32_t block;
-    bool ones; /* seed */
-    bool inc;
-    uint16_t app;
-    uint32_t tag;
-};
-
-/* A CRC of the given width, bit by bit (R. Williams' parametrised model). */
-static uint64_t ref_crc(unsigned width, uint64_t poly, bool reflected, uint64_t crc,
-                        const uint8_t *bytes, size_t len)
-{
-    uint64_t top = 1ull << (width - 1);
-
-    for (size_t i = 0; i < 8 * len; i++) {
-        unsigned bit = bytes[i / 8] >> (reflected ? i % 8 : 7 - i % 8) & 1;
-        bool carry = !!(crc & top) != bit;
-
-        crc = crc << 1 ^ (carry ? poly : 0);
-    }
-    return width == 64 ? crc : crc & ((1ull << width) - 1);
-}
-
-static uint64_t ref_reverse(unsigned width, uint64_t number)
-{
-    uint64_t reversed = 0;
-
-    for (unsigned i = 0; i < width; i++) {
-        reversed |= (number >> i & 1) << (width - 1 - i);
-    }
-    return reversed;
-}
-
-static uint64_t ref_guard(const struct ref *ref, const uint8_t *bytes, size_t len)
-{
-    uint64_t ones = ref->ones ? UINT64_MAX : 0;
-    uint32_t sum = ones & 0xffff;
-
-    switch (ref->kind) {
-    case SIG_T10_CRC:
-        return ref_crc(16, 0x8bb7, false, ones & 0xffff, bytes, len);
-    case SIG_T10_CSUM:
-        for (size_t i = 0; i < len; i++) {
-            sum += i % 2 ? bytes[i] : bytes[i] << 8;
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        return ~sum & 0xffff;
-    case SIG_CRC32:
-        return ~ref_reverse(32, ref_crc(32, 0x04c11db7, true, ones & 0xffffffff, bytes, len)) &
-               0xffffffff;
-    case SIG_CRC32C:
-        return ~ref_reverse(32, ref_crc(32, 0x1edc6f41, true, ones & 0xffffffff, bytes, len)) &
-               0xffffffff;
-    default:
-        return ~ref_reverse(64, ref_crc(64, 0xad93d23594c93659, true, ones, bytes, len));
-    }
-}
-
-static size_t ref_bytes(const struct ref *ref)
-{
-    return ref->kind == SIG_NONE ? 0 : ref->kind == SIG_CRC32 || ref->kind == SIG_CRC32C ? 4 : 8;
-}
-
-/* Lays out data in the domain; returns the number of bytes. */
-static size_t ref_layout(const struct ref *ref, const uint8_t *data, size_t len, uint8_t *to)
-{
-    uint8_t *at = to;
-
-    if (ref->kind == SIG_NONE) {
-        memcpy(to, data, len);
-        return len;
-    }
-    for (size_t block = 0; block * ref->block < len; block++) {
-        size_t part = MIN(len - block * ref->block, ref->block);
-        uint64_t guard = ref_guard(ref, data + block * ref->block, part);
-        uint32_t tag = ref->tag + (ref->inc ? (uint32_t)block : 0);
-
-        memcpy(at, data + block * ref->block, part);
-        at += part;
-        if (part < ref->block) {
-            break;
-        }
-        if (ref->kind == SIG_T10_CRC || ref->kind == SIG_T10_CSUM) {
-            guard = guard << 48 | (uint64_t)ref->app << 32 | tag;
-            guard = GUINT64_SWAP_LE_BE(guard);
-        }
-        guard = GUINT64_TO_LE(guard);
-        memcpy(at, &guard, ref_bytes(ref));
-        at += ref_bytes(ref);
-    }
-    return (size_t)(at - to);
-}
 
 /* -- keys with signatures ---------------------------------------------------------------------- */
 
@@ -134,69 +38,6 @@ static void sig_setup(void)
     ck_assert_int_eq(psv_create(&rig.hca, 0, rig.pdn, 2, psvs), SYN_OK);
 }
 
-static unsigned selector(uint32_t block)
-{
-    switch (block) {
-    case 512:
-        return PRM_BSF_BLOCK_512;
-    case 520:
-        return PRM_BSF_BLOCK_520;
-    case 4048:
-        return PRM_BSF_BLOCK_4048;
-    case 4096:
-        return PRM_BSF_BLOCK_4096;
-    default:
-        return PRM_BSF_BLOCK_4160;
-    }
-}
-
-static unsigned format(const struct ref *ref)
-{
-    unsigned flags = PRM_BSF_FORMAT_REPEAT | (ref->ones ? 0 : PRM_BSF_FORMAT_ZERO_SEED);
-
-    switch (ref->kind) {
-    case SIG_CRC32:
-        return PRM_BSF_FORMAT_CRC32 | flags;
-    case SIG_CRC32C:
-        return PRM_BSF_FORMAT_CRC32C | flags;
-    case SIG_CRC64_XP10:
-        return PRM_BSF_FORMAT_CRC64_XP10 | flags;
-    default:
-        return 0;
-    }
-}
-
-static void fill_inl(const struct ref *ref, struct prm_bsf_inl *inl)
-{
-    if (ref->kind != SIG_T10_CRC && ref->kind != SIG_T10_CSUM) {
-        return;
-    }
-    PRM_SET(bsf_inl, inl, valid, 1);
-    PRM_SET(bsf_inl, inl, refresh_dif, 1);
-    PRM_SET(bsf_inl, inl, dif_apptag, ref->app);
-    PRM_SET(bsf_inl, inl, dif_reftag, ref->tag);
-    PRM_SET(bsf_inl, inl, sig_type, ref->kind == SIG_T10_CRC ? PRM_BSF_DIF_CRC : PRM_BSF_DIF_IPCS);
-    PRM_SET(bsf_inl, inl, repeat_block, 1);
-    PRM_SET(bsf_inl, inl, inc_reftag, ref->inc);
-    PRM_SET(bsf_inl, inl, dif_app_bitmask_check, 0xffff);
-}
-
-static uint64_t psv_value(const struct ref *ref)
-{
-    uint64_t seed = ref->ones ? UINT64_MAX : 0;
-
-    switch (ref->kind) {
-    case SIG_T10_CRC:
-    case SIG_T10_CSUM:
-        return seed << 48 | (uint64_t)ref->app << 32 | ref->tag;
-    case SIG_CRC32:
-    case SIG_CRC32C:
-        return seed << 32;
-    default:
-        return seed;
-    }
-}
-
 static struct prm_bsf *the_bsf(void)
 {
     return (struct prm_bsf *)(umr.xlt + 64);
@@ -205,8 +46,6 @@ static struct prm_bsf *the_bsf(void)
 /* Prepares the UMR that configures the key: one range of len bytes, and the descriptor. */
 static void prepare(const struct ref *mem_ref, const struct ref *wire_ref, uint64_t len, bool armed)
 {
-    bool same =
-        mem_ref->kind && mem_ref->kind == wire_ref->kind && mem_ref->block == wire_ref->block;
     struct prm_bsf *bsf;
 
     umr_start(&umr, key,
@@ -219,20 +58,9 @@ static void prepare(const struct ref *mem_ref, const struct ref *wire_ref, uint6
     umr.req.xlt_len = 64;
     umr.req.bsf = bsf = the_bsf();
     umr.req.bsf_len = sizeof(*bsf);
-    PRM_SET(bsf, bsf, size, PRM_BSF_SIZE_WITH_INLINE);
-    PRM_SET(bsf, bsf, check_byte_mask, 0xff);
-    PRM_SET(bsf, bsf, raw_data_size, 0xffffffff);
-    PRM_SET(bsf, bsf, m_psv, psvs[0]);
-    PRM_SET(bsf, bsf, w_psv, psvs[1]);
-    PRM_SET(bsf, bsf, m_bfs, format(mem_ref));
-    PRM_SET(bsf, bsf, w_bfs, format(wire_ref));
-    PRM_SET(bsf, bsf, mem_bs_selector, mem_ref->kind ? selector(mem_ref->block) : 0);
-    PRM_SET(bsf, bsf, sbs, same);
-    PRM_SET(bsf, bsf, wire_bs_selector, same ? 0 : wire_ref->kind ? selector(wire_ref->block) : 0);
-    fill_inl(mem_ref, PRM_PTR(bsf, bsf, m_inl));
-    fill_inl(wire_ref, PRM_PTR(bsf, bsf, w_inl));
-    psv_find(&rig.hca, psvs[0], rig.pdn)->value = psv_value(mem_ref);
-    psv_find(&rig.hca, psvs[1], rig.pdn)->value = psv_value(wire_ref);
+    ref_bsf(bsf, mem_ref, wire_ref, psvs);
+    psv_find(&rig.hca, psvs[0], rig.pdn)->value = ref_psv(mem_ref);
+    psv_find(&rig.hca, psvs[1], rig.pdn)->value = ref_psv(wire_ref);
 }
 
 static void configure(const struct ref *mem_ref, const struct ref *wire_ref, uint64_t len)
@@ -291,6 +119,7 @@ START_TEST(guards_have_their_published_values)
     };
 
     sig_sum_init();
+    sig_sum_use_library(_i); /* the tables, then ISA-L if it is there */
     for (size_t i = 0; i < G_N_ELEMENTS(known); i++) {
         ck_assert_uint_eq(
             sig_sum_end(known[i].kind, sig_sum_add(known[i].kind, known[i].seed, 0, digits, 9)),
@@ -308,6 +137,7 @@ START_TEST(guards_are_computed_in_any_pieces)
                                           SIG_CRC64_XP10};
 
     sig_sum_init();
+    sig_sum_use_library(_i);
     random_data(600);
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
         for (int ones = 0; ones < 2; ones++) {
@@ -701,8 +531,8 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, sig_setup, teardown);
     tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, guards_have_their_published_values);
-    tcase_add_test(tc, guards_are_computed_in_any_pieces);
+    tcase_add_loop_test(tc, guards_have_their_published_values, 0, 2);
+    tcase_add_loop_test(tc, guards_are_computed_in_any_pieces, 0, 2);
     tcase_add_loop_test(tc, every_pair_of_domains_agrees_with_the_reference, 0, pairs);
     tcase_add_loop_test(tc, going_back_into_the_midst_of_a_block_changes_nothing, 0, pairs);
     tcase_add_loop_test(tc, each_damaged_byte_is_found, 0, 2 * (int)(G_N_ELEMENTS(domains) - 1));
