@@ -123,6 +123,15 @@ const struct cap caps_general[] = {
     FLAG(dma_mmo_qp, NEEDS(CREATE_QP)),
     VALUE(log_dma_mmo_max_size, MMO_LOG_MAX, NEEDS(CREATE_QP)),
 
+    /* block signatures (docs/adr/0026) */
+    FLAG(sho, NEEDS(CREATE_PSV)),
+    FLAG(sigerr_cqe, NEEDS(CREATE_PSV)),
+    FLAG(sigerr_domain_and_sig_type, NEEDS(CREATE_PSV)),
+    FLAG(drain_sigerr, CAP_NEEDS(PRM_CMD_OP_CREATE_PSV, PRM_CMD_OP_INIT2INIT_QP)),
+    FLAG(sig_block_4048, NEEDS(CREATE_PSV)),
+    FLAG(sig_crc32c, NEEDS(CREATE_PSV)),
+    FLAG(sig_crc64_xp10, NEEDS(CREATE_PSV)),
+
     /* doorbells: UARs of 4 KiB, one in each page of the host; no larger UARs */
     FLAG(uar_4k),
     {CAP_NAMED(cmd_hca_cap, uar_sz), .of = caps_uar_sz},

@@ -102,15 +102,17 @@ struct hv_dv_mkey {
     struct mlx5dv_mkey dv;
     struct ibv_context *context;
     struct mlx5dv_devx_obj *obj;
-    uint32_t num_desc; /* translation entries, a multiple of 4 */
+    uint32_t num_desc;     /* translation entries, a multiple of 4 */
+    uint64_t length;       /* bytes, as its last layout says */
+    struct hv_dv_sig *sig; /* of a key with signatures (user/dv_sig.h), else NULL */
 };
 
-/* A UMR WQE with everything inline. */
+/* A UMR WQE with everything inline: entries has the translation entries, then the descriptor. */
 struct hv_umr_wqe {
     struct prm_wqe_ctrl_seg ctrl[1];
     struct prm_wqe_umr_ctrl_seg umr[1];
     struct prm_mkc mkc[1];
-    uint8_t entries[]; /* translation entries */
+    uint8_t entries[];
 };
 
 /* Additional state of a QP that was made by mlx5dv_create_qp() (dv in struct user_qp). */

@@ -860,7 +860,7 @@ END_TEST
 
 /* -- keys -------------------------------------------------------------------------------------- */
 
-START_TEST(keys_for_umr_come_in_fours_and_without_signatures)
+START_TEST(keys_for_umr_come_in_fours)
 {
     struct ibv_pd *pd = ibv_alloc_pd(v->a);
     struct mlx5dv_mkey_init_attr attr = {
@@ -872,6 +872,10 @@ START_TEST(keys_for_umr_come_in_fours_and_without_signatures)
     ck_assert_uint_eq(mkey->lkey, mkey->rkey);
     ck_assert_int_eq(hv_dv_destroy_mkey(mkey), 0);
     attr.create_flags |= MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE;
+    mkey = hv_dv_create_mkey(&attr);
+    ck_assert_ptr_nonnull(mkey);
+    ck_assert_int_eq(hv_dv_destroy_mkey(mkey), 0);
+    attr.create_flags |= MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO;
     ck_assert_ptr_null(hv_dv_create_mkey(&attr));
     ck_assert_int_eq(errno, EOPNOTSUPP);
     attr.create_flags = 0;
@@ -942,7 +946,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_cq_that_is_not_armed_is_silent);
     tcase_add_test(tc, without_data_events_of_a_kind_are_one);
     tcase_add_test(tc, unknown_events_are_refused);
-    tcase_add_test(tc, keys_for_umr_come_in_fours_and_without_signatures);
+    tcase_add_test(tc, keys_for_umr_come_in_fours);
     tcase_add_test(tc, a_key_of_other_keys_needs_no_umem);
     suite_add_tcase(suite, tc);
     return suite;

@@ -7,6 +7,7 @@
  * clock, which counts nanoseconds of CLOCK_MONOTONIC, converted to CLOCK_REALTIME.
  */
 #include <time.h>
+#include "guest-lib/verbs/user/dv_sig.h"
 #include "guest-lib/verbs/user/tm.h"
 
 static struct user_cq *cq_of(struct ibv_cq_ex *ex)
@@ -20,6 +21,14 @@ static inline int cq_ex_take(struct user_cq *cq)
     const struct prm_cqe64 *cqe = cq_sw_cqe64(cq, cq->ci);
     struct completion done = {0};
 
+    while (cqe && G_UNLIKELY(cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_SIG_ERR)) {
+        cq->ci++;
+        if (hv_dv_sig_error(cq->ibv.context, cqe)) {
+            return CQ_POLL_ERR;
+        }
+        cq_update_ci(cq);
+        cqe = cq_sw_cqe64(cq, cq->ci);
+    }
     if (!cqe) {
         return ENOENT;
     }

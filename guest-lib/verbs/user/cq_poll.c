@@ -7,6 +7,7 @@
  * more, so a program that polls drives its HCA itself.
  */
 #include "guest-lib/verbs/user/cqe_data.h"
+#include "guest-lib/verbs/user/dv_sig.h"
 #include "guest-lib/verbs/user/explain.h"
 #include "guest-lib/verbs/user/tm.h"
 
@@ -266,6 +267,7 @@ static inline int poll_one(struct user_cq *cq, const struct prm_cqe64 *cqe, stru
 
 static inline int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
+    uint32_t first = cq->ci;
     int polled = 0, err = 0;
 
     while (polled < num_entries) {
@@ -275,13 +277,17 @@ static inline int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc
             break;
         }
         cq->ci++;
-        err = poll_one(cq, cqe, wc + polled);
+        if (G_UNLIKELY(cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_SIG_ERR)) {
+            err = hv_dv_sig_error(cq->ibv.context, cqe);
+        } else {
+            err = poll_one(cq, cqe, wc + polled);
+            polled += !err;
+        }
         if (err) {
             break;
         }
-        polled++;
     }
-    if (polled || err) {
+    if (cq->ci != first) {
         cq_update_ci(cq);
     }
     return err ? err : polled;

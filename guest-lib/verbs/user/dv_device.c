@@ -5,6 +5,7 @@
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/cq.h"
+#include "guest-lib/verbs/user/dv_sig.h"
 #include "guest-lib/verbs/user/qp.h"
 
 /* Doorbell registers that a program may still allocate, in mlx5_ib's counting. */
@@ -129,6 +130,7 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
     }
     caps.max_wr_memcpy_length = hv_dv_max_memcpy(hca);
     caps.cqe_comp_caps = hv_dv_cqe_comp_caps(hca);
+    hv_dv_sig_caps(hca, &caps.sig_caps);
     GIVE(CQE_COMPRESION, cqe_comp_caps);
     GIVE(SWP, sw_parsing_caps);
     GIVE(STRIDING_RQ, striding_rq_caps);

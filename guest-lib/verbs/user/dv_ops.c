@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table through which libmlx5.so.1 calls this library. */
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/user/dv_sig.h"
 
 static struct ibv_context *dv_ops_open_device(struct ibv_device *device,
                                               struct mlx5dv_context_attr *attr)
@@ -13,22 +14,13 @@ static struct ibv_context *dv_ops_open_device(struct ibv_device *device,
     return ibv_open_device(device);
 }
 
-/* Signatures are unsupported, so no key has a signature error. */
-static int dv_ops_mkey_check(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *info, size_t size)
-{
-    (void)mkey;
-    (void)info;
-    (void)size;
-    return EINVAL;
-}
-
 const struct hv_dv_ops hv_dv_ops = {
     .init_obj = hv_dv_init_obj,
     .query_port = hv_dv_query_port,
     .qp_ex_from_ibv_qp_ex = hv_dv_qp_ex_from_ibv_qp_ex,
     .open_device = dv_ops_open_device,
     .reg_dmabuf_mr = ibv_reg_dmabuf_mr,
-    .mkey_check = dv_ops_mkey_check,
+    .mkey_check = hv_dv_mkey_check,
 #define DV_OP(ret, name, ops, params, args) .name = hv_dv_##name,
 #define DV_ERRNO(name, err, params)
 #define DV_NULL(type, name, err, params)

@@ -72,6 +72,9 @@ static int dv_qp_check_flags(struct hv_hca *hca, enum ibv_qp_type type, uint32_t
         return EINVAL;
     }
     flags &= ~(uint32_t)SCATTER_TO_CQE;
+    if (HV_CAP(hca, drain_sigerr)) {
+        flags &= ~(uint32_t)MLX5DV_QP_CREATE_SIG_PIPELINING;
+    }
     if (type == IBV_QPT_RAW_PACKET) {
         flags &= ~(uint32_t)TIR_LOOPBACK;
     }
@@ -160,6 +163,7 @@ static int dv_qp_check(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *att
     if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) {
         err = dv_qp_check_flags(hca, attr->qp_type, dv->create_flags);
         extra->ooo = dv->create_flags & OOO_DP;
+        extra->drains = dv->create_flags & MLX5DV_QP_CREATE_SIG_PIPELINING;
         extra->no_scatter_to_cqe = dv->create_flags & MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
         extra->allow_scatter_to_cqe = dv->create_flags & MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE;
     }
@@ -186,6 +190,9 @@ struct ibv_qp *hv_dv_create_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_
         return NULL;
     }
     qp = hv_qp_create(ctx, attr, &extra);
+    if (qp) {
+        user_qp(qp)->enables_drain = extra.drains;
+    }
     if (qp && extra.builders && dv->send_ops_flags & MLX5DV_QP_EX_WITH_MEMCPY) {
         user_qp(qp)->enables_mmo = HV_CAP(hv_hca_of(ctx), dma_mmo_qp);
     }

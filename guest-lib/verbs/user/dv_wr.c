@@ -9,12 +9,13 @@
  */
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/user/dv_sig.h"
 #include "guest-lib/verbs/user/qp.h"
 #include "guest-lib/verbs/user/send_wqe.h"
 
 #define INL_SEG_BYTES 4u /* header of an inline segment; not counted in the limit on payload */
 
-static size_t dv_wr_data_room(const struct user_qp *qp)
+size_t hv_dv_data_room(const struct user_qp *qp)
 {
     return qp->max_inline ? qp->max_inline + INL_SEG_BYTES : 0;
 }
@@ -39,10 +40,15 @@ static bool dv_wr_has_mask_bit(const struct prm_wqe_umr_ctrl_seg *umr, unsigned 
 
 static void dv_wr_setter_done(struct hv_dv_qp *dv)
 {
-    if (--dv->setters_left == 0) {
-        hv_wr_post_wqe(dv->qp, dv->wqe, dv->wqe_size / 16, IBV_WC_DRIVER1, false);
-        dv->cur_mkey = NULL;
+    if (--dv->setters_left) {
+        return;
     }
+    if (dv->cur_mkey->sig) {
+        hv_dv_sig_finish(dv);
+    } else {
+        hv_wr_post_wqe(dv->qp, dv->wqe, dv->wqe_size / 16, IBV_WC_DRIVER1, false);
+    }
+    dv->cur_mkey = NULL;
 }
 
 static void wr_mkey_configure(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
@@ -69,6 +75,9 @@ static void wr_mkey_configure(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
     dv->wqe_size = sizeof(struct hv_umr_wqe);
     dv->cur_mkey = DV_CONTAINER(mkey, struct hv_dv_mkey);
     dv->setters_left = num_setters ? num_setters : 1;
+    if (dv->cur_mkey->sig) {
+        hv_dv_sig_begin(dv->cur_mkey, attr->conf_flags);
+    }
     if (!num_setters) {
         dv_wr_setter_done(dv);
     }
@@ -110,7 +119,7 @@ static bool dv_wr_may_set_layout(struct hv_dv_qp *dv, size_t entries, size_t wan
     }
     if (!dv->cur_mkey) {
         dv_wr_set_err(qp, EINVAL);
-    } else if (wanted > dv->cur_mkey->num_desc || entries * 16 > dv_wr_data_room(qp)) {
+    } else if (wanted > dv->cur_mkey->num_desc || entries * 16 > hv_dv_data_room(qp)) {
         dv_wr_set_err(qp, ENOMEM);
     } else if (PRM_GET(wqe_umr_ctrl_seg, dv->wqe->umr, xlt_octowords)) {
         dv_wr_set_err(qp, EINVAL);
@@ -127,6 +136,7 @@ static void dv_wr_layout_done(struct hv_dv_qp *dv, size_t entries, uint64_t leng
     PRM_SET(mkc, dv->wqe->mkc, len, length);
     PRM_SET(wqe_umr_ctrl_seg, umr, xlt_octowords, padded / 16);
     dv->wqe_size += padded;
+    dv->cur_mkey->length = length;
     dv_wr_setter_done(dv);
 }
 
@@ -199,11 +209,23 @@ static void wr_mr_interleaved(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
     wr_set_mkey_layout_interleaved(ex, repeat_count, num, data);
 }
 
-/* Setters for unsupported features: no key can have been created for them. */
 static void wr_set_mkey_sig_block(struct mlx5dv_qp_ex *ex, const struct mlx5dv_sig_block_attr *attr)
 {
-    dv_wr_set_err(hv_dv_qp(ex)->qp, EINVAL);
+    struct hv_dv_qp *dv = hv_dv_qp(ex);
+    int err;
+
+    if (dv->qp->wr_err) {
+        return;
+    }
+    err = dv->cur_mkey ? hv_dv_sig_set(dv->cur_mkey, attr) : EINVAL;
+    if (err) {
+        dv_wr_set_err(dv->qp, err);
+    } else {
+        dv_wr_setter_done(dv);
+    }
 }
+
+/* A setter for an unsupported feature: no key can have been created for it. */
 
 static void wr_set_mkey_crypto(struct mlx5dv_qp_ex *ex, const struct mlx5dv_crypto_attr *attr)
 {
@@ -262,7 +284,7 @@ static void wr_set_dc_addr_stream(struct mlx5dv_qp_ex *ex, struct ibv_ah *ah, ui
 
 void *hv_dv_qp_new(struct user_qp *qp, uint64_t ops)
 {
-    size_t room = sizeof(struct hv_umr_wqe) + ((dv_wr_data_room(qp) + 63) & ~(size_t)63);
+    size_t room = sizeof(struct hv_umr_wqe) + ((hv_dv_data_room(qp) + 63) & ~(size_t)63);
     struct hv_dv_qp *dv = calloc(1, sizeof(*dv) + room);
 
     if (!dv) {

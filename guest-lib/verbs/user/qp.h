@@ -50,6 +50,7 @@ struct hv_qp_extra {
     bool builders; /* fills in ibv_wr_*(), whatever attr says */
     bool configures_mkeys;
     bool ooo;
+    bool drains; /* signature errors drain the send queue */
     bool no_scatter_to_cqe, allow_scatter_to_cqe;
 };
 struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
@@ -59,6 +60,9 @@ struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr
  * (enum mlx5dv_qp_create_send_ops_flags). It is freed with free() when the QP is destroyed. NULL:
  * no memory. */
 void *hv_dv_qp_new(struct user_qp *qp, uint64_t ops);
+
+/* Bytes of inline data that a UMR of the QP may have: translation entries and descriptor. */
+size_t hv_dv_data_room(const struct user_qp *qp);
 
 /* Copies by the device (dv_qp.c): the longest in bytes, 0 if the device makes none; enabling a QP
  * for them, which returns 0 or errno. */

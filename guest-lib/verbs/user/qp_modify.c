@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: the effect of a state change on the rings, and queries. */
 #include <string.h>
+#include "guest-lib/verbs/user/dv_sig.h"
 #include "guest-lib/verbs/user/explain.h"
 #include "guest-lib/verbs/user/qp.h"
 
@@ -39,6 +40,9 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
     qp->ece.asked = qp->ece_wanted;
     noted = mask & IBV_QP_STATE && hv_explain_moves(qp, to, true);
     err = uverbs_modify_qp(&qp->hv, attr, mask);
+    if (!err && qp->enables_drain && mask & IBV_QP_STATE && to == IBV_QPS_INIT) {
+        err = hv_dv_enable_drain(qp);
+    }
     if (!err && qp->enables_mmo && mask & IBV_QP_STATE && to == IBV_QPS_INIT) {
         err = hv_dv_enable_mmo(qp);
     }

@@ -44,8 +44,9 @@ struct user_qp {
     };
     uint32_t *sq_wqe_head; /* WQEBB index -> head at posting time, for completions */
     uint32_t max_inline;
-    bool can_send;    /* has been in RTS since RESET */
-    bool enables_mmo; /* the change to INIT enables memory to memory operations */
+    bool can_send;      /* has been in RTS since RESET */
+    bool enables_drain; /* the change to INIT lets signature errors drain the send queue */
+    bool enables_mmo;   /* the change to INIT enables memory to memory operations */
     /* raw packet QPs: bytes of headers and of the whole large send */
     uint32_t max_tso_header, max_tso;
     bool inline_l2; /* raw packet QPs: the device wants layer 2 in the WQE */
