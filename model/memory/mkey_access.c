@@ -303,7 +303,7 @@ enum mem_result transform_memory(struct transform_access *access, uint64_t offse
 {
     struct mem_op op = {.kind = is_write ? OP_WRITE : OP_READ, .buf = buf};
     enum mem_result result =
-        mkey_walk(access->hca, access->mkey, access->mkey->start + offset, len, &op, access->depth);
+        mkey_walk(access->hca, access->mkey, access->mkey->start + offset, len, &op, 1);
 
     access->is_noted |= op.is_noted;
     return result;
@@ -314,10 +314,9 @@ enum mem_result transform_memory(struct transform_access *access, uint64_t offse
 static __attribute__((cold)) enum mem_result mkey_run_transforms(struct hca *hca,
                                                                  const struct mkey *mkey,
                                                                  uint64_t va, uint64_t len,
-                                                                 struct mem_op *op, unsigned depth)
+                                                                 struct mem_op *op)
 {
-    struct transform_access access = {
-        .hca = hca, .mkey = mkey, .is_write = op->kind == OP_WRITE, .depth = depth};
+    struct transform_access access = {.hca = hca, .mkey = mkey, .is_write = op->kind == OP_WRITE};
     struct transform *top = mkey->transform;
     enum mem_result result;
 
@@ -364,14 +363,14 @@ static enum mem_result mkey_walk_inner(struct hca *hca, const struct mkey *outer
                    : mkey_refuse_inner(hca, MEM_BAD_KEY, outer, key, va, len, op);
     }
     inner = mkey_lookup(hca, key, outer->pdn, access);
-    if (!inner || (depth >= MKEY_MAX_DEPTH && mkey_has_list(inner))) {
+    /* A list may not name a key with transforms. It could name itself in this way. */
+    if (!inner || (depth >= MKEY_MAX_DEPTH && mkey_has_list(inner)) || inner->transform) {
         return mkey_refuse_inner(hca, MEM_BAD_KEY, outer, key, va, len, op);
     }
     if (!mkey_in_bounds(inner, va, len)) {
         return mkey_refuse_inner(hca, MEM_BAD_BOUNDS, outer, key, va, len, op);
     }
-    return G_UNLIKELY(inner->transform) ? mkey_run_transforms(hca, inner, va, len, op, depth + 1)
-                                        : mkey_walk(hca, inner, va, len, op, depth + 1);
+    return mkey_walk(hca, inner, va, len, op, depth + 1);
 }
 
 /* Unlike a page list, a KSM list begins with the key's first byte, whatever the address of that
@@ -516,7 +515,7 @@ static inline enum mem_result access_checked(struct hca *hca, uint32_t key, uint
         return MEM_BAD_BOUNDS;
     }
     if (G_UNLIKELY(mkey->transform)) {
-        return mkey_run_transforms(hca, mkey, va, len, op, 1);
+        return mkey_run_transforms(hca, mkey, va, len, op);
     }
     mkey_keep_run(hca, key, mkey, va);
     return mkey_walk(hca, mkey, va, len, op, 1);

@@ -50,10 +50,16 @@ static void mkey_say_range(struct mkey_words *words, const struct mem_refusal *r
 }
 
 /* The key exists and allows the access as far as its own checks go. */
-static void mkey_say_behind(struct mkey_words *words, const struct mem_refusal *r, const char *kind)
+static void mkey_say_behind(struct hca *hca, struct mkey_words *words, const struct mem_refusal *r,
+                            const char *kind)
 {
     if (!r->access) {
         mkey_say(words, "%s 0x%x is not for invalidation by a peer", kind, r->key);
+    } else if (r->result == MEM_BAD_KEY && mkey_find(hca, r->key >> 8)->transform) {
+        mkey_say(words,
+                 r->outer == MKEY_NONE ? "a signature value (PSV) of %s 0x%x is gone"
+                                       : "%s 0x%x has signatures, so no list may name it",
+                 kind, r->key);
     } else if (r->result == MEM_BAD_KEY) {
         mkey_say(words, "the lists of keys before %s 0x%x are more than %d deep", kind, r->key,
                  MKEY_MAX_DEPTH);
@@ -111,7 +117,7 @@ static void mkey_say_key(struct hca *hca, const struct mem_refusal *r, struct mk
                      r->key, mkey->len, mkey->start);
         }
     } else {
-        mkey_say_behind(words, r, kind);
+        mkey_say_behind(hca, words, r, kind);
     }
 }
 

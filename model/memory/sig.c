@@ -196,8 +196,11 @@ static void sig_fail(struct transform_access *access, struct sig *sig,
         .computed = computed,
         .offset = sig_block_at(domain, block),
     };
-    sig->pending = access->hca->sig_pending;
-    access->hca->sig_pending = sig;
+    if (!sig->is_pending) {
+        sig->is_pending = true;
+        sig->pending = access->hca->sig_pending;
+        access->hca->sig_pending = sig;
+    }
 }
 
 /* Compares a signature with the one that the block should have. Of several errors in a block the
@@ -243,6 +246,7 @@ bool sig_take_error(struct hca *hca, uint32_t pdn, struct sig_error *error)
 
         hca->sig_pending = sig->pending;
         sig->pending = NULL;
+        sig->is_pending = false;
         if (sig->error.pdn == pdn) {
             *error = sig->error;
             return true;

@@ -80,7 +80,8 @@ struct sig {
     /* errors: the key reports one if its two counts differ */
     uint8_t expected_count, count;
     struct sig_error error;
-    struct sig *pending; /* the next key with an error that is not reported */
+    bool is_pending;     /* the error is not reported: the key is on the list hca->sig_pending */
+    struct sig *pending; /* the next key on it */
 };
 
 extern const struct transform_ops sig_ops;

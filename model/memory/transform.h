@@ -13,6 +13,8 @@
  * last one ended, the transform reads the beginning of the block from memory again. Therefore
  * packets may be sent again, from the midst of a block on, and several QPs may use the key.
  *
+ * No list of another key may name a key with transforms.
+ *
  * A key without transforms costs one test of mkey->transform where an access has found the key. A
  * key with transforms never has a cached key run.
  */
@@ -29,7 +31,6 @@ struct transform_access {
     const struct mkey *mkey;
     bool is_write; /* from the wire to memory */
     bool is_noted; /* the refusal is noted for mkey_why() already */
-    unsigned depth;
 };
 
 struct transform_ops {
