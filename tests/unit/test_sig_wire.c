@@ -85,7 +85,7 @@ static void expect(struct lab_side *side, uint8_t opcode)
     struct lab_cqe cqe;
 
     ck_assert(lab_poll(side, &cqe));
-    ck_assert_uint_eq(cqe.opcode, opcode);
+    ck_assert_msg(cqe.opcode == opcode, "opcode %u, syndrome 0x%x", cqe.opcode, cqe.syndrome);
 }
 
 static void expect_silence(void)
@@ -184,12 +184,13 @@ static struct lab_wr wr_of(uint8_t opcode, uint64_t addr, uint32_t len, uint32_t
     return (struct lab_wr){.opcode = opcode, .sge = {{addr, len, key}}, .num_sge = 1};
 }
 
-/* Drops every seventh packet of either side; but no more than two in a row. */
+/* Drops one in twenty packets of either side. */
 static bool lossy(struct lab *l, unsigned from, const struct roce_packet *pkt)
 {
+    (void)l;
     (void)from;
     (void)pkt;
-    return ++l->tap_count % 7 != 0;
+    return rand() % 20 != 0;
 }
 
 /* Lets time pass until everything is sent again that was lost. */
@@ -451,6 +452,44 @@ START_TEST(bad_data_of_a_read_drains_the_send_queue)
 }
 END_TEST
 
+/* A CQ without room for the error fails like for any CQE, and the QP with it; as requester and as
+ * responder, in the midst of a message. */
+START_TEST(a_full_cq_fails_the_queue_pair)
+{
+    struct lab_qp_attr attr = lab_rc;
+    struct lab_path path = lab_path;
+    uint64_t ring, dbr, plain;
+    struct lab_qp c, d;
+    struct sig_key k;
+    struct lab_wr wr;
+
+    connect(PRM_QP_MTU_1024);
+    make_key(&lab->side[0], &k);
+    configure(&a, &k, _i ? &none : &dif, _i ? &dif : &none, _i ? DATA : FULL, true);
+    attr.cqn = lab_cq_new(&lab->side[0], 0, &ring, &dbr);
+    lab_qp_new(&lab->side[0], &attr, &c);
+    lab_qp_new(&lab->side[1], &lab_rc, &d);
+    lab_connect(lab, &c, &d, &path);
+    lab_post(&c, &(struct lab_wr){.opcode = PRM_WQE_OPCODE_NOP}); /* the CQ is full now */
+    lab_run(lab);
+    ck_assert_uint_eq(c.qp->state, PRM_QP_STATE_RTS);
+    plain = lab_mem(&lab->side[1], FULL, 5);
+    if (_i) {
+        wr = wr_of(PRM_WQE_OPCODE_RDMA_WRITE, plain, FULL, 0);
+        wr.rkey = k.key;
+        lab_post(&d, &wr);
+    } else {
+        wr = wr_of(PRM_WQE_OPCODE_RDMA_WRITE, 0, DATA, k.key);
+        wr.raddr = plain;
+        wr.rkey = lab->side[1].key;
+        lab_post(&c, &wr);
+    }
+    settle();
+    ck_assert_uint_eq(c.qp->state, PRM_QP_STATE_ERR);
+    ck_assert_ptr_null(lab->side[0].hca.sig_pending);
+}
+END_TEST
+
 /* A SET_PSV of a PSV that does not exist, or belongs to another PD, fails. */
 START_TEST(only_a_psv_of_the_pd_can_be_set)
 {
@@ -484,6 +523,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_responder_finds_bad_signatures);
     tcase_add_test(tc, a_bad_signature_drains_the_send_queue);
     tcase_add_test(tc, bad_data_of_a_read_drains_the_send_queue);
+    tcase_add_loop_test(tc, a_full_cq_fails_the_queue_pair, 0, 2);
     tcase_add_loop_test(tc, only_a_psv_of_the_pd_can_be_set, 0, 2);
     suite_add_tcase(s, tc);
     return s;
