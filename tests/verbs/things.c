@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "fw/fw_internal.h"
 #include "guest-lib/host/local_internal.h"
@@ -88,6 +89,38 @@ static void *make_mr(struct things *t)
     return pd ? ibv_reg_mr(pd, memory, PAGE * (1 + thing_chance(t, 15)),
                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND)
               : NULL;
+}
+
+/* Some of it gets an address of an operation, or is imported for a moment. */
+static void *make_dm(struct things *t)
+{
+    struct ibv_alloc_dm_attr attr = {.length = 1 + thing_chance(t, 2 * PAGE),
+                                     .log_align_req = thing_chance(t, 14)};
+    struct ibv_dm *dm = ibv_alloc_dm(t->ctx, &attr), *imported;
+
+    if (dm && thing_chance(t, 3) == 0) {
+        void *op = hv_dv_dm_map_op_addr(dm, (uint8_t)thing_chance(t, 2));
+
+        if (op) {
+            munmap(op, attr.length);
+        }
+    }
+    if (dm && thing_chance(t, 3) == 0) {
+        imported = ibv_import_dm(t->ctx, dm->handle);
+        if (imported) {
+            ibv_unimport_dm(imported);
+        }
+    }
+    return dm;
+}
+
+static void *make_dm_mr(struct things *t)
+{
+    struct ibv_pd *pd = thing_some(t, THING_PD);
+    struct ibv_dm *dm = thing_some(t, THING_DM);
+
+    return pd && dm ? ibv_reg_dm_mr(pd, dm, 0, 1, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)
+                    : NULL;
 }
 
 static void *make_mw(struct things *t)
@@ -521,6 +554,11 @@ static int end_mr(void *mr)
     return ibv_dereg_mr(mr);
 }
 
+static int end_dm(void *dm)
+{
+    return ibv_free_dm(dm);
+}
+
 static int end_mw(void *mw)
 {
     return ibv_dealloc_mw(mw);
@@ -626,6 +664,8 @@ static const struct {
     [THING_TD] = {make_td, end_td},
     [THING_PARENT_DOMAIN] = {make_parent_domain, end_pd},
     [THING_MR] = {make_mr, end_mr},
+    [THING_DM] = {make_dm, end_dm},
+    [THING_DM_MR] = {make_dm_mr, end_mr},
     [THING_MW] = {make_mw, end_mw},
     [THING_AH] = {make_ah, end_ah},
     [THING_CHANNEL] = {make_channel, end_channel},
@@ -657,10 +697,11 @@ static const struct {
 };
 
 const char *const thing_names[THINGS] = {
-    "PD",   "TD",      "parent domain", "MR",     "MW",      "AH",      "channel", "CQ",  "CQ_EX",
-    "XRCD", "SRQ",     "XRC SRQ",       "TM SRQ", "QP",      "XRC QP",  "raw QP",  "DCI", "DCT",
-    "WQ",   "table",   "RSS QP",        "flow",   "matcher", "dv flow", "mkey",    "QPN", "umem",
-    "UAR",  "DevX CQ", "DevX PD",       "events", "commands"};
+    "PD",      "TD",      "parent domain", "MR",   "DM",   "DM MR",   "MW",      "AH",
+    "channel", "CQ",      "CQ_EX",         "XRCD", "SRQ",  "XRC SRQ", "TM SRQ",  "QP",
+    "XRC QP",  "raw QP",  "DCI",           "DCT",  "WQ",   "table",   "RSS QP",  "flow",
+    "matcher", "dv flow", "mkey",          "QPN",  "umem", "UAR",     "DevX CQ", "DevX PD",
+    "events",  "commands"};
 
 struct things *things_new(struct ibv_context *ctx, GRand *rand, int file)
 {

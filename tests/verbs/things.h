@@ -17,6 +17,8 @@ enum thing {
     THING_TD,
     THING_PARENT_DOMAIN,
     THING_MR,
+    THING_DM,
+    THING_DM_MR,
     THING_MW,
     THING_AH,
     THING_CHANNEL,
