@@ -224,6 +224,60 @@ static int drv_set_caps(struct drv *drv)
                   : drv_query_caps(drv, PRM_HCA_CAP_TYPE_GENERAL, drv->cap, sizeof(drv->cap));
 }
 
+#define ODP_SRQ ((uint32_t)1 << 26) /* odp_per_transport_service_cap.srq_receive */
+#define ODP_ALL ((uint32_t)63 << 26)
+
+/* The operations that the driver switches on in the transport scheme, by the offset of the service
+ * in odp_scheme_cap. Those of RC and UD other than SRQ receives are on already. */
+static const struct {
+    size_t at;
+    uint32_t ops;
+} drv_odp_services[] = {
+    {PRM_OFFSET(odp_scheme_cap, ud_odp_caps), ODP_SRQ},
+    {PRM_OFFSET(odp_scheme_cap, rc_odp_caps), ODP_SRQ},
+    {PRM_OFFSET(odp_scheme_cap, xrc_odp_caps), ODP_ALL},
+    {PRM_OFFSET(odp_scheme_cap, dc_odp_caps), ODP_ALL},
+};
+
+/* Switches on-demand paging on, as handle_hca_cap_odp() does: the memory scheme if the device has
+ * it with prefetch, else all that the transport scheme can do. */
+static int drv_set_odp_caps(struct drv *drv)
+{
+    struct prm_odp_cap max[1];
+    struct prm_odp_scheme_cap *memory = PRM_PTR(odp_cap, max, memory_page_fault_scheme_cap);
+    g_autofree struct prm_set_hca_cap_in *in = g_malloc0(PRM_SIZE(set_hca_cap_in));
+    void *section = PRM_PTR(set_hca_cap_in, in, capability);
+    int status;
+
+    if (!PRM_GET(cmd_hca_cap, drv->cap, pg)) {
+        return 0;
+    }
+    status = drv_query_caps_of(drv, PRM_HCA_CAP_TYPE_ODP, DRV_CAPS_MAX, max, sizeof(max));
+    status = status ? status
+                    : drv_query_caps(drv, PRM_HCA_CAP_TYPE_ODP, drv->odp_cap, sizeof(drv->odp_cap));
+    if (status) {
+        return status;
+    }
+    if (PRM_GET(odp_cap, max, mem_page_fault) && PRM_GET(odp_scheme_cap, memory, page_prefetch)) {
+        PRM_SET(odp_cap, drv->odp_cap, mem_page_fault, 1);
+    } else {
+        for (size_t i = 0; i < G_N_ELEMENTS(drv_odp_services); i++) {
+            size_t at =
+                PRM_OFFSET(odp_cap, transport_page_fault_scheme_cap) + drv_odp_services[i].at;
+            uint32_t most = (uint32_t)prm_load32(&max->bytes[at]) & drv_odp_services[i].ops;
+
+            prm_store32(&drv->odp_cap->bytes[at],
+                        (uint32_t)prm_load32(&drv->odp_cap->bytes[at]) | most);
+        }
+    }
+    memcpy(section, drv->odp_cap, sizeof(drv->odp_cap));
+    PRM_SET(set_hca_cap_in, in, opcode, PRM_CMD_OP_SET_HCA_CAP);
+    PRM_SET(set_hca_cap_in, in, op_mod, PRM_HCA_CAP_TYPE_ODP << 1);
+    status = drv_cmd_simple(drv, in, PRM_SIZE(set_hca_cap_in));
+    return status ? status
+                  : drv_query_caps(drv, PRM_HCA_CAP_TYPE_ODP, drv->odp_cap, sizeof(drv->odp_cap));
+}
+
 /* Queries, once, the sections that users of the driver need (mlx5_query_hca_caps()). */
 static int drv_query_sections(struct drv *drv)
 {
@@ -301,6 +355,7 @@ static int drv_query_special_contexts(struct drv *drv)
     status = drv_cmd(drv, in, sizeof(in), out, sizeof(out));
     drv->resd_lkey = PRM_GET(query_special_contexts_out, out, resd_lkey);
     drv->dump_fill_mkey = PRM_GET(query_special_contexts_out, out, dump_fill_mkey);
+    drv->null_mkey = PRM_GET(query_special_contexts_out, out, null_mkey);
     return status;
 }
 
@@ -339,8 +394,13 @@ struct step {
 };
 
 static const struct step to_init_hca[] = {
-    {"ENABLE_HCA", drv_enable_hca}, {"SET_ISSI", drv_set_issi},     {"boot pages", drv_boot_pages},
-    {"SET_HCA_CAP", drv_set_caps},  {"init pages", drv_init_pages}, {"INIT_HCA", drv_do_init_hca},
+    {"ENABLE_HCA", drv_enable_hca},
+    {"SET_ISSI", drv_set_issi},
+    {"boot pages", drv_boot_pages},
+    {"SET_HCA_CAP", drv_set_caps},
+    {"SET_HCA_CAP of paging", drv_set_odp_caps},
+    {"init pages", drv_init_pages},
+    {"INIT_HCA", drv_do_init_hca},
 };
 
 static const struct step from_init_hca[] = {

@@ -50,7 +50,10 @@ struct drv_event {
         struct prm_qp_events queue[1];
         struct prm_cq_error cq[1];
         struct prm_pages_req_event pages[1];
-    } data; /* which member: see type */
+        struct prm_wqe_associated_page_fault_event fault_wqe[1];
+        struct prm_rdma_page_fault_event fault_rdma[1];
+        struct prm_memory_page_fault_event fault_memory[1];
+    } data; /* which member: see type, and sub_type of a page fault (PRM_PFAULT_SUBTYPE_) */
 };
 
 struct drv_eq {
@@ -79,14 +82,16 @@ struct drv {
     struct prm_atomic_caps atomic_cap[1];
     struct prm_cmd_hca_cap_2 cap_2[1];
     struct prm_device_mem_cap device_mem_cap[1];
-    struct drv_eq eq; /* async events, and completions of the driver's own CQs */
+    struct prm_odp_cap odp_cap[1]; /* as handle_hca_cap_odp() sets it */
+    struct drv_eq eq;              /* async events, and completions of the driver's own CQs */
     struct drv_eq comp_eq[DRV_COMP_EQS];
     unsigned num_comp_eqs;
-    GArray *events;   /* struct drv_event received but not taken; no page requests */
-    GArray *db_pages; /* struct drv_mem with doorbell records (drv_db.c) */
-    GArray *free_dbs; /* free doorbell records */
+    struct drv_eq fault_eq; /* page faults; without a ring: not needed yet */
+    GArray *events;         /* struct drv_event received but not taken; no page requests */
+    GArray *db_pages;       /* struct drv_mem with doorbell records (drv_db.c) */
+    GArray *free_dbs;       /* free doorbell records */
     uint32_t uarn, pdn;
-    uint32_t resd_lkey, dump_fill_mkey;
+    uint32_t resd_lkey, dump_fill_mkey, null_mkey;
     struct drv_umr *umr; /* NULL: not needed yet */
     uint8_t mac[6];
     bool up;
@@ -135,6 +140,9 @@ int drv_cmd_simple(struct drv *drv, const void *in, size_t in_len);
 
 /* Makes n EQs for completions, all of them disarmed. */
 int drv_create_comp_eqs(struct drv *drv, unsigned n);
+/* Makes the EQ for page faults, armed, unless it is there already (mlx5r_odp_create_eq()). It
+ * shares the interrupt vector of asynchronous events, as an EQ of mlx5_eq_create_generic(). */
+int drv_create_fault_eq(struct drv *drv);
 /* Arms all EQs. Polling arms an EQ again whenever it has taken something. */
 void drv_arm_eqs(struct drv *drv);
 /* Takes EQEs from the EQs of these vectors (one bit each). Pages that the firmware asks for are
@@ -180,6 +188,20 @@ void drv_ipv4_gid(uint8_t gid[16], uint8_t host);
 /* Changes those fields of a key that mask names (bits PRM_MKEY_MASK_) to the values in mkc. Posts a
  * UMR on the driver's own queue and waits until it is done. BAD_PARAM: the device refused it. */
 int drv_umr(struct drv *drv, uint32_t key, uint64_t mask, const struct prm_mkc *mkc);
+/* A UMR that also writes translation entries, which it reads from the driver's buffer. */
+#define DRV_UMR_ENTRIES ((size_t)64 * 1024) /* bytes of the buffer */
+#define DRV_UMR_ALIGN   64u                 /* offset and len are multiples of this */
+struct drv_umr_entries {
+    uint32_t key;
+    uint64_t mask;             /* fields of mkc that change */
+    const struct prm_mkc *mkc; /* NULL: none */
+    bool is_free;              /* the key must be free now; false: it must be in use */
+    uint64_t offset;           /* bytes: where the entries lie in the key's list */
+    size_t len;                /* bytes of entries; 0: none */
+};
+/* The buffer. Its content lasts until the next UMR. NULL: the queue cannot be made (*status). */
+void *drv_umr_buffer(struct drv *drv, int *status);
+int drv_umr_entries(struct drv *drv, const struct drv_umr_entries *umr);
 
 /* -- completion queues --------------------------------------------------------------------------
  */

@@ -3,14 +3,18 @@
  * Event queues: creation, taking events by owner bit, arming.
  *
  * One EQ is for asynchronous events, and for completions of CQs that name no other EQ. Further EQs
- * are for completions only, as mlx5_core has one for each vector (create_comp_eq()).
+ * are for completions only, as mlx5_core has one for each vector (create_comp_eq()). A program that
+ * uses on-demand paging has one more EQ, for page faults.
  */
 #include <string.h>
 #include "guest-lib/drv/drv.h"
 #include "guest-lib/drv/drv_internal.h"
 
 #define EQ_LOG_SIZE         8
-#define COMP_EQ_LOG_SIZE    6 /* one page; if the EQ is full, completions wait */
+#define COMP_EQ_LOG_SIZE    6  /* one page; if the EQ is full, completions wait */
+#define FAULT_EQ_LOG_SIZE   12 /* MLX5_IB_NUM_PF_EQE; if the EQ is full, page faults wait */
+
+#define EVENT_BIT(type)     (1ull << PRM_EVENT_TYPE_##type)
 
 #define SHARED_RESOURCE_UID 0xffff /* MLX5_SHARED_RESOURCE_UID */
 
@@ -32,8 +36,9 @@ static int drv_create_eq(struct drv *drv, struct drv_eq *eq, unsigned log_size, 
         PRM_SET(eqe, &eqe[i], owner, 1);
     }
     PRM_SET(create_eq_in, in, opcode, PRM_CMD_OP_CREATE_EQ);
-    /* as in mlx5_core: CQs of every user context may report to it */
-    PRM_SET(create_eq_in, in, uid, SHARED_RESOURCE_UID);
+    if (eq != &drv->fault_eq) { /* as in mlx5_core: CQs of every user context may report to it */
+        PRM_SET(create_eq_in, in, uid, SHARED_RESOURCE_UID);
+    }
     PRM_SET_AT(create_eq_in, in, event_bitmask, 0, events);
     PRM_SET(eqc, eqc, log_eq_size, log_size);
     PRM_SET(eqc, eqc, uar_page, drv->uarn);
@@ -46,7 +51,8 @@ static int drv_create_eq(struct drv *drv, struct drv_eq *eq, unsigned log_size, 
 
 int drv_create_async_eq(struct drv *drv)
 {
-    int status = drv_create_eq(drv, &drv->eq, EQ_LOG_SIZE, 0, UINT64_MAX & ~1ull & ~(1ull << 0x0a));
+    const uint64_t not_async = EVENT_BIT(COMP) | EVENT_BIT(CMD) | EVENT_BIT(PAGE_FAULT);
+    int status = drv_create_eq(drv, &drv->eq, EQ_LOG_SIZE, 0, ~not_async);
 
     drv->up = status == 0;
     return status;
@@ -69,6 +75,24 @@ int drv_create_comp_eqs(struct drv *drv, unsigned n)
     return status;
 }
 
+static void drv_arm_eq(struct drv *drv, const struct drv_eq *eq);
+
+int drv_create_fault_eq(struct drv *drv)
+{
+    int status;
+
+    if (drv->fault_eq.ring.ptr) {
+        return 0;
+    }
+    status = drv_create_eq(drv, &drv->fault_eq, FAULT_EQ_LOG_SIZE, 0, EVENT_BIT(PAGE_FAULT));
+    if (status) {
+        drv_free(drv, &drv->fault_eq.ring);
+        return status;
+    }
+    drv_arm_eq(drv, &drv->fault_eq);
+    return 0;
+}
+
 static int drv_destroy_eq(struct drv *drv, const struct drv_eq *eq)
 {
     struct prm_destroy_eq_in in[1] = {0};
@@ -83,6 +107,9 @@ void drv_destroy_eqs(struct drv *drv)
     for (unsigned i = 0; i < drv->num_comp_eqs; i++) {
         drv_destroy_eq(drv, &drv->comp_eq[i]);
     }
+    if (drv->fault_eq.ring.ptr) {
+        drv_destroy_eq(drv, &drv->fault_eq);
+    }
     drv->up = false;
     drv_destroy_eq(drv, &drv->eq);
 }
@@ -92,6 +119,7 @@ void drv_free_eqs(struct drv *drv)
     for (unsigned i = 0; i < drv->num_comp_eqs; i++) {
         drv_free(drv, &drv->comp_eq[i].ring);
     }
+    drv_free(drv, &drv->fault_eq.ring);
     drv_free(drv, &drv->eq.ring);
 }
 
@@ -168,6 +196,9 @@ void drv_poll_eqs(struct drv *drv, uint32_t vectors)
 {
     if (vectors & 1) {
         drv_poll_eq(drv, &drv->eq);
+        if (drv->fault_eq.ring.ptr) {
+            drv_poll_eq(drv, &drv->fault_eq);
+        }
     }
     for (unsigned i = 0; i < drv->num_comp_eqs; i++) {
         if (vectors & 1u << (i + 1)) {
