@@ -7,6 +7,7 @@
 #include "model/rdma/paging.h"
 #include "model/rdma/qp.h"
 #include "model/rdma/rdma.h"
+#include "wire/packet/describe.h"
 
 /* Bits of the type of a fault, in its event and in the answer. */
 #define FAULT_TYPE_REQUESTOR 1u
@@ -181,6 +182,7 @@ static struct paging_fault *paging_new(struct hca *hca, struct qp *qp, enum faul
     f->prev = paging->last;
     *(paging->last ? &paging->last->next : &paging->first) = f;
     paging->last = f;
+    paging->num++;
     return f;
 }
 
@@ -196,6 +198,7 @@ static void paging_drop(struct hca *hca, struct paging_fault *f)
     *(f->prev ? &f->prev->next : &paging->first) = f->next;
     *(f->next ? &f->next->prev : &paging->last) = f->prev;
     paging->ending -= f->ends;
+    paging->num--;
     eq_stop_waiting(&f->waiter);
     ledger_free(&hca->memory, f, sizeof(*f));
 }
@@ -223,6 +226,23 @@ static bool paging_fault(struct pager *pager, struct qp *qp, enum fault_side sid
     f->token = hca->rdma->paging.next_token++;
     paging_post(hca, f);
     return true;
+}
+
+#define ANSWER_10US                                                                                \
+    3                   /* what an answer is assumed to take, in the unit of aeth_rnr_delay: 30 us \
+                         */
+#define LONGEST_WAIT 20 /* timer value: 10.24 ms */
+
+uint8_t paging_rnr_timer(const struct qp *qp)
+{
+    const struct fault_pager *paging = &qp->hca->rdma->paging;
+    uint32_t wait = paging->num > 1 ? (paging->num - 1) * ANSWER_10US : 0;
+    uint8_t value = 1;
+
+    while (value < LONGEST_WAIT && aeth_rnr_delay[value] < wait) {
+        value++;
+    }
+    return aeth_rnr_delay[value] > aeth_rnr_delay[qp->min_rnr_nak] ? value : qp->min_rnr_nak;
 }
 
 void paging_forget(struct qp *qp)

@@ -30,6 +30,7 @@ struct fault_pager {
     struct pager pager;
     struct hca *hca;
     struct paging_fault *first, *last; /* all faults, oldest first */
+    unsigned num;                      /* of them */
     uint32_t eqn;                      /* the EQ that takes the faults; UINT32_MAX: none */
     unsigned ending; /* how many of the oldest faults end in error, because their EQ is gone */
     struct work end; /* ends them */
@@ -43,6 +44,12 @@ void paging_reset(struct hca *hca);
 void paging_follow_eqs(struct hca *hca);
 /* The QP, or the QP of a DCT, ends. */
 void paging_forget(struct qp *qp);
+
+/* The timer value of an RNR NAK for a page fault: the QP's min_rnr_nak, or a longer one if the
+ * driver has many faults to answer. Otherwise all peers would send their requests again and again
+ * meanwhile, and the device would do nothing else. The QP's value is the least that a responder
+ * sends (IBTA: Minimum RNR NAK Timer Field Value). */
+uint8_t paging_rnr_timer(const struct qp *qp);
 
 /* PAGE_FAULT_RESUME in the two schemes. type and wqn are as in the event. */
 enum syn paging_resume_transport(struct hca *hca, uint8_t type, uint32_t wqn, uint32_t token,

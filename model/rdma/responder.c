@@ -24,6 +24,7 @@
 #include <stdarg.h>
 #include "model/queue/q_counter.h"
 #include "model/rdma/early.h"
+#include "model/rdma/paging.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/responder_internal.h"
 #include "model/rdma/tags.h"
@@ -330,6 +331,10 @@ static void responder_rx_expected(struct peer *peer, const struct roce_packet *p
     case VERDICT_RNR:
     case VERDICT_FAULT:
         responder_step(peer, RESPONDER_NOT_READY);
+        if (verdict == VERDICT_FAULT) {
+            responder_ack(peer, pkt->psn, AETH_RNR | paging_rnr_timer(qp));
+            return;
+        }
         responder_ack(peer, pkt->psn, AETH_RNR | qp->min_rnr_nak);
         return;
     default:

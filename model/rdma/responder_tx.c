@@ -21,6 +21,7 @@
  */
 #include <stddef.h>
 #include <string.h>
+#include "model/rdma/paging.h"
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/responder_internal.h"
 #include "model/rdma/sig_report.h"
@@ -264,7 +265,7 @@ static void responder_answer_without_data(struct peer *peer, const struct answer
     /* The following answers belong to later requests. These will be sent again, or never. */
     responder_forget_answers(&peer->resp);
     if (verdict == VERDICT_FAULT) {
-        responder_ack(peer, psn, AETH_RNR | peer->qp->min_rnr_nak);
+        responder_ack(peer, psn, AETH_RNR | paging_rnr_timer(peer->qp));
     } else {
         responder_fail_answer(peer, verdict, psn);
     }
