@@ -124,6 +124,7 @@ const struct hca_host_ops local_ops = {
     .timer_arm = local_timer_arm,
     .wake = local_wake,
     .log = local_log_of_model,
+    .pages_may_go = true,
 };
 
 /* -- creation and end -------------------------------------------------------------------------- */

@@ -125,6 +125,11 @@ struct hca_host_ops {
     /* Takes one line without a newline. May be NULL. hca_log() bounds the number of lines that a
      * guest can cause. */
     void (*log)(void *host, enum hca_log_level level, const char *line);
+
+    /* Memory may stop answering before the driver can invalidate its pages, because bus addresses
+     * are translated anew at each access. If memory of an on-demand key does not answer, this is a
+     * page fault then (docs/adr/0024). */
+    bool pages_may_go;
 };
 
 /*

@@ -189,6 +189,12 @@ static enum mem_result mkey_page_missing(struct hca *hca, const struct mkey *mke
     return MEM_FAULT;
 }
 
+/* Whether memory of the key that does not answer is a page that is missing. */
+static bool mkey_may_go(const struct hca *hca, const struct mkey *mkey)
+{
+    return mkey->pg_access && hca->ops->pages_may_go;
+}
+
 /* The part of a range that lies in the first page of the range. */
 struct mkey_page_run {
     uint64_t page; /* index of the page in the list */
@@ -285,7 +291,7 @@ static enum mem_result mkey_walk_mtt(struct hca *hca, const struct mkey *mkey, u
         result = mkey_run_op(hca, (struct mem_place){mkey->space, (pa & ~MTT_RIGHTS) + run.offset},
                              run.len, op);
         if (result) {
-            return result;
+            return mkey_may_go(hca, mkey) ? mkey_page_missing(hca, mkey, va, len, op) : result;
         }
         if (op->kind == OP_PLACE && run.len < len) {
             return MEM_BAD_BOUNDS;
@@ -482,6 +488,17 @@ static enum mem_result mkey_walk(struct hca *hca, const struct mkey *mkey, uint6
     }
 }
 
+/* Called when the memory of a cached run does not answer. */
+static __attribute__((cold)) enum mem_result mkey_run_unanswered(struct hca *hca, uint32_t key,
+                                                                 uint64_t va, uint64_t len,
+                                                                 const struct mem_op *op)
+{
+    const struct mkey *mkey = mkey_find(hca, key >> 8);
+
+    return mkey && mkey_may_go(hca, mkey) ? mkey_page_missing(hca, mkey, va, len, op)
+                                          : MEM_NO_ANSWER;
+}
+
 static inline enum mem_result access_checked(struct hca *hca, uint32_t key, uint32_t pdn,
                                              uint64_t va, uint64_t len, unsigned access,
                                              struct mem_op *op)
@@ -493,8 +510,10 @@ static inline enum mem_result access_checked(struct hca *hca, uint32_t key, uint
         return MEM_OK;
     }
     if (G_LIKELY(mkey_run_has(run, key, pdn, va, len, access))) {
-        return mkey_run_op(hca, (struct mem_place){run->space, run->address + (va - run->va)}, len,
-                           op);
+        enum mem_result result = mkey_run_op(
+            hca, (struct mem_place){run->space, run->address + (va - run->va)}, len, op);
+
+        return G_LIKELY(result == MEM_OK) ? MEM_OK : mkey_run_unanswered(hca, key, va, len, op);
     }
     if (is_null_mkey(hca, key)) {
         if (!mkey_is_local(access)) {
@@ -564,13 +583,27 @@ static enum mem_result mkey_atomic_place(struct hca *hca, uint32_t key, uint32_t
     return mkey_refuse_access(hca, MEM_BAD_BOUNDS, key, pdn, va, len, MEM_REMOTE_ATOMIC);
 }
 
-/* Notes an atomic for mkey_why() if the memory at its place does not answer. Returns result. */
+/* Called when the memory at the place of an atomic does not answer. If its page is missing, a read
+ * of the same bytes finds the same. Else notes the atomic for mkey_why(). */
+static __attribute__((cold)) enum mem_result
+mkey_atomic_unanswered(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va, size_t len)
+{
+    uint8_t bytes[64];
+    struct mem_op op = {.kind = OP_READ, .buf = bytes};
+
+    if (hca->ops->pages_may_go && len <= sizeof(bytes) &&
+        access_key(hca, key, pdn, va, len, MEM_REMOTE_ATOMIC, &op) == MEM_FAULT) {
+        hca->fault.is_write = true;
+        return MEM_FAULT;
+    }
+    return mkey_refuse_access(hca, MEM_NO_ANSWER, key, pdn, va, len, MEM_REMOTE_ATOMIC);
+}
+
 static inline enum mem_result mkey_atomic_end(struct hca *hca, enum mem_result result, uint32_t key,
                                               uint32_t pdn, uint64_t va, size_t len)
 {
-    return G_LIKELY(result != MEM_NO_ANSWER)
-               ? result
-               : mkey_refuse_access(hca, result, key, pdn, va, len, MEM_REMOTE_ATOMIC);
+    return G_LIKELY(result != MEM_NO_ANSWER) ? result
+                                             : mkey_atomic_unanswered(hca, key, pdn, va, len);
 }
 
 /* If CPUs change the word too often, the result is MEM_BUSY: the device treats the request as lost,

@@ -41,8 +41,10 @@ struct mkey {
     uint8_t variant;
     uint8_t rights; /* enum mem_access */
     bool free, length64;
-    uint8_t space;  /* enum mem_space_id: the space of its addresses */
-    bool pg_access; /* the entries of CREATE_MKEY have access bits; else they allow all accesses */
+    uint8_t space; /* enum mem_space_id: the space of its addresses */
+    /* the entries of CREATE_MKEY have access bits; else they allow all accesses. A driver asks for
+     * access bits where pages may be missing */
+    bool pg_access;
     uint32_t pdn, qpn;
     uint64_t start, len;
 
