@@ -60,6 +60,9 @@ struct hv_beside_ops {
     /* sigaction(2) for a signal that reports faults: the HCA's own faults do not reach the
      * program. */
     bool (*sigaction)(int signal, const struct sigaction *action, struct sigaction *old);
+    /* Memory of the process has changed: pages of the range were unmapped, replaced, dropped, moved
+     * or protected. Takes no lock and does not wait. */
+    void (*memory_changed)(uint64_t start, uint64_t len);
 };
 
 /* The function that libhcasim.so has. */

@@ -169,15 +169,17 @@ struct hv_pd {
     void *pd_context;
     gint refs;    /* objects in the PD; while there are any, dealloc fails with EBUSY */
     gint domains; /* parent domains of it, unknown to the kernel; also EBUSY */
+    gint unpaged; /* queues in the PD that may not miss a page (kernel/odp.c) */
 };
 
 /* Memory of the program that a device may access (kernel/umem.h). */
 struct hv_umem {
-    uint64_t pinned;       /* pages (kernel/memlock.h) */
-    struct gpu_claim *gpu; /* NULL: it is not a GPU's (guest-lib/host/gpu.h) */
-    void *mapping;         /* of a dma-buf that is not a GPU's: where it is mapped, or NULL */
-    size_t mapped;         /* bytes of the mapping */
-    bool read_only;        /* it can only be read */
+    uint64_t pinned;        /* pages (kernel/memlock.h) */
+    struct gpu_claim *gpu;  /* NULL: it is not a GPU's (guest-lib/host/gpu.h) */
+    void *mapping;          /* of a dma-buf that is not a GPU's: where it is mapped, or NULL */
+    size_t mapped;          /* bytes of the mapping */
+    bool read_only;         /* it can only be read */
+    struct odp_region *odp; /* NULL: it is not paged on demand (kernel/odp.h) */
 };
 
 struct hv_mr {

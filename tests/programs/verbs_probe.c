@@ -347,8 +347,10 @@ CALL(bind_mw, struct ibv_mw *made = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
 CALL(req_notify_cq, return num(ibv_req_notify_cq(cq, 1));)
 CALL(post_srq_recv, struct ibv_recv_wr wr = {0}; struct ibv_recv_wr * bad;
      return num(ibv_post_srq_recv(srq, &wr, &bad));)
-CALL(advise_mr, struct ibv_sge sge = {(uintptr_t)buf, 64, mr->lkey};
-     return num(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));)
+CALL(advise_mr, struct ibv_mr *paged = ibv_reg_mr(pd, buf, 64, IBV_ACCESS_ON_DEMAND);
+     struct ibv_sge sge = {(uintptr_t)buf, 64, paged ? paged->lkey : 0};
+     int err = num(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));
+     return paged ? (ibv_dereg_mr(paged), err) : err;)
 CALL(alloc_null_mr, struct ibv_mr *made = ibv_alloc_null_mr(pd);
      return made ? num(ibv_dereg_mr(made)) : errno;)
 CALL(read_counters, struct ibv_counters c = {ctx}; uint64_t value;

@@ -56,7 +56,8 @@ def main():
     parser.add_argument("--first", type=int, default=1, metavar="SEED", help="The seed of the first run (default: 1).")
     parser.add_argument("--ucx", metavar="PREFIX", help="The folder where another UCX is installed.")
     parser.add_argument("--transport", default="rc_v,ud_v",
-                        help="UCX's transports, with commas between them. +tm behind one: hardware tag matching.")
+                        help="UCX's transports, with commas between them. +tm behind them: hardware tag matching; +odp: "
+                             "all memory is registered on demand.")
     parser.add_argument("--ranks", type=int, default=4)
     args = parser.parse_args()
     cases = tries.Cases("mpi-stress")

@@ -3,6 +3,7 @@
 """Runs perftest's whole matrix with no VM: every program, transport and combination of modes.
 
 Modes: all message sizes (-a), many QPs (-q), completions by events (-e), both directions (-b).
+Without a mode, each program also runs with memory that is registered on demand (--odp).
 Combinations that perftest itself does not support must be refused, with the words below. Each
 single mode also runs between QPs that connect by librdmacm (-R). Everything runs as an ordinary
 user in a container (sandbox.py). Timing is no condition: only a program that never ends fails.
@@ -33,6 +34,9 @@ ONE_SIZE = "Message size cannot be changed for Atomic tests"
 NO_EVENTS = "Events feature not available on WRITE verb"
 ONE_QP = "Multiple QPs only available on bw tests"
 ONE_WAY = "Bidirectional is only available in BW test"
+# With --odp.
+NO_PAGING = {"UC": "ODP does not support UC"}
+NO_PAGED_ATOMICS = "ODP does not support ATOMICS"
 # With -R.
 NO_CM = {"UC": "UC is not supported in librdmacm", "XRC": "XRC does not support RDMA_CM",
          "DC": "DC does not support RDMA_CM"}
@@ -137,11 +141,24 @@ class Addressed(Case):
         return ""
 
 
+class Paged(Case):
+    """The same, with memory that is registered on demand."""
+
+    def __init__(self, *words):
+        super().__init__(*words)
+        self.name += " --odp"
+
+    def refusals(self):
+        paging = [NO_PAGED_ATOMICS] if self.operation == "atomic" else []
+        return super().refusals() + paging + ([NO_PAGING[self.transport]] if self.transport in NO_PAGING else [])
+
+
 def cases():
     for operation, kind, transport in itertools.product(OPERATIONS, ("bw", "lat"), TRANSPORTS):
         for count in range(len(MODES) + 1):
             for modes in itertools.combinations(MODES, count):
                 yield Case(operation, kind, transport, modes)
+        yield Paged(operation, kind, transport, ())
         for modes in ((), *((mode,) for mode in MODES)):
             yield Addressed(operation, kind, transport, modes)
 

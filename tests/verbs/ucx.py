@@ -9,7 +9,7 @@ ud_v); with --ucx PREFIX a UCX that was built with the accelerated transports (d
 
     tests/verbs/ucx.py --ucx /opt/ucx rc_x ud_x dc_x rc_x+tm dc_x+tm
 
-+tm is hardware tag matching. Timing is no condition. The last line is "N passed, N failed, N
++tm is hardware tag matching; with +odp all memory is registered on demand. Timing is no condition. The last line is "N passed, N failed, N
 skipped". Exit status 0: nothing failed; 77: what it needs is not installed (ucx-utils, libucx-dev).
 """
 import argparse
@@ -47,6 +47,8 @@ def environment(transport):
     chosen = {**ENVIRONMENT, "UCX_TLS": f"{name},self"}
     if matching == "tm":
         chosen |= {"UCX_RC_TM_ENABLE": "y", "UCX_DC_TM_ENABLE": "y"}
+    if matching == "odp":
+        chosen |= {"UCX_IB_REG_METHODS": "odp,direct"}
     return chosen
 
 
@@ -173,7 +175,7 @@ def main():
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=ROOT / "build")
     parser.add_argument("--ucx", metavar="PREFIX", help="The folder where another UCX is installed.")
     parser.add_argument("--only", metavar="WORD", help="Only tests with WORD in their command.")
-    parser.add_argument("transports", nargs="*", default=["rc_v", "ud_v"])
+    parser.add_argument("transports", nargs="*", default=["rc_v", "ud_v", "rc_v+odp"])
     args = parser.parse_args()
     cases = tries.Cases("ucx")
     if args.ucx:

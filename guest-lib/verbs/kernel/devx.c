@@ -8,6 +8,7 @@
  */
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/devx_cmd.h"
+#include "guest-lib/verbs/kernel/odp.h"
 #include "guest-lib/verbs/kernel/refuse.h"
 #include "guest-lib/verbs/kernel/watch.h"
 
@@ -116,6 +117,22 @@ static int devx_watch_queue(const struct mlx5dv_devx_obj *obj, const void *in)
     return err;
 }
 
+/* Notes for the pager a key that names other keys (devx_handle_mkey_indirect()), and a queue. */
+static void devx_note_for_pager(const struct mlx5dv_devx_obj *obj, const void *in)
+{
+    const struct prm_mkc *mkc =
+        PRM_PTR(create_mkey_in, (struct prm_create_mkey_in *)(uintptr_t)in, memory_key_mkey_entry);
+
+    if (obj->object == PRM_OBJECT(QP) || obj->object == PRM_OBJECT(RQ) ||
+        obj->object == PRM_OBJECT(SQ) || obj->object == PRM_OBJECT(RMP)) {
+        hv_odp_note_devx_queue(hv_hca_of(obj->context));
+    }
+    if (obj->object == PRM_OBJECT(MKEY) && devx_cmd_is_of_keys(in)) {
+        hv_odp_add_indirect(hv_hca_of(obj->context), obj->id << 8 | PRM_GET(mkc, mkc, mkey_7_0),
+                            PRM_GET(mkc, mkc, translations_octword_size));
+    }
+}
+
 struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const void *in, size_t inlen,
                                               void *out, size_t outlen)
 {
@@ -138,6 +155,7 @@ struct mlx5dv_devx_obj *hv_dv_devx_obj_create(struct ibv_context *ctx, const voi
     obj = g_new0(struct mlx5dv_devx_obj, 1);
     obj->context = ctx;
     devx_cmd_created(obj, copy, inlen, out, outlen);
+    devx_note_for_pager(obj, in);
     obj->handle = hv_handle_add(ctx, HV_HANDLE_DEVX_OBJ, obj);
     g_free(copy);
     err = devx_watch_queue(obj, in);
@@ -157,6 +175,9 @@ int uverbs_destroy_devx_obj(struct mlx5dv_devx_obj *obj)
 
     if (obj->object == PRM_OBJECT(DCT)) {
         err = hv_drain_dct(hca, hv_context(obj->context)->uid, obj->id);
+    }
+    if (obj->object == PRM_OBJECT(MKEY)) {
+        hv_odp_del_indirect(hca, obj->id << 8);
     }
     err = err ? err : hv_cmd(hca, obj->destroy, obj->object->destroy->in_least, out, sizeof(out));
     if (err) {

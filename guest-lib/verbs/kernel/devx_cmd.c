@@ -149,9 +149,7 @@ bool devx_cmd_object(const void *in, size_t inlen, const struct prm_object **obj
     return true;
 }
 
-/* Whether the key refers to other keys. Such a command has these keys, and no pages
- * (devx_handle_mkey_create()). */
-static bool devx_cmd_is_of_keys(const struct prm_create_mkey_in *in)
+bool devx_cmd_is_of_keys(const struct prm_create_mkey_in *in)
 {
     const struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
     uint32_t mode = PRM_GET(mkc, mkc, access_mode_1_0) | PRM_GET(mkc, mkc, access_mode_4_2) << 2;

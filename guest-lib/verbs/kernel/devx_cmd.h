@@ -25,6 +25,10 @@ bool devx_cmd_object(const void *in, size_t inlen, const struct prm_object **obj
  * umems. */
 void devx_cmd_set_umem_valid(void *in, size_t inlen);
 
+/* Whether the key that a CREATE_MKEY makes refers to other keys. Such a command has these keys, and
+ * no pages (devx_handle_mkey_create()). */
+bool devx_cmd_is_of_keys(const struct prm_create_mkey_in *in);
+
 /* To be called after a successful create command. Fills in the object's numbers and the command
  * that destroys it. */
 void devx_cmd_created(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, const void *out,

@@ -4,6 +4,7 @@
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/gsi.h"
 #include "guest-lib/verbs/kernel/hca.h"
+#include "guest-lib/verbs/kernel/odp.h"
 
 /* Reports an event to a context, if it is open. Objects of a closed context stay while another
  * context shares its file, but their events are not reported. */
@@ -136,6 +137,10 @@ static void port_event(struct hv_hca *hca, uint8_t sub_type)
 
 void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event)
 {
+    if (event->type == PRM_EVENT_TYPE_PAGE_FAULT) {
+        hv_odp_event(hca, event);
+        return;
+    }
     pthread_mutex_lock(&hca->reg_lock);
     if (hv_is_removed(hca)) {
         pthread_mutex_unlock(&hca->reg_lock);

@@ -16,6 +16,7 @@
 #include "guest-lib/host/memory.h"
 #include "guest-lib/verbs/kernel/addresses.h"
 #include "guest-lib/verbs/kernel/link.h"
+#include "guest-lib/verbs/kernel/odp.h"
 #include "wire/forks.h"
 #include "wire/open.h"
 
@@ -121,7 +122,11 @@ unsigned hv_facts_ifindex(unsigned device)
 }
 
 static const struct hv_beside_ops facts_ops = {
-    .look = facts_look, .is_peer = facts_is_peer, .sigaction = memory_sigaction};
+    .look = facts_look,
+    .is_peer = facts_is_peer,
+    .sigaction = memory_sigaction,
+    .memory_changed = hv_odp_changed,
+};
 
 static void facts_before_fork(void)
 {

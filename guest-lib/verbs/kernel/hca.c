@@ -16,6 +16,7 @@
 #include "guest-lib/host/mmio.h"
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/kernel/kernel.h"
+#include "guest-lib/verbs/kernel/odp.h"
 #include "guest-lib/verbs/kernel/watch.h"
 #include "wire/cancel.h"
 
@@ -275,6 +276,7 @@ static void hca_free_parts(struct hv_hca *hca)
         local_hca_free(hca->local);
     }
     hv_watch_free(hca);
+    hv_odp_free(hca);
     g_hash_table_destroy(hca->numbers);
     g_ptr_array_free(hca->contexts, TRUE);
     g_ptr_array_free(hca->event_files, TRUE);
@@ -380,12 +382,14 @@ void hv_hca_abandon(struct hv_hca *hca)
 
 void hv_hca_before_fork(struct hv_hca *hca)
 {
+    hv_odp_before_fork(hca);
     local_before_fork(hca->local);
 }
 
 void hv_hca_after_fork(struct hv_hca *hca)
 {
     local_after_fork(hca->local);
+    hv_odp_after_fork(hca);
 }
 
 void hv_hca_reset(struct hv_hca *hca)
@@ -416,6 +420,7 @@ bool hv_is_removed(const struct hv_hca *hca)
 
 void hv_hca_close(struct hv_hca *hca)
 {
+    hv_odp_stop(hca);
     if (hca->left_behind) {
         local_shut(hca->local);
     }

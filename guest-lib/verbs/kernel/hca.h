@@ -35,6 +35,8 @@ struct hv_hca {
     struct hv_sniffers *sniffers;     /* NULL: there are none (flow_sniffer.c) */
     pthread_mutex_t devx_lock;        /* around subscriptions */
     GPtrArray *subscriptions;         /* of DevX event channels (devx_event.c) */
+    struct odp *odp;                  /* NULL: no on-demand paging yet (odp.c) */
+    gint devx_queues;                 /* a program made a queue by DevX (odp.c) */
     struct hv_said said;              /* lines of the log that explain refused verbs */
     bool explains;                    /* error completions are explained when they are polled */
     struct hv_hca *next_kept;         /* list of closed HCAs with objects left behind */

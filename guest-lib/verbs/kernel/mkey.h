@@ -16,6 +16,10 @@ int hv_mkey_destroy(struct hv_hca *hca, uint32_t key);
 int hv_mr_check_access(struct hv_hca *hca, unsigned access);
 /* Sets the rights of a region in its context. */
 void hv_mr_set_rights(struct hv_hca *hca, struct prm_mkc *mkc, unsigned access);
+/* The rights (IBV_ACCESS_) that let a device write to memory (ib_access_writable()). */
+#define HV_ACCESS_WRITABLE                                                                         \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |                 \
+     IBV_ACCESS_MW_BIND)
 
 /* Checks a range as pinning does (ib_umem_get()). Returns 0; EFAULT: a part of it is not mapped, or
  * is not writable although writable is set. */

@@ -6,17 +6,14 @@
  * entries (mr_choose_log_page()). Only addresses inside the region are ever accessed. The memory is
  * populated as if it were pinned, which also tells whether it exists and may be written (EFAULT).
  * It is not pinned: a program that unmaps a region before deregistering it takes the memory away
- * from the device.
+ * from the device. Regions of on-demand paging are made in odp.c.
  */
 #include <inttypes.h>
 #include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/odp.h"
 #include "guest-lib/verbs/kernel/umem.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
-/* as ib_access_writable() */
-#define ACCESS_WRITABLE                                                                            \
-    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |                 \
-     IBV_ACCESS_MW_BIND)
 /* As IB_ACCESS_SUPPORTED: FLUSH_GLOBAL and FLUSH_PERSISTENT are the last rights that are not in
  * OPTIONAL. */
 #define ACCESS_FLUSH     (3u << 8)
@@ -26,8 +23,7 @@
 #define LOG_PAGE_MAX     31 /* log_page_size has 5 bits without umr_extended_log_page_size */
 #define MTT_FEW          2
 
-/* As ib_check_mr_access(). Also refuses what a device without on-demand paging and flush
- * refuses. */
+/* As ib_check_mr_access(). Also refuses what a device without flush refuses. */
 int hv_mr_check_access(struct hv_hca *hca, unsigned access)
 {
     if ((access & (IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE)) &&
@@ -41,7 +37,7 @@ int hv_mr_check_access(struct hv_hca *hca, unsigned access)
         return hv_refuse(hca, EINVAL, "reg_mr: access has unknown bits 0x%x",
                          access & ~(unsigned)(ACCESS_SUPPORTED | IBV_ACCESS_OPTIONAL_RANGE));
     }
-    if (access & IBV_ACCESS_ON_DEMAND) {
+    if (access & IBV_ACCESS_ON_DEMAND && !hv_odp_is_offered(hca)) {
         return hv_refuse(hca, EOPNOTSUPP,
                          "reg_mr: the device has no on-demand paging (IBV_ACCESS_ON_DEMAND)");
     }
@@ -128,6 +124,12 @@ static int mr_register_range(struct hv_pd *pd, void *addr, size_t length, uint64
     uint64_t start = (uintptr_t)addr;
     int err;
 
+    if (access & IBV_ACCESS_ON_DEMAND) {
+        const struct hv_odp_range range = {.start = start, .len = length, .iova = iova};
+
+        *umem = (struct hv_umem){0};
+        return hv_odp_reg(pd, &range, access, &umem->odp, key);
+    }
     if (start + length < start || start + length > UINT64_MAX - PCI_PAGE || iova + length < iova) {
         return hv_refuse(hca, EINVAL, "reg_mr: %zu bytes at %p go past the end of the addresses",
                          length, addr);
@@ -137,10 +139,10 @@ static int mr_register_range(struct hv_pd *pd, void *addr, size_t length, uint64
     if (!length && !(start & (PCI_PAGE - 1))) {
         return hv_refuse(hca, EINVAL, "reg_mr: length is 0");
     }
-    err = hv_umem_get(hca, addr, length, access & ACCESS_WRITABLE, umem);
+    err = hv_umem_get(hca, addr, length, access & HV_ACCESS_WRITABLE, umem);
     if (err == EFAULT) {
         return hv_refuse(hca, err, "reg_mr: the %zu bytes at %p are not all mapped%s", length, addr,
-                         access & ACCESS_WRITABLE ? " and writable" : "");
+                         access & HV_ACCESS_WRITABLE ? " and writable" : "");
     }
     if (err) {
         return hv_refuse(
@@ -148,6 +150,18 @@ static int mr_register_range(struct hv_pd *pd, void *addr, size_t length, uint64
     }
     err = mr_create_key(pd, start, length, iova, access, key);
     if (err) {
+        hv_umem_put(umem);
+    }
+    return err;
+}
+
+/* Ends a key and gives its memory back. Returns 0 or errno. */
+static int mr_unregister(struct hv_hca *hca, uint32_t key, struct hv_umem *umem)
+{
+    int err = umem->odp ? hv_odp_dereg(umem->odp) : hv_mkey_destroy(hca, key);
+
+    if (!err) {
+        umem->odp = NULL;
         hv_umem_put(umem);
     }
     return err;
@@ -193,8 +207,14 @@ static int mr_change_key(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
 {
     struct hv_hca *hca = hv_hca_of(mr->ibv.context);
     struct prm_mkc mkc[1] = {0};
-    int err = hv_umem_recheck(&mr->umem, mr->ibv.addr, mr->ibv.length, access & ACCESS_WRITABLE);
+    bool writable = access & HV_ACCESS_WRITABLE;
+    int err;
 
+    if (mr->umem.odp) { /* as ib_umem_check_rereg() */
+        err = writable && !hv_odp_is_writable(mr->umem.odp) ? EACCES : 0;
+    } else {
+        err = hv_umem_recheck(&mr->umem, mr->ibv.addr, mr->ibv.length, writable);
+    }
     if (err) {
         return err;
     }
@@ -225,6 +245,9 @@ static void mr_move(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
     g_atomic_int_inc(&pd->refs);
     mr->pd = pd;
     mr->access = access;
+    if (mr->umem.odp) {
+        hv_odp_moved(mr->umem.odp, pd, access);
+    }
 }
 
 /* If the key cannot be changed in place, a new key replaces it, as in mlx5_ib. */
@@ -264,23 +287,23 @@ int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, 
         }
         return err;
     }
-    if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-        iova = (uintptr_t)addr;
+    if (flags & IBV_REREG_MR_CHANGE_TRANSLATION || mr->umem.odp) {
+        iova = (uintptr_t)
+            addr; /* without pinned memory, the region is made again as the program says */
     } else {
         addr = ibmr->addr;
         length = ibmr->length;
+        access &= ~(unsigned)IBV_ACCESS_ON_DEMAND; /* the pinned memory stays (create_real_mr()) */
     }
     err = mr_register_range(new_pd, addr, length, iova, access, &key, &umem);
     if (err) {
         return err;
     }
-    err = hv_mkey_destroy(hca, ibmr->lkey);
+    err = mr_unregister(hca, ibmr->lkey, &mr->umem);
     if (err) {
-        hv_mkey_destroy(hca, key);
-        hv_umem_put(&umem);
+        mr_unregister(hca, key, &umem);
         return err;
     }
-    hv_umem_put(&mr->umem);
     mr->umem = umem;
     mr_move(mr, new_pd, access);
     mr->iova = iova;
@@ -299,13 +322,11 @@ int uverbs_dereg_mr(struct hv_mr *mr)
     if (owner && mr->kind != HV_MR_IMPORTED && owner != mr) {
         err = EINVAL;
     }
-    err = err ? err : hv_mkey_destroy(hv_hca_of(context), owner->ibv.lkey);
+    err = err ? err : mr_unregister(hv_hca_of(context), owner->ibv.lkey, &owner->umem);
     if (!err) {
         hv_handle_del(context, mr->ibv.handle);
         if (owner->dm) {
             g_atomic_int_add(&owner->dm->refs, -1);
-        } else {
-            hv_umem_put(&owner->umem);
         }
         g_atomic_int_add(&owner->pd->refs, -1);
     }

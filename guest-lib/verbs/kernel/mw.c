@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory windows: creates and destroys their keys. */
 #include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/odp.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
 /* as in mlx5_ib_alloc_mw(): KLM entries of a window, of which one is used */
@@ -30,6 +31,7 @@ int uverbs_alloc_mw(struct hv_mw *mw, enum ibv_mw_type type)
     PRM_SET(mkc, mkc, qpn, 0xffffff);
     err = hv_mkey_create(hv_hca_of(mw->ibv.context), in, sizeof(in), &mw->key);
     if (!err) {
+        hv_odp_add_indirect(hv_hca_of(mw->ibv.context), mw->key, MW_KLMS);
         mw->ibv.handle = hv_handle_add(mw->ibv.context, HV_HANDLE_MW, mw);
         g_atomic_int_inc(&mw->pd->refs);
     }
@@ -41,7 +43,11 @@ int uverbs_dealloc_mw(struct hv_mw *mw)
     struct ibv_context *context = mw->ibv.context;
     int err = hv_handle_check(context, HV_HANDLE_MW, mw->ibv.handle, mw);
 
-    err = err ? err : hv_mkey_destroy(hv_hca_of(context), mw->key);
+    if (err) {
+        return err;
+    }
+    hv_odp_del_indirect(hv_hca_of(context), mw->key);
+    err = hv_mkey_destroy(hv_hca_of(context), mw->key);
     if (!err) {
         hv_handle_del(context, mw->ibv.handle);
         g_atomic_int_add(&mw->pd->refs, -1);

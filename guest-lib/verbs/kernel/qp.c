@@ -4,6 +4,7 @@
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
+#include "guest-lib/verbs/kernel/odp.h"
 #include "guest-lib/verbs/kernel/qp.h"
 
 /* offload_type of a QP whose messages an XRQ receives. */
@@ -149,6 +150,15 @@ static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
     return err;
 }
 
+/* Whether the QP has a queue for which the device has no page faults (odp_cap): all of an
+ * unreliable connection or a raw packet QP, and the receive queue of a datagram QP. */
+static bool qp_may_not_fault(const struct hv_qp *qp)
+{
+    return hv_qp_pd(qp) &&
+           (qp->ibv.qp_type == IBV_QPT_UC || qp->ibv.qp_type == IBV_QPT_RAW_PACKET ||
+            (qp->ibv.qp_type == IBV_QPT_UD && !qp->srq));
+}
+
 void uverbs_use_qp(struct hv_qp *qp, int change)
 {
     gint *counts[] = {
@@ -164,6 +174,9 @@ void uverbs_use_qp(struct hv_qp *qp, int change)
     }
     if (hv_qp_pd(qp)) {
         uverbs_use_pd(hv_qp_pd(qp), change);
+    }
+    if (qp_may_not_fault(qp)) {
+        hv_odp_note_queue(qp->hca, hv_real_pd(hv_qp_pd(qp)), change);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/link.h"
+#include "guest-lib/verbs/kernel/odp.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
 #define VENDOR_ID  0x02c9
@@ -196,6 +197,7 @@ static int query_device_ex(struct ibv_context *context,
         all.cq_mod_caps.max_cq_period = 0xfff;
     }
     all.max_dm_size = HV_DM_CAP(hca, max_memic_size);
+    hv_odp_caps(hca, &all.odp_caps, &all.xrc_odp_caps);
     query_fill_ethernet(hca, &all);
     query_fill_tag_matching(hca, &all.tm_caps);
     if (attr_size >=

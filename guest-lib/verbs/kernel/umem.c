@@ -24,6 +24,7 @@ int hv_umem_get(struct hv_hca *hca, const void *addr, size_t len, bool writable,
     int err = hv_pin(hca, addr, len, &umem->pinned);
 
     umem->gpu = NULL;
+    umem->odp = NULL;
     if (err) {
         return err;
     }

@@ -10,6 +10,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include "guest-lib/verbs/facts.h"
 
 #define PRELOAD_EXPORT __attribute__((visibility("default")))
@@ -32,6 +33,8 @@ bool self_is_known(void);
 bool self_is_peer(uint32_t ipv4);
 /* Calls hv_beside_ops.sigaction(), if libibverbs.so.1 has set it; otherwise returns false. */
 bool self_sigaction(int signal, const struct sigaction *action, struct sigaction *old);
+/* Calls hv_beside_ops.memory_changed(), if libibverbs.so.1 has set it. */
+void self_memory_changed(const void *start, size_t len);
 
 /* -- ifaddrs.c --------------------------------------------------------------------------------- */
 

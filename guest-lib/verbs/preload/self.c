@@ -127,3 +127,12 @@ bool self_sigaction(int signal, const struct sigaction *action, struct sigaction
 
     return ops && ops->sigaction(signal, action, old);
 }
+
+void self_memory_changed(const void *start, size_t len)
+{
+    const struct hv_beside_ops *ops = self_known_ops();
+
+    if (ops) {
+        ops->memory_changed((uintptr_t)start, len);
+    }
+}

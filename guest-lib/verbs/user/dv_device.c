@@ -131,6 +131,7 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
     caps.max_wr_memcpy_length = hv_dv_max_memcpy(hca);
     caps.cqe_comp_caps = hv_dv_cqe_comp_caps(hca);
     hv_dv_sig_caps(hca, &caps.sig_caps);
+    caps.dc_odp_caps = uverbs_dc_odp_caps(hca);
     GIVE(CQE_COMPRESION, cqe_comp_caps);
     GIVE(SWP, sw_parsing_caps);
     GIVE(STRIDING_RQ, striding_rq_caps);

@@ -8,7 +8,9 @@ HV_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t 
 {
     struct hv_mr *mr = calloc(1, sizeof(*mr));
 
-    hv_fork_note_memory();
+    if (!(access & IBV_ACCESS_ON_DEMAND)) {
+        hv_fork_note_memory();
+    }
     if (!mr) {
         return NULL;
     }
@@ -164,11 +166,10 @@ static struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
     return &mr->ibv;
 }
 
-/* mlx5_ib supports this only for on-demand paging. */
 static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
                      struct ibv_sge *sg_list, uint32_t num_sge)
 {
-    return hv_kernel(EOPNOTSUPP);
+    return hv_kernel(uverbs_advise_mr(pd, advice, flags, sg_list, num_sge));
 }
 
 void hv_mr_ops(struct verbs_context *ops)
