@@ -378,6 +378,40 @@ START_TEST(capabilities_are_fixed_after_init)
 }
 END_TEST
 
+/* The driver's handle_hca_cap_odp(): switches on what the device can. Without that, only the
+ * operations of RC, and SENDs of UD, may miss pages. UC never may. */
+START_TEST(page_faults_are_the_drivers_choice)
+{
+    const uint8_t of_rc = FAULT_SEND | FAULT_RECEIVE | FAULT_WRITE | FAULT_READ | FAULT_ATOMIC;
+    const uint8_t before[PAGING_TRANSPORTS] = {[PAGING_RC] = of_rc, [PAGING_UD] = FAULT_SEND};
+    const uint8_t all[PAGING_TRANSPORTS] = {
+        [PAGING_RC] = of_rc | FAULT_SRQ_RECEIVE,
+        [PAGING_UD] = FAULT_SEND | FAULT_SRQ_RECEIVE,
+        [PAGING_XRC] = of_rc | FAULT_SRQ_RECEIVE,
+        [PAGING_DC] = of_rc | FAULT_SRQ_RECEIVE,
+    };
+    const struct hca *hca = &d.fw->hca;
+    uint8_t bytes[4096];
+    void *cap = bytes;
+
+    fwd_clear(&d);
+    fwd_init_as(&d, _i ? "cx7" : "cx5");
+    hca = &d.fw->hca;
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_ENABLE_HCA, 0), 0);
+    ck_assert_mem_eq(hca->may_fault, before, sizeof(before));
+    ck_assert(!hca->memory_faults);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_ODP, _i ? CAP_CUR : CAP_MAX, cap), 0);
+    PRM_SET(odp_cap, cap, mem_page_fault, _i);
+    ck_assert_uint_eq(set_cap(PRM_HCA_CAP_TYPE_ODP, cap), SYN_OK);
+    ck_assert_mem_eq(hca->may_fault, all, sizeof(all));
+    ck_assert(hca->memory_faults == _i);
+    if (!_i) {
+        PRM_SET(odp_cap, cap, mem_page_fault, 1);
+        ck_assert_uint_eq(set_cap(PRM_HCA_CAP_TYPE_ODP, cap), SYN_CAP_TOO_HIGH);
+    }
+}
+END_TEST
+
 /* -- every field ------------------------------------------------------------------------------- */
 
 /* Calls visit() for each scalar of a layout and of its nested structures, with its offset there. */
@@ -569,6 +603,7 @@ Suite *unit_suite(void)
     tcase_add_test(cold, capabilities_are_set);
     tcase_add_loop_test(cold, capabilities_are_not_made_by_setting_them, 0, 9);
     tcase_add_test(cold, capabilities_beyond_maximum_are_refused);
+    tcase_add_loop_test(cold, page_faults_are_the_drivers_choice, 0, 2);
     tcase_add_test(cold, byte_order_of_atomics_is_the_drivers_choice);
     tcase_add_loop_test(cold, few_fields_can_be_set, 0,
                         (int)g_strv_length((char **)fw_profile_names()));

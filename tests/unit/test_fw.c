@@ -8,6 +8,7 @@
 #include <string.h>
 #include "fw/cmd_table.h"
 #include "model/core/obj_class.h"
+#include "model/core/pd.h"
 #include "model/eth/steering.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
@@ -420,6 +421,36 @@ static uint64_t create_page_eq(void)
     return pa;
 }
 
+/* The function has a pager as long as an EQ of the kernel's takes page faults. */
+START_TEST(an_eq_for_page_faults_makes_a_pager)
+{
+    uint8_t in_bytes[PRM_SIZE(create_eq_in) + 8] = {0}, out_bytes[16];
+    void *in = in_bytes, *out = out_bytes;
+    struct prm_alloc_uar_in uar_in[1] = {0};
+    struct prm_destroy_eq_in destroy[1] = {0};
+    struct prm_eqc *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
+
+    PRM_SET(alloc_uar_in, uar_in, opcode, PRM_CMD_OP_ALLOC_UAR);
+    ck_assert_uint_eq(fwd_cmd(&d, uar_in, 16, out, 16), 0);
+    PRM_SET(create_eq_in, in, opcode, PRM_CMD_OP_CREATE_EQ);
+    PRM_SET(eqc, eqc, log_eq_size, 6);
+    PRM_SET(eqc, eqc, uar_page, PRM_GET(alloc_uar_out, out, uar));
+    PRM_SET_AT(create_eq_in, in, event_bitmask, 0, 1ull << PRM_EVENT_TYPE_PAGE_FAULT);
+    PRM_SET_AT(create_eq_in, in, pas, 0, fake_host_alloc(&d.host, 4096, 4096));
+    ck_assert_ptr_null(d.fw->hca.pager);
+    PRM_SET(create_eq_in, in, uid, UID_SHARED); /* a program's EQ hears nothing of page faults */
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in_bytes), out, 16), 0);
+    ck_assert_ptr_null(d.fw->hca.pager);
+    PRM_SET(create_eq_in, in, uid, 0);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in_bytes), out, 16), 0);
+    ck_assert_ptr_nonnull(d.fw->hca.pager);
+    PRM_SET(destroy_eq_in, destroy, opcode, PRM_CMD_OP_DESTROY_EQ);
+    PRM_SET(destroy_eq_in, destroy, eq_number, PRM_GET(create_eq_out, out, eq_number));
+    ck_assert_uint_eq(fwd_cmd(&d, destroy, sizeof(destroy), out, 16), 0);
+    ck_assert_ptr_null(d.fw->hca.pager);
+}
+END_TEST
+
 static int32_t requested(uint64_t ring, unsigned index)
 {
     const struct prm_eqe *eqe = fake_host_ptr(&d.host, ring + index * 64, 64);
@@ -766,6 +797,7 @@ Suite *unit_suite(void)
     tcase_set_timeout(ready, 60);
     tcase_add_test(ready, objects_need_pages);
     tcase_add_test(ready, page_requests_follow_the_objects);
+    tcase_add_test(ready, an_eq_for_page_faults_makes_a_pager);
     tcase_add_test(ready, refused_request_is_not_repeated);
     tcase_add_test(ready, a_kind_of_object_has_the_commands_of_its_row);
     tcase_add_test(ready, umem_belongs_to_its_context);

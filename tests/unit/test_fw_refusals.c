@@ -37,6 +37,7 @@ static const struct refusal {
     {PRM_CMD_OP_QUERY_HCA_CAP, SYN_NO_FUNCTION, {{"ec_vf_function", 1}}},
     {PRM_CMD_OP_QUERY_HCA_CAP, SYN_NO_FUNCTION, {{"other_function", 1}, {"function_id", 1}}},
     {PRM_CMD_OP_QUERY_HCA_CAP, SYN_NO_CAP_SECTION, {{"op_mod", 0x5 << 1}}},
+    {PRM_CMD_OP_PAGE_FAULT_RESUME, SYN_NO_FAULT, {{"page_fault_info", 1}}},
     {PRM_CMD_OP_QUERY_PAGES, SYN_NO_FUNCTION, {{"op_mod", 1}, {"function_id", 1}}},
     {PRM_CMD_OP_QUERY_PAGES, SYN_BAD_OP_MOD, {{"op_mod", 9}}},
     {PRM_CMD_OP_MANAGE_PAGES, SYN_NO_FUNCTION, {{"op_mod", 1}, {"function_id", 1}}},

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "model/memory/mkey_priv.h"
+#include "model/rdma/paging.h"
 #include "model/core/pd.h"
 #include "tests/unit/rdma_bench.h"
 #include "tests/unit/suite.h"
@@ -196,6 +198,55 @@ START_TEST(a_send_goes_to_the_srq_that_it_names)
     ck_assert_ptr_nonnull(cqe);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, srqn), 0x111);
     expect_data(&one, 50);
+}
+END_TEST
+
+/* A key of one page, which is missing. */
+static struct mkey *absent_key(struct xrc_srq *x)
+{
+    uint64_t pas[2] = {GUINT64_TO_BE(x->mem)};
+    struct prm_mkc mkc[1] = {0};
+    struct mkey *mkey;
+    uint32_t index;
+
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
+    PRM_SET(mkc, mkc, lw, 1);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, pd, x->pdn);
+    PRM_SET(mkc, mkc, start_addr, x->mem);
+    PRM_SET(mkc, mkc, len, 4096);
+    PRM_SET(mkc, mkc, log_page_size, 12);
+    PRM_SET(mkc, mkc, translations_octword_size, 1);
+    ck_assert_int_eq(mkey_create(&b.hca, 0, mkc, pas, sizeof(pas), true, &index), SYN_OK);
+    mkey = mkey_find(&b.hca, index);
+    mkey->mtt[0] = 0;
+    return mkey;
+}
+
+/* The pager is told of the SRQ that the message names, not of the target's own. The peer gets RNR
+ * NAKs until the page is there. */
+START_TEST(a_receive_waits_for_its_page)
+{
+    struct mkey *mkey = absent_key(&two);
+    void *seg = fake_host_ptr(&b.host, two.ring + PRM_SIZE(wqe_srq_next_seg), 16);
+
+    paging_follow_eqs(&b.hca);
+    b.hca.may_fault[PAGING_XRC] = FAULT_SRQ_RECEIVE;
+    PRM_SET(wqe_data_seg, seg, lkey, mkey->obj.num << 8);
+    post(&two);
+    for (unsigned i = 0; i < 2; i++) {
+        rx(BTH_SEND_ONLY, 0, srqn(&two), NULL, 100);
+        expect_ack(AETH_RNR | 12, 0);
+    }
+    ck_assert_int_eq(paging_resume_transport(&b.hca, 0, srqn(&one), target.qpn, false),
+                     SYN_NO_FAULT);
+    mkey->mtt[0] = two.mem | MTT_RIGHTS;
+    mkey_changed(&b.hca);
+    ck_assert_int_eq(paging_resume_transport(&b.hca, 0, srqn(&two), target.qpn, false), SYN_OK);
+    rx(BTH_SEND_ONLY, 0, srqn(&two), NULL, 100);
+    expect_ack(ACK, 0);
+    ck_assert_ptr_nonnull(bench_poll(&b, &two.cq));
+    expect_data(&two, 100);
 }
 END_TEST
 
@@ -437,6 +488,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_send_goes_to_the_srq_that_it_names);
+    tcase_add_test(tc, a_receive_waits_for_its_page);
     tcase_add_test(tc, a_message_of_several_packets_stays_with_its_srq);
     tcase_add_test(tc, an_empty_srq_is_not_ready);
     tcase_add_test(tc, keys_belong_to_the_srqs_domain);
