@@ -287,9 +287,11 @@ struct hv_srq {
     enum hv_from ring_from, dbrec_from;
     uint64_t *wrid;
     uint32_t wqe_cnt, max_gs, wqe_shift;
-    uint32_t ring_cnt; /* WQEs in the ring, for kernel and device; wqe_cnt of them are used */
+    uint32_t ring_cnt; /* WQEs in the ring; wqe_cnt of them can be posted at a time */
     /* the WQEs that may be posted: a list from head to tail; the tail itself is not posted */
     uint32_t head, tail;
+    /* the other WQEs of the ring: a list in which WQEs rest whose pages were missing */
+    uint32_t rest_head, rest_tail;
     uint16_t counter;
     uint32_t *dbrec;
     bool single_threaded;

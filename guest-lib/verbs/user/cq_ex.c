@@ -7,7 +7,6 @@
  * clock, which counts nanoseconds of CLOCK_MONOTONIC, converted to CLOCK_REALTIME.
  */
 #include <time.h>
-#include "guest-lib/verbs/user/dv_sig.h"
 #include "guest-lib/verbs/user/tm.h"
 
 static struct user_cq *cq_of(struct ibv_cq_ex *ex)
@@ -20,10 +19,11 @@ static inline int cq_ex_take(struct user_cq *cq)
 {
     const struct prm_cqe64 *cqe = cq_sw_cqe64(cq, cq->ci);
     struct completion done = {0};
+    int err;
 
-    while (cqe && G_UNLIKELY(cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_SIG_ERR)) {
+    while (cqe && G_UNLIKELY(cq_may_be_own(cqe)) && cq_take_own(cq, cqe, &err)) {
         cq->ci++;
-        if (hv_dv_sig_error(cq->ibv.context, cqe)) {
+        if (err) {
             return CQ_POLL_ERR;
         }
         cq_update_ci(cq);

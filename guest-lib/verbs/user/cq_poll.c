@@ -87,7 +87,7 @@ static inline int cq_poll_complete_srq(const struct user_cq *cq, struct hv_srq *
 {
     uint32_t index = PRM_GET(cqe64, cqe, wqe_counter);
 
-    if (index >= srq->wqe_cnt) {
+    if (index >= srq->ring_cnt) {
         return CQ_POLL_ERR;
     }
     done->wr_id = srq->wrid[index];
@@ -144,6 +144,47 @@ static G_GNUC_NO_INLINE int cq_poll_complete_tm(struct user_cq *cq, const struct
     }
     hv_tm_complete(cq, srq, cqe, done);
     return 0;
+}
+
+#define VENDOR_PAGE_FAULT 0x93 /* MLX5_CQE_VENDOR_SYNDROME_ODP_PFAULT */
+
+/* The SRQ of a receive that the device gave back because pages were missing, or NULL. */
+static struct hv_srq *cq_poll_faulted_srq(struct user_cq *cq, const struct prm_cqe64 *cqe)
+{
+    const struct hv_rsc *rsc;
+
+    if (cqe_op_own(cqe) >> 4 != PRM_CQE_OPCODE_RESP_ERR ||
+        PRM_GET(err_cqe, cqe_failed(cqe), syndrome) != PRM_CQE_SYNDROME_REMOTE_ABORTED_ERR ||
+        PRM_GET(err_cqe, cqe_failed(cqe), vendor_err_synd) != VENDOR_PAGE_FAULT) {
+        return NULL;
+    }
+    rsc = cq_poll_find_rsc(cq, cqe);
+    return !rsc                       ? NULL
+           : rsc->type == HV_RSC_QP   ? ((struct user_qp *)rsc->obj)->srq
+           : rsc->type == HV_RSC_XSRQ ? rsc->obj
+                                      : NULL;
+}
+
+bool cq_take_own(struct user_cq *cq, const struct prm_cqe64 *cqe, int *err)
+{
+    uint32_t index = PRM_GET(cqe64, cqe, wqe_counter);
+    struct hv_srq *srq;
+
+    *err = 0;
+    if (cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_SIG_ERR) {
+        *err = hv_dv_sig_error(cq->ibv.context, cqe);
+        return true;
+    }
+    srq = cq_poll_faulted_srq(cq, cqe);
+    if (!srq) {
+        return false;
+    }
+    if (index < srq->ring_cnt) {
+        hv_srq_fault(srq, (uint16_t)index);
+    } else {
+        *err = CQ_POLL_ERR;
+    }
+    return true;
 }
 
 int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completion *done)
@@ -277,9 +318,7 @@ static inline int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc
             break;
         }
         cq->ci++;
-        if (G_UNLIKELY(cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_SIG_ERR)) {
-            err = hv_dv_sig_error(cq->ibv.context, cqe);
-        } else {
+        if (G_LIKELY(!cq_may_be_own(cqe)) || !cq_take_own(cq, cqe, &err)) {
             err = poll_one(cq, cqe, wc + polled);
             polled += !err;
         }

@@ -6,10 +6,12 @@
  * posted after it. A completed WQE is appended to the list. The last WQE in the list is never
  * posted, so that there is always one to append to.
  *
- * If the device allows it, the ring has twice as many WQEs: libmlx5 keeps the additional ones for
- * receives whose pages are not present yet. Here no receive waits for pages, but programs see the
- * larger ring: kernel and device know the ring's size, and use it to check a limit and to answer
- * ibv_query_srq().
+ * A device may give a receive back whose pages are not present (a responder's error CQE with the
+ * syndromes that cq_take_own() looks for). The library posts it again, and the program hears
+ * nothing of it. Such a WQE may still be in use by the device for a while. So if the device allows
+ * it, the ring has twice as many WQEs: those beyond wqe_cnt form a second list. The WQE that was
+ * given back is appended there, and the first WQE of that list takes its place (libmlx5:
+ * mlx5_complete_odp_fault()).
  */
 #include "guest-lib/verbs/user/tm.h"
 
@@ -58,6 +60,45 @@ void hv_srq_free_wqe(struct hv_srq *srq, uint16_t index)
     srq_lock(srq);
     srq_set_next(srq, srq->tail, index);
     srq->tail = index;
+    srq_unlock(srq);
+}
+
+static bool srq_rests(const struct hv_srq *srq)
+{
+    return srq->ring_cnt > srq->wqe_cnt;
+}
+
+/* Posts the scatter list of a WQE again, in the WQE at the head. */
+static void srq_repost(struct hv_srq *srq, uint32_t index)
+{
+    struct prm_wqe_srq_next_seg *to = srq_wqe_at(srq, srq->head), *from = srq_wqe_at(srq, index);
+
+    if (to != from) {
+        memcpy(to + 1, from + 1, ((size_t)1 << srq->wqe_shift) - NEXT_SEG);
+        srq->wrid[srq->head] = srq->wrid[index];
+    }
+    srq->head = srq_next_of(srq, srq->head);
+    srq->counter++;
+    __atomic_store_n(srq->dbrec, GUINT32_TO_BE((uint32_t)srq->counter), __ATOMIC_RELEASE);
+}
+
+void hv_srq_fault(struct hv_srq *srq, uint16_t index)
+{
+    uint32_t last = index;
+
+    if (srq->on_gpu) {
+        return;
+    }
+    srq_lock(srq);
+    if (srq_rests(srq)) {
+        srq_set_next(srq, srq->rest_tail, index);
+        srq->rest_tail = index;
+        last = srq->rest_head;
+        srq->rest_head = srq_next_of(srq, srq->rest_head);
+    }
+    srq_set_next(srq, srq->tail, last);
+    srq->tail = last;
+    srq_repost(srq, index);
     srq_unlock(srq);
 }
 
@@ -175,7 +216,7 @@ static int srq_alloc_memory(struct hv_srq *srq)
 
     srq->ring =
         hv_buf_alloc(srq->pd, srq->ring_size, PCI_PAGE, MLX5DV_RES_TYPE_SRQ, &srq->ring_from);
-    srq->wrid = srq->ring ? calloc(srq->wqe_cnt, sizeof(*srq->wrid)) : NULL;
+    srq->wrid = srq->ring ? calloc(srq->ring_cnt, sizeof(*srq->wrid)) : NULL;
     srq->dbrec = srq->wrid ? hv_db_alloc(ctx, srq->pd, &srq->dbrec_from) : NULL;
     if (!srq->dbrec) {
         return ENOMEM;
@@ -183,8 +224,13 @@ static int srq_alloc_memory(struct hv_srq *srq)
     for (uint32_t i = 0; i + 1 < srq->wqe_cnt; i++) {
         srq_set_next(srq, i, i + 1);
     }
+    for (uint32_t i = srq->wqe_cnt; i + 1 < srq->ring_cnt; i++) {
+        srq_set_next(srq, i, i + 1);
+    }
     srq->head = 0;
     srq->tail = srq->wqe_cnt - 1;
+    srq->rest_head = srq->wqe_cnt;
+    srq->rest_tail = srq->ring_cnt - 1;
     srq->on_gpu = shadow_is(srq->ring) || shadow_is(srq->dbrec);
     return srq->on_gpu ? srq_leave_to_gpu(srq) : 0;
 }

@@ -418,7 +418,7 @@ void hv_tm_complete(struct user_cq *cq, struct hv_srq *srq, const struct prm_cqe
         tm_unlock(srq);
         /* fall through */
     case TM_OP_NO_TAG:
-        if (index >= srq->wqe_cnt) {
+        if (index >= srq->ring_cnt) {
             done->status = IBV_WC_GENERAL_ERR;
             break;
         }

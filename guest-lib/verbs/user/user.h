@@ -90,6 +90,8 @@ void hv_reserved_qpns_free(struct hv_context *ctx);
 
 /* Returns a WQE to the SRQ's list of free WQEs. */
 void hv_srq_free_wqe(struct hv_srq *srq, uint16_t index);
+/* Posts a receive again that the device gave back because pages were missing. */
+void hv_srq_fault(struct hv_srq *srq, uint16_t index);
 
 /* Each fills in the operations of its file for a new context. */
 void hv_clock_ops(struct verbs_context *ops);
