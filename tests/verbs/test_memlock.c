@@ -224,6 +224,22 @@ START_TEST(without_the_option_there_is_no_limit)
 }
 END_TEST
 
+/* ib_umem_odp_get() pins nothing. */
+START_TEST(paged_memory_does_not_count)
+{
+    struct ibv_mr *mr[2];
+
+    allow(1);
+    mr[0] = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+    ck_assert_ptr_nonnull(mr[0]);
+    mr[1] = ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+    ck_assert_ptr_nonnull(mr[1]);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(ibv_dereg_mr(mr[i]), 0);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("verbs-memlock");
@@ -239,6 +255,7 @@ int main(void)
     tcase_add_test(tc, a_limit_of_0_is_a_missing_right);
     tcase_add_test(tc, a_device_that_closes_counts_no_more);
     tcase_add_test(tc, a_child_begins_at_0);
+    tcase_add_test(tc, paged_memory_does_not_count);
     suite_add_tcase(suite, tc);
     tcase_add_test(none, without_the_option_there_is_no_limit);
     suite_add_tcase(suite, none);

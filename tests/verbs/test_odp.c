@@ -6,6 +6,7 @@
 #include <check.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/odp_internal.h"
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
@@ -95,6 +96,14 @@ static void post_recv(int side, struct ibv_mr *mr, void *addr, size_t len)
     struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
 
     ck_assert_int_eq(ibv_post_recv(qp[side], &wr, &bad), 0);
+}
+
+static void post_srq_recv(struct ibv_srq *srq, struct ibv_mr *mr, void *addr, size_t len)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)addr, .length = (uint32_t)len, .lkey = mr->lkey};
+    struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+
+    ck_assert_int_eq(ibv_post_srq_recv(srq, &wr, &bad), 0);
 }
 
 static enum ibv_wc_status rdma(enum ibv_wr_opcode opcode, struct ibv_mr *local, void *at,
@@ -210,6 +219,47 @@ START_TEST(sends_and_receives_are_paged)
 }
 END_TEST
 
+START_TEST(receives_of_an_srq_are_paged)
+{
+    struct ibv_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1}};
+    struct ibv_mr *local, *remote;
+    struct ibv_srq *srq;
+    struct ibv_qp *a, *b;
+
+    begin(_i);
+    local = reg(0, mem[0], LEN, ALL);
+    remote = reg(1, mem[1], LEN, ODP);
+    srq = ibv_create_srq(pd[1], &attr);
+    ck_assert_ptr_nonnull(srq);
+    a = table_qp_new(v, 0, cq[0], NULL);
+    b = table_qp_new(v, 1, cq[1], srq);
+    table_connect(v, a, b);
+    fill(mem[0], LEN, 11);
+    for (size_t i = 0; i < 4; i++) {
+        struct ibv_sge sge = {
+            .addr = (uintptr_t)mem[0] + i * 3000, .length = 3 * PAGE, .lkey = local->lkey};
+        struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+                                 .sg_list = &sge,
+                                 .num_sge = 1,
+                                 .send_flags = IBV_SEND_SIGNALED},
+                           *bad;
+
+        post_srq_recv(srq, remote, mem[1] + 8 * i * PAGE + 100, 4 * PAGE);
+        ck_assert_int_eq(ibv_post_send(a, &wr, &bad), 0);
+        ck_assert_int_eq(table_wc(v, cq[0]).status, IBV_WC_SUCCESS);
+        ck_assert_int_eq(table_wc(v, cq[1]).status, IBV_WC_SUCCESS);
+        ck_assert_int_eq(memcmp(mem[0] + i * 3000, mem[1] + 8 * i * PAGE + 100, 3 * PAGE), 0);
+    }
+    ck_assert_uint_ge(paging(1)->stats.events, 4);
+    table_qp_free(a);
+    table_qp_free(b);
+    ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+    ck_assert_int_eq(ibv_dereg_mr(local), 0);
+    ck_assert_int_eq(ibv_dereg_mr(remote), 0);
+    end();
+}
+END_TEST
+
 START_TEST(atomics_are_paged)
 {
     struct ibv_mr *mr[2];
@@ -267,6 +317,135 @@ START_TEST(a_window_over_a_region_is_paged)
     ck_assert_int_eq(memcmp(mem[0], mem[1] + PAGE, 4 * PAGE), 0);
     ck_assert_uint_gt(paging(1)->stats.events, 0);
     ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
+    ck_assert_int_eq(ibv_dereg_mr(local), 0);
+    ck_assert_int_eq(ibv_dereg_mr(remote), 0);
+    end();
+}
+END_TEST
+
+/* A list of ranges of a region, made by a WQE. */
+START_TEST(a_list_over_a_region_is_paged)
+{
+    struct ibv_qp_init_attr_ex attr = {
+        .qp_type = IBV_QPT_RC,
+        .cap = {16, 16, 4, 4, 512},
+        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+        .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE,
+    };
+    struct mlx5dv_qp_init_attr dv_attr = {
+        .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS,
+        .send_ops_flags = MLX5DV_QP_EX_WITH_MR_LIST,
+    };
+    struct mlx5dv_mkey_init_attr mkey_attr = {.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT,
+                                              .max_entries = 4};
+    struct ibv_mr *local, *remote;
+    struct mlx5dv_mkey *mkey;
+    struct ibv_sge list[3];
+    struct ibv_qp_ex *ex;
+    struct ibv_qp *a, *b;
+
+    begin(_i);
+    local = reg(0, mem[0], LEN, ODP);
+    remote = reg(1, mem[1], LEN, ODP);
+    attr.pd = mkey_attr.pd = pd[0];
+    attr.send_cq = attr.recv_cq = cq[0];
+    a = hv_dv_ops.create_qp(v->a, &attr, &dv_attr);
+    ck_assert_ptr_nonnull(a);
+    b = table_qp_new(v, 1, cq[1], NULL);
+    table_connect(v, a, b);
+    mkey = hv_dv_create_mkey(&mkey_attr);
+    ck_assert_ptr_nonnull(mkey);
+    fill(mem[0], LEN, 12);
+    for (unsigned i = 0; i < 3; i++) {
+        list[i] = (struct ibv_sge){.addr = (uintptr_t)mem[0] + (2 - i) * 9 * PAGE + 10 * i,
+                                   .length = 5000,
+                                   .lkey = local->lkey};
+    }
+    ex = ibv_qp_to_qp_ex(a);
+    ibv_wr_start(ex);
+    ex->wr_flags = IBV_SEND_INLINE;
+    mlx5dv_wr_mr_list(hv_dv_ops.qp_ex_from_ibv_qp_ex(ex), mkey, IBV_ACCESS_LOCAL_WRITE, 3, list);
+    ex->wr_flags = IBV_SEND_SIGNALED;
+    ibv_wr_rdma_write(ex, remote->rkey, (uintptr_t)mem[1] + 77);
+    ibv_wr_set_sge(ex, mkey->lkey, 0, 15000);
+    ck_assert_int_eq(ibv_wr_complete(ex), 0);
+    ck_assert_int_eq(table_wc(v, cq[0]).status, IBV_WC_SUCCESS);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(
+            memcmp((void *)(uintptr_t)list[i].addr, mem[1] + 77 + (size_t)5000 * i, 5000), 0);
+    }
+    ck_assert_uint_ge(paging(0)->stats.events, 1);
+    table_qp_free(a);
+    table_qp_free(b);
+    ck_assert_int_eq(hv_dv_destroy_mkey(mkey), 0);
+    ck_assert_int_eq(ibv_dereg_mr(local), 0);
+    ck_assert_int_eq(ibv_dereg_mr(remote), 0);
+    end();
+}
+END_TEST
+
+static int advise(struct ibv_pd *in, enum ibv_advise_mr_advice advice, uint32_t flags,
+                  struct ibv_mr *mr, size_t offset, size_t len);
+
+/* -- ends ---------------------------------------------------------------------------------------
+ */
+
+/* Page faults wait for the pager, and its device, its QP or the region's PD is gone when it comes.
+ */
+START_TEST(a_device_may_go_before_the_answer)
+{
+    struct ibv_mr *local, *remote;
+    struct ibv_sge sge;
+
+    begin(_i);
+    local = reg(0, mem[0], LEN, ODP);
+    remote = reg(1, mem[1], LEN, ODP);
+    sge = (struct ibv_sge){.addr = (uintptr_t)mem[0], .length = LEN, .lkey = local->lkey};
+    post_send(0, IBV_WR_RDMA_WRITE, &sge, 1, (uintptr_t)mem[1], remote->rkey);
+    for (int i = 0; i < 3; i++) {
+        inproc_run_ready(v->hosts->world);
+    }
+    hv_hca_remove(v->hca[1]);
+    table_wait(v);
+    hv_hca_reset(v->hca[0]);
+    table_wait(v);
+    ck_assert_int_eq(
+        advise(pd[0], IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, local, 0, LEN), EIO);
+    hv_odp_changed((uintptr_t)mem[0], 2 * LEN);
+    table_wait(v);
+    ck_assert_int_eq(ibv_dereg_mr(local), 0);
+    ck_assert_int_eq(ibv_dereg_mr(remote), 0);
+    end();
+}
+END_TEST
+
+START_TEST(a_queue_may_go_before_the_answer)
+{
+    struct ibv_mr *local, *remote;
+    struct ibv_sge sge;
+
+    begin(_i);
+    local = reg(0, mem[0], LEN, ODP);
+    remote = reg(1, mem[1], LEN, ODP);
+    for (int steps = 1; steps < 40; steps++) {
+        struct ibv_qp *a = table_qp_new(v, 0, cq[0], NULL), *b = table_qp_new(v, 1, cq[1], NULL);
+        struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1}, *bad;
+
+        table_connect(v, a, b);
+        hv_odp_changed((uintptr_t)mem[0], LEN);
+        hv_odp_changed((uintptr_t)mem[1], LEN);
+        table_wait(v);
+        sge = (struct ibv_sge){.addr = (uintptr_t)mem[0], .length = LEN, .lkey = local->lkey};
+        wr.wr.rdma.remote_addr = (uintptr_t)mem[1];
+        wr.wr.rdma.rkey = remote->rkey;
+        ck_assert_int_eq(ibv_post_send(a, &wr, &bad), 0);
+        for (int i = 0; i < steps; i++) {
+            inproc_run_ready(v->hosts->world);
+        }
+        table_qp_free(a);
+        table_qp_free(b);
+        table_wait(v);
+    }
     ck_assert_int_eq(ibv_dereg_mr(local), 0);
     ck_assert_int_eq(ibv_dereg_mr(remote), 0);
     end();
@@ -614,8 +793,12 @@ Suite *unit_suite(void)
     TEST(a_region_begins_without_pages);
     TEST(pages_stay_until_they_are_invalidated);
     TEST(sends_and_receives_are_paged);
+    TEST(receives_of_an_srq_are_paged);
     TEST(atomics_are_paged);
     TEST(a_window_over_a_region_is_paged);
+    TEST(a_list_over_a_region_is_paged);
+    TEST(a_device_may_go_before_the_answer);
+    TEST(a_queue_may_go_before_the_answer);
     TEST(queues_without_page_faults_find_present_pages);
     TEST(an_implicit_region_is_all_of_memory);
     TEST(a_peer_gets_an_access_error_where_nothing_is_mapped);

@@ -82,13 +82,19 @@ static void *make_parent_domain(struct things *t)
     return attr.pd ? ibv_alloc_parent_domain(t->ctx, &attr) : NULL;
 }
 
+/* Some are paged on demand, and some of these are all of memory. */
 static void *make_mr(struct things *t)
 {
     struct ibv_pd *pd = thing_some(t, THING_PD);
+    int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND;
 
-    return pd ? ibv_reg_mr(pd, memory, PAGE * (1 + thing_chance(t, 15)),
-                           IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND)
-              : NULL;
+    if (pd && thing_chance(t, 16) == 0) {
+        return ibv_reg_mr(pd, NULL, SIZE_MAX, access | IBV_ACCESS_ON_DEMAND);
+    }
+    if (thing_chance(t, 3) == 0) {
+        access |= IBV_ACCESS_ON_DEMAND;
+    }
+    return pd ? ibv_reg_mr(pd, memory, PAGE * (1 + thing_chance(t, 15)), access) : NULL;
 }
 
 /* Some of it gets an address of an operation, or is imported for a moment. */
@@ -788,12 +794,23 @@ static void census_add_table(struct census *census, const struct obj_table *tabl
     census->device -= next && !next->count ? CHUNK : 0;
 }
 
+/* The driver keeps what it makes for the first on-demand region: an EQ, a queue, a thread. */
+static void census_begin(struct ibv_context *ctx)
+{
+    struct ibv_pd *pd = ibv_alloc_pd(ctx);
+    struct ibv_mr *mr = pd ? ibv_reg_mr(pd, memory, PAGE, IBV_ACCESS_ON_DEMAND) : NULL;
+
+    verbs_must_be_0(mr ? ibv_dereg_mr(mr) : errno);
+    verbs_must_be_0(ibv_dealloc_pd(pd));
+}
+
 struct census census_take(struct ibv_context *ctx)
 {
     struct hv_hca *hca = hv_hca_of(ctx);
     struct hca *model = &hca->local->fw->hca;
     struct census census = {0};
 
+    census_begin(ctx);
     pthread_mutex_lock(&hca->local->lock);
     census.device = model->memory.used - OWNED_PAGE * hca->local->fw->pages.list->len;
     census.device -= FLIGHT * model->rdma->flights.all->len;
