@@ -43,6 +43,10 @@ static uint64_t caps_general_obj_types(const struct fw *fw)
     for (unsigned kind = OBJ_NONE + 1; kind < OBJ_KINDS; kind++) {
         types |= obj_classes[kind].general_type ? 1ull << obj_classes[kind].general_type : 0;
     }
+    if (!caps_has_crypto(fw)) {
+        types &= ~(1ull << PRM_GENERAL_OBJ_TYPE_ENCRYPTION_KEY |
+                   1ull << PRM_GENERAL_OBJ_TYPE_CRYPTO_LOGIN);
+    }
     if (!reserved_qpns_exist(&fw->hca)) {
         types &= ~(1ull << PRM_GENERAL_OBJ_TYPE_RESERVED_QPN);
     }
@@ -131,6 +135,11 @@ const struct cap caps_general[] = {
     FLAG(sig_block_4048, NEEDS(CREATE_PSV)),
     FLAG(sig_crc32c, NEEDS(CREATE_PSV)),
     FLAG(sig_crc64_xp10, NEEDS(CREATE_PSV)),
+
+    /* encryption of the data behind keys: model/memory/crypto.h */
+    {CAP_NAMED(cmd_hca_cap, crypto), .of = caps_has_crypto, NEEDS(CREATE_GENERAL_OBJECT)},
+    {CAP_NAMED(cmd_hca_cap, aes_xts_multi_block_be_tweak), .of = caps_has_crypto,
+     NEEDS(CREATE_GENERAL_OBJECT)},
 
     /* doorbells: UARs of 4 KiB, one in each page of the host; no larger UARs */
     FLAG(uar_4k),

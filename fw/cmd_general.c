@@ -5,13 +5,14 @@
  *
  * Each supported type is a kind of object (GENERAL in model/core/obj_classes.def) and has a row
  * here: how many numbers an object takes, which layout follows the head, and which function makes
- * it. Types that QUERY_HCA_CAP does not report are refused. None of the supported types can be
- * modified.
+ * it, and which changes it, if it can be changed. Types that QUERY_HCA_CAP does not report are
+ * refused.
  */
 #include <string.h>
 #include "fw/cmd.h"
 #include "model/core/obj_class.h"
 #include "model/core/pd.h"
+#include "model/memory/dek.h"
 #include "model/rdma/av_qp_mapping.h"
 #include "model/rdma/reserved_qpn.h"
 
@@ -21,12 +22,17 @@ struct general_type {
     size_t layout;      /* bytes that follow the head of CREATE and QUERY */
     size_t kept;        /* offset of these bytes in the object */
     enum syn (*create)(struct hca *hca, uint16_t uid, const void *layout, uint32_t *num);
+    enum syn (*modify)(struct hca *hca, struct obj *obj, const void *layout); /* or NULL */
 };
 
 static const struct general_type general_types[] = {
     {OBJ_AV_QP_MAPPING, 0, PRM_SIZE(av_qp_mapping), offsetof(struct av_qp_mapping, ctx),
-     av_qp_mapping_create},
-    {OBJ_RESERVED_QPN, OBJ_LOG_RESERVED, 0, 0, reserved_qpn_create},
+     av_qp_mapping_create, NULL},
+    {OBJ_RESERVED_QPN, OBJ_LOG_RESERVED, 0, 0, reserved_qpn_create, NULL},
+    {OBJ_ENCRYPTION_KEY, 0, PRM_SIZE(encryption_key_obj), offsetof(struct dek, ctx), dek_create,
+     dek_modify},
+    {OBJ_CRYPTO_LOGIN, 0, PRM_SIZE(crypto_login_obj), offsetof(struct crypto_login, ctx),
+     crypto_login_create, NULL},
 };
 
 /* The row of the type that the input's head names. NULL: the device has no such objects. */
@@ -145,9 +151,18 @@ static enum syn cmd_destroy_general_object(struct fw *fw, struct fw_cmd *cmd)
 
 static enum syn cmd_modify_general_object(struct fw *fw, struct fw_cmd *cmd)
 {
-    (void)fw;
-    (void)cmd;
-    return SYN_NO_OBJ_TYPE;
+    const struct general_type *type = general_type(fw, cmd);
+    struct obj *obj;
+    enum syn syn;
+
+    if (!type || !type->modify) {
+        return SYN_NO_OBJ_TYPE;
+    }
+    if (cmd->in_len - PRM_SIZE(general_object_in) < type->layout) {
+        return SYN_IN_LEN;
+    }
+    syn = general_find(fw, cmd, type, &obj);
+    return syn ? syn : type->modify(&fw->hca, obj, PRM_PTR(general_object_in, cmd->in, object));
 }
 
 const struct fw_cmd_row cmds_general[] = {

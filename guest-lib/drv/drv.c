@@ -299,6 +299,8 @@ static int drv_query_sections(struct drv *drv)
          sizeof(drv->cap_2)},
         {PRM_GET(cmd_hca_cap, drv->cap, device_memory), PRM_HCA_CAP_TYPE_DEV_MEM,
          drv->device_mem_cap, sizeof(drv->device_mem_cap)},
+        {PRM_GET(cmd_hca_cap, drv->cap, crypto), PRM_HCA_CAP_TYPE_CRYPTO, drv->crypto_cap,
+         sizeof(drv->crypto_cap)},
     };
     int status = 0;
 

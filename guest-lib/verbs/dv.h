@@ -66,6 +66,15 @@ struct mlx5dv_devx_obj {
     uint32_t handle;
 };
 
+/* A data encryption key, and a session that may import such keys (user/dek.c). */
+struct mlx5dv_dek {
+    struct mlx5dv_devx_obj *obj;
+};
+
+struct mlx5dv_crypto_login_obj {
+    struct mlx5dv_devx_obj *obj;
+};
+
 /* User memory that DevX commands name by a number. */
 struct hv_dv_umem {
     struct mlx5dv_devx_umem dv;
@@ -102,9 +111,10 @@ struct hv_dv_mkey {
     struct mlx5dv_mkey dv;
     struct ibv_context *context;
     struct mlx5dv_devx_obj *obj;
-    uint32_t num_desc;     /* translation entries, a multiple of 4 */
-    uint64_t length;       /* bytes, as its last layout says */
-    struct hv_dv_sig *sig; /* of a key with signatures (user/dv_sig.h), else NULL */
+    uint32_t num_desc;           /* translation entries, a multiple of 4 */
+    uint64_t length;             /* bytes, as its last layout says */
+    struct hv_dv_sig *sig;       /* of a key with signatures (user/dv_sig.h), else NULL */
+    struct hv_dv_crypto *crypto; /* of a key with encryption (user/dv_crypto.h), else NULL */
 };
 
 /* A UMR WQE with everything inline: entries has the translation entries, then the descriptor. */

@@ -106,7 +106,9 @@ struct hv_context {
     pthread_mutex_t reserved_lock;          /* around reserved_qpns */
     struct hv_reserved_qpns *reserved_qpns; /* blocks of QP numbers that it has reserved */
     pthread_mutex_t sig_lock;               /* around sig_mkeys, and the errors of these keys */
-    GHashTable *sig_mkeys; /* its keys with signatures by index, or NULL (user/dv_sig.c) */
+    GHashTable *sig_mkeys;       /* its keys with signatures by index, or NULL (user/dv_sig.c) */
+    pthread_mutex_t crypto_lock; /* around crypto_login */
+    struct mlx5dv_devx_obj *crypto_login; /* of mlx5dv_crypto_login(), or NULL (user/dek.c) */
     /* frees its memory when it has no objects left; or NULL */
     void (*free)(struct hv_context *ctx);
     struct hv_context *next_kept;

@@ -5,6 +5,7 @@
 #include "model/eth/tir.h"
 #include "model/memory/memic.h"
 #include "model/memory/mkey.h"
+#include "model/memory/dek.h"
 #include "model/memory/psv.h"
 #include "model/memory/umem.h"
 #include "model/queue/cq.h"
@@ -38,14 +39,15 @@ const struct obj_class obj_classes[OBJ_KINDS] = {
                     .icm = icm_bytes,                                                              \
                     .host = host_bytes,                                                            \
                     .free = end},
-#define GENERAL(kind, table, icm_bytes, host_bytes, end)                                           \
+#define GENERAL(kind, table, icm_bytes, host_bytes, end, ...)                                      \
     [OBJ_##kind] = {.name = #kind,                                                                 \
                     .space = offsetof(struct hca, table),                                          \
                     .icm = icm_bytes,                                                              \
                     .host = host_bytes,                                                            \
                     .free = end,                                                                   \
                     .object = PRM_OBJECT(GENERAL_OBJECT),                                          \
-                    .general_type = PRM_GENERAL_OBJ_TYPE_##kind},
+                    .general_type = PRM_GENERAL_OBJ_TYPE_##kind,                                   \
+                    __VA_ARGS__},
 #define PART(kind, icm_bytes, host_bytes, ...)                                                     \
     [OBJ_##kind] = {.name = #kind, .icm = icm_bytes, .host = host_bytes, __VA_ARGS__},
 #include "model/core/obj_classes.def"

@@ -72,6 +72,14 @@ struct hca_limits {
      * them (qpc_ext.mmo). */
     bool mmo_sq, mmo_qp;
     bool enhanced_cqes; /* CQs may compress in the enhanced layout: cqc.cqe_compression_layout */
+    uint8_t crypto;     /* enum hca_crypto */
+};
+
+/* How data encryption keys are imported (model/memory/dek.h). */
+enum hca_crypto {
+    HCA_CRYPTO_NONE,
+    HCA_CRYPTO_WRAPPED,
+    HCA_CRYPTO_PLAINTEXT,
 };
 
 enum {

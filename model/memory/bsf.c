@@ -29,6 +29,11 @@ static const struct {
     {PRM_BSF_FORMAT_CRC64_XP10, SIG_CRC64_XP10, 8},
 };
 
+uint32_t bsf_block_bytes(unsigned selector)
+{
+    return selector < G_N_ELEMENTS(bsf_blocks) ? bsf_blocks[selector] : 0;
+}
+
 static bool bsf_parse_crc(struct sig_domain *domain, unsigned format)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(bsf_crcs); i++) {
@@ -68,7 +73,7 @@ static bool bsf_parse_domain(struct hca *hca, uint32_t pdn, struct sig_domain *d
     } else {
         return true;
     }
-    domain->block = selector < G_N_ELEMENTS(bsf_blocks) ? bsf_blocks[selector] : 0;
+    domain->block = bsf_block_bytes(selector);
     return ok && domain->block && psv_find(hca, domain->psvn, pdn);
 }
 

@@ -27,12 +27,26 @@ static void mkey_stack_transforms(struct mkey *mkey)
     struct sig *sig = mkey->sig;
     uint64_t memory = mkey->length64 ? MKEY_TRANSFORMED_MAX : MIN(mkey->len, MKEY_TRANSFORMED_MAX);
 
+    bool has_sig = sig->mem.bytes || sig->wire.bytes;
+    struct crypto *crypto = mkey->crypto && mkey->crypto->unit ? mkey->crypto : NULL;
+
     sig->expected_count = (uint8_t)PRM_GET(mkc, mkey->mkc, expected_sigerr_count);
-    if (!PRM_GET(mkc, mkey->mkc, bsf_en) || !(sig->mem.bytes || sig->wire.bytes)) {
+    if (!PRM_GET(mkc, mkey->mkc, bsf_en) || !(has_sig || crypto)) {
         return;
     }
-    sig_changed(sig, memory);
+    sig->transform.below = NULL;
     mkey->transform = &sig->transform;
+    if (has_sig) {
+        sig_changed(sig, memory);
+    }
+    if (crypto) {
+        bool is_above = has_sig && crypto_is_above_sig(crypto);
+
+        crypto->total = is_above ? transform_length(&sig->transform, memory) : memory;
+        crypto->transform.below = is_above ? &sig->transform : NULL;
+        sig->transform.below = is_above ? NULL : &crypto->transform;
+        mkey->transform = has_sig && !is_above ? &sig->transform : &crypto->transform;
+    }
     mkey->len = transform_length(mkey->transform, memory);
     mkey->length64 = false;
 }
@@ -154,11 +168,15 @@ static bool mkey_bsf_ok(const struct mkey *mkey)
     if (!room) {
         return !PRM_GET(mkc, mkey->mkc, bsf_en);
     }
-    return mkey->free && room <= PRM_SIZE(bsf);
+    return mkey->free &&
+           room <= PRM_SIZE(bsf) + (PRM_GET(mkc, mkey->mkc, crypto_en) ? PRM_SIZE(crypto_bsf) : 0);
 }
 
 static enum syn mkey_sig_alloc(struct hca *hca, struct mkey *mkey)
 {
+    if (PRM_GET(mkc, mkey->mkc, crypto_en) && !crypto_is_there(hca)) {
+        return SYN_MKEY_MODE;
+    }
     if (!mkey_bsf_room(mkey)) {
         return SYN_OK;
     }
@@ -167,6 +185,15 @@ static enum syn mkey_sig_alloc(struct hca *hca, struct mkey *mkey)
         return SYN_NO_MEMORY;
     }
     mkey->sig->transform.ops = &sig_ops;
+    if (PRM_GET(mkc, mkey->mkc, crypto_en)) {
+        mkey->crypto = ledger_alloc(&hca->memory, sizeof(*mkey->crypto));
+        if (!mkey->crypto) {
+            ledger_free(&hca->memory, mkey->sig, sizeof(*mkey->sig));
+            mkey->sig = NULL;
+            return SYN_NO_MEMORY;
+        }
+        mkey->crypto->transform.ops = &crypto_ops;
+    }
     hca->transforms++;
     sig_sum_init();
     return SYN_OK;
@@ -177,6 +204,7 @@ static void mkey_sig_free(struct hca *hca, struct mkey *mkey)
     if (mkey->sig) {
         sig_end(hca, mkey->sig);
         ledger_free(&hca->memory, mkey->sig, sizeof(*mkey->sig));
+        ledger_free(&hca->memory, mkey->crypto, sizeof(*mkey->crypto));
         hca->transforms--;
     }
 }

@@ -794,7 +794,7 @@ void mkey_list_transform(struct hca *hca, struct sge *list, unsigned n, uint64_t
         const struct mkey *mkey = mkey_find(hca, sge->lkey >> 8);
         uint64_t first, end;
 
-        if (!mkey || !mkey->transform || sge->va < mkey->start ||
+        if (!mkey || !mkey->transform || mkey_is_encrypted(mkey) || sge->va < mkey->start ||
             sge->va - mkey->start > UINT64_MAX / 4) {
             continue;
         }

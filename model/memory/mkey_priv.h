@@ -10,6 +10,7 @@
 #ifndef HCASIM_MODEL_MKEY_PRIV_H
 #define HCASIM_MODEL_MKEY_PRIV_H
 
+#include "model/memory/crypto.h"
 #include "model/memory/mkey.h"
 #include "model/memory/place.h"
 #include "model/memory/sig.h"
@@ -51,7 +52,8 @@ struct mkey {
     /* The stack of transforms of its data (model/memory/transform.h), or NULL. If there is one, len
      * above is the length of the wire domain. */
     struct transform *transform;
-    struct sig *sig; /* of a key that can have a descriptor, else NULL */
+    struct sig *sig;       /* of a key that can have a descriptor, else NULL */
+    struct crypto *crypto; /* of a key that can have a crypto descriptor, else NULL */
 
     struct obj *pd; /* the key references this and the next */
     /* the umem whose pages it has, the device memory (memic) that it is in, or NULL */
@@ -92,6 +94,13 @@ static inline bool mkey_has_list(const struct mkey *mkey)
 static inline size_t mkey_bsf_room(const struct mkey *mkey)
 {
     return (size_t)PRM_GET(mkc, mkey->mkc, bsf_octword_size) * OCTWORD;
+}
+
+/* Whether a key with transforms encrypts its data. Then an element of a list counts bytes of the
+ * wire (docs/adr/0027). */
+static inline bool mkey_is_encrypted(const struct mkey *mkey)
+{
+    return mkey->crypto && mkey->crypto->unit;
 }
 
 static inline struct mkey *mkey_find(struct hca *hca, uint32_t index)

@@ -170,22 +170,57 @@ static bool umr_names_reserved(struct hca *hca, const struct prm_wqe_klm_seg *en
     return n && hca->resd_lkey;
 }
 
-/* The descriptor that the key has after the UMR. False: it does not fit, or it is not valid. */
-static bool umr_new_sig(struct hca *hca, const struct mkey_umr *umr, const struct mkey *mkey,
-                        const struct prm_mkc *mkc, struct sig *sig)
+/* The descriptors that a key has after a UMR. */
+struct umr_descriptors {
+    struct sig sig;
+    struct crypto crypto;
+};
+
+/* Takes the crypto descriptor, if the UMR has one: it is the last. *len receives the bytes before
+ * it. False: it is not valid. */
+static bool umr_new_crypto(struct hca *hca, const struct mkey_umr *umr, const struct mkey *mkey,
+                           uint32_t pdn, struct crypto *crypto, size_t *len)
 {
+    const struct prm_crypto_bsf *last = umr->bsf;
+
+    if (!mkey->crypto) {
+        return true;
+    }
+    crypto->unit = 0;
+    if (*len < sizeof(*last)) {
+        return true;
+    }
+    last = (const void *)((const uint8_t *)umr->bsf + *len - sizeof(*last));
+    if (!PRM_GET(crypto_bsf, last, crypto)) {
+        return true;
+    }
+    *len -= sizeof(*last);
+    return crypto_parse(hca, pdn, last, crypto);
+}
+
+/* The descriptors that the key has after the UMR. False: they do not fit, or are not valid. */
+static bool umr_new_descriptors(struct hca *hca, const struct mkey_umr *umr,
+                                const struct mkey *mkey, const struct prm_mkc *mkc,
+                                struct umr_descriptors *made)
+{
+    uint32_t pdn = PRM_GET(mkc, mkc, pd);
+    size_t len = umr->bsf_len;
+
     if (!mkey->sig) {
         return !PRM_GET(mkc, mkc, bsf_en); /* software that has no descriptors may clear the bit */
     }
-    *sig = *mkey->sig;
-    if (!umr->bsf_len) {
+    made->sig = *mkey->sig;
+    if (mkey->crypto) {
+        made->crypto = *mkey->crypto;
+    }
+    if (!len) {
         return true;
     }
-    memset(&sig->mem, 0, sizeof(sig->mem));
-    memset(&sig->wire, 0, sizeof(sig->wire));
-    sig->copy_mask = 0;
-    return umr->bsf_len <= mkey_bsf_room(mkey) &&
-           bsf_parse(hca, PRM_GET(mkc, mkc, pd), umr->bsf, umr->bsf_len, sig);
+    memset(&made->sig.mem, 0, sizeof(made->sig.mem));
+    memset(&made->sig.wire, 0, sizeof(made->sig.wire));
+    made->sig.copy_mask = 0;
+    return len <= mkey_bsf_room(mkey) && umr_new_crypto(hca, umr, mkey, pdn, &made->crypto, &len) &&
+           (!len || bsf_parse(hca, pdn, umr->bsf, len, &made->sig));
 }
 
 enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
@@ -194,7 +229,7 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
     uint64_t mask = PRM_GET(wqe_umr_ctrl_seg, umr->ctrl, mkey_mask);
     uint64_t known = 0;
     struct prm_mkc mkc[1];
-    struct sig sig;
+    struct umr_descriptors made;
     struct obj *pd;
     uint32_t first, n;
 
@@ -213,7 +248,7 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
         return MEM_BAD_KEY;
     }
     if (!mkey_log_page_ok(mkey->mode, PRM_GET(mkc, mkc, log_page_size)) ||
-        !umr_xlt_range(umr, mkey, &first, &n) || !umr_new_sig(hca, umr, mkey, mkc, &sig)) {
+        !umr_xlt_range(umr, mkey, &first, &n) || !umr_new_descriptors(hca, umr, mkey, mkc, &made)) {
         return MEM_BAD_BOUNDS;
     }
     if (n && mkey_has_list(mkey) && !umr_is_kernels(hca, umr) &&
@@ -222,7 +257,10 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
     }
     memcpy(mkey->mkc, mkc, sizeof(mkc));
     if (mkey->sig) {
-        *mkey->sig = sig;
+        *mkey->sig = made.sig;
+    }
+    if (mkey->crypto) {
+        *mkey->crypto = made.crypto;
     }
     mkey_parse(mkey);
     mkey_changed(hca);

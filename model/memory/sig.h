@@ -86,6 +86,8 @@ struct sig {
 
 extern const struct transform_ops sig_ops;
 
+/* Bytes of a block, by enum prm_bsf_block; 0: not supported. */
+uint32_t bsf_block_bytes(unsigned selector);
 /* Reads a descriptor of len bytes into *sig: the domains and masks. False: it is not valid, or a
  * PSV does not exist in the PD. */
 bool bsf_parse(struct hca *hca, uint32_t pdn, const void *descriptor, size_t len, struct sig *sig);

@@ -45,6 +45,7 @@ enum {
     DEVICE_MEMORY,
     DEVICE_KEY,
     PSV,
+    DEK,
     SRQ,
     XRC_SRQ,
     RMP,
@@ -134,6 +135,21 @@ static void make_number(unsigned thing)
 
     must(alloc[thing], 16);
     number[thing] = prm_load32((uint8_t *)out + 8);
+}
+
+/* The default generation has no crypto. */
+static void make_dek(unsigned thing)
+{
+    struct prm_encryption_key_obj *dek = PRM_PTR(general_object_in, in, object);
+
+    d.fw->hca.limits.crypto = HCA_CRYPTO_PLAINTEXT;
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_ENCRYPTION_KEY);
+    PRM_SET(encryption_key_obj, dek, key_purpose, PRM_DEK_PURPOSE_AES_XTS);
+    PRM_SET(encryption_key_obj, dek, pd, number[PD]);
+    memset(PRM_PTR(encryption_key_obj, dek, key), 0x5a, 16);
+    must(PRM_CMD_OP_CREATE_GENERAL_OBJECT,
+         PRM_SIZE(general_object_in) + PRM_SIZE(encryption_key_obj));
+    number[thing] = made();
 }
 
 static void make_range(unsigned thing)
@@ -471,6 +487,7 @@ static const struct {
     [DEVICE_MEMORY] = {OBJ_MEMIC, make_device_memory, {0}},
     [DEVICE_KEY] = {OBJ_MKEY, make_device_key, {PD, DEVICE_MEMORY}},
     [PSV] = {OBJ_PSV, make_psv, {PD}},
+    [DEK] = {OBJ_ENCRYPTION_KEY, make_dek, {PD}},
     [SRQ] = {OBJ_SRQ, make_srq, {PD}},
     [XRC_SRQ] = {OBJ_XRC_SRQ, make_xrc_srq, {PD, XRCD, CQ}},
     [RMP] = {OBJ_RMP, make_rmp, {PD, RING_UMEM, DBR_UMEM}},

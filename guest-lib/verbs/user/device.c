@@ -331,6 +331,7 @@ static struct ibv_context *device_open_context(struct hv_context *ctx, struct hv
     pthread_mutex_init(&ctx->uidx.lock, NULL);
     pthread_mutex_init(&ctx->reserved_lock, NULL);
     pthread_mutex_init(&ctx->sig_lock, NULL);
+    pthread_mutex_init(&ctx->crypto_lock, NULL);
     device_init_ops(ctx);
     err = err ? err : hv_async_open(ctx);
     if (!err) {
@@ -381,6 +382,7 @@ HV_EXPORT int ibv_close_device(struct ibv_context *context)
     int state;
 
     hv_reserved_qpns_free(ctx);
+    hv_dv_crypto_logout(context);
     uverbs_forget_context(ctx);
     hv_async_close(ctx);
     close(context->cmd_fd);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/user/cq.h"
+#include "guest-lib/verbs/user/dv_crypto.h"
 #include "guest-lib/verbs/user/dv_sig.h"
 #include "guest-lib/verbs/user/qp.h"
 
@@ -132,6 +133,7 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
     caps.cqe_comp_caps = hv_dv_cqe_comp_caps(hca);
     hv_dv_sig_caps(hca, &caps.sig_caps);
     caps.dc_odp_caps = uverbs_dc_odp_caps(hca);
+    hv_dv_crypto_caps(hca, &caps.crypto_caps);
     GIVE(CQE_COMPRESION, cqe_comp_caps);
     GIVE(SWP, sw_parsing_caps);
     GIVE(STRIDING_RQ, striding_rq_caps);

@@ -2,21 +2,23 @@
 /* Keys that a program fills by UMR (mlx5dv_create_mkey()). They are DevX objects. */
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/kernel.h"
+#include "guest-lib/verbs/user/dv_crypto.h"
 #include "guest-lib/verbs/user/dv_sig.h"
 
 struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 {
-    const uint32_t known = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT |
-                           MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE |
-                           MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE;
+    const uint32_t known =
+        MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE |
+        MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE | MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO;
+    bool is_crypto = attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO;
     struct prm_create_mkey_in in[1] = {0};
     struct prm_create_mkey_out out[1] = {0};
     struct prm_mkc *mkc;
     struct ibv_context *ctx = attr->pd->context;
     struct hv_dv_mkey *mkey;
 
-    /* the other flag is for encryption, which is unsupported */
-    if (!attr->create_flags || (attr->create_flags & ~known)) {
+    if (!attr->create_flags || (attr->create_flags & ~known) ||
+        (is_crypto && !hv_dv_crypto_engines(hv_hca_of(ctx)))) {
         errno = EOPNOTSUPP;
         return NULL;
     }
@@ -44,9 +46,14 @@ struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
     if (attr->create_flags & MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE) {
         PRM_SET(mkc, mkc, en_rinval, 1);
     }
-    if (mkey->sig) {
+    if (is_crypto) {
+        mkey->crypto = g_new0(struct hv_dv_crypto, 1);
+        PRM_SET(mkc, mkc, crypto_en, 1);
+    }
+    if (mkey->sig || is_crypto) {
         PRM_SET(mkc, mkc, bsf_en, 1);
-        PRM_SET(mkc, mkc, bsf_octword_size, PRM_SIZE(bsf) / 16);
+        PRM_SET(mkc, mkc, bsf_octword_size,
+                ((mkey->sig ? PRM_SIZE(bsf) : 0) + (is_crypto ? PRM_SIZE(crypto_bsf) : 0)) / 16);
     }
     mkey->obj = hv_dv_devx_obj_create(ctx, in, sizeof(in), out, sizeof(out));
     if (!mkey->obj) {
@@ -56,6 +63,7 @@ struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
         if (mkey->sig) {
             hv_dv_sig_free(mkey);
         }
+        g_free(mkey->crypto);
         g_free(mkey);
         errno = err;
         return NULL;
@@ -76,6 +84,7 @@ int hv_dv_destroy_mkey(struct mlx5dv_mkey *dv)
 
     err = err ? err : hv_dv_devx_obj_destroy(mkey->obj);
     if (!err) {
+        g_free(mkey->crypto);
         g_free(mkey);
     }
     return err;

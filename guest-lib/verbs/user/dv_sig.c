@@ -303,8 +303,7 @@ static bool dv_sig_is_same(const struct hv_dv_sig *sig, uint8_t *copy_mask)
     return true;
 }
 
-/* Fills in the descriptor: 0 or errno. */
-static int dv_sig_fill_bsf(const struct hv_dv_sig *sig, struct prm_bsf *bsf)
+int hv_dv_sig_fill_bsf(const struct hv_dv_sig *sig, struct prm_bsf *bsf)
 {
     const struct dv_sig_domain *mem = &sig->mem, *wire = &sig->wire;
     uint8_t copy_mask;
@@ -363,7 +362,7 @@ static void dv_sig_post_psv(struct user_qp *qp, const struct mlx5dv_devx_obj *ps
     hv_wr_post_wqe(qp, wqe.ctrl, sizeof(wqe) / 16, IBV_WC_DRIVER1, false);
 }
 
-static void dv_sig_post(struct hv_dv_qp *dv, bool sets_psvs)
+void hv_dv_sig_post(struct hv_dv_qp *dv, bool sets_psvs)
 {
     struct hv_dv_sig *sig = dv->cur_mkey->sig;
     struct user_qp *qp = dv->qp;
@@ -389,8 +388,7 @@ static void dv_sig_mask(struct prm_wqe_umr_ctrl_seg *umr, unsigned bit)
             PRM_GET(wqe_umr_ctrl_seg, umr, mkey_mask) | 1ull << bit);
 }
 
-/* Puts the parity of the key's errors into the UMR if there was an error since the last UMR. */
-static bool dv_sig_put_count(struct hv_dv_qp *dv)
+bool hv_dv_sig_put_count(struct hv_dv_qp *dv)
 {
     struct hv_context *ctx = hv_context(dv->cur_mkey->context);
     struct hv_dv_sig *sig = dv->cur_mkey->sig;
@@ -418,9 +416,9 @@ void hv_dv_sig_finish(struct hv_dv_qp *dv)
     if (sig->state == DV_SIG_INIT || sig->state == DV_SIG_RESET) {
         dv_sig_mask(umr, PRM_MKEY_MASK_BSF_EN); /* the new value is 0 */
     }
-    rearms = dv_sig_put_count(dv);
+    rearms = hv_dv_sig_put_count(dv);
     if (sig->state != DV_SIG_UPDATED) {
-        dv_sig_post(dv, rearms && sig->state == DV_SIG_SET);
+        hv_dv_sig_post(dv, rearms && sig->state == DV_SIG_SET);
         return;
     }
     if (data + PRM_SIZE(bsf) > hv_dv_data_room(dv->qp)) {
@@ -429,7 +427,7 @@ void hv_dv_sig_finish(struct hv_dv_qp *dv)
     }
     err = dv->cur_mkey->length > UINT32_MAX
               ? EINVAL
-              : dv_sig_fill_bsf(sig, (void *)((uint8_t *)dv->wqe + dv->wqe_size));
+              : hv_dv_sig_fill_bsf(sig, (void *)((uint8_t *)dv->wqe + dv->wqe_size));
     if (err) {
         dv->qp->wr_err = dv->qp->wr_err ? dv->qp->wr_err : err;
         return;
@@ -438,7 +436,7 @@ void hv_dv_sig_finish(struct hv_dv_qp *dv)
     PRM_SET(wqe_umr_ctrl_seg, umr, bsf_octowords, PRM_SIZE(bsf) / 16);
     dv_sig_mask(umr, PRM_MKEY_MASK_BSF_EN);
     PRM_SET(mkc, dv->wqe->mkc, bsf_en, 1);
-    dv_sig_post(dv, true);
+    hv_dv_sig_post(dv, true);
 }
 
 /* -- errors ------------------------------------------------------------------------------------ */

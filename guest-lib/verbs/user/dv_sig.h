@@ -54,6 +54,13 @@ void hv_dv_sig_begin(struct hv_dv_mkey *mkey, uint32_t conf_flags);
 int hv_dv_sig_set(struct hv_dv_mkey *mkey, const struct mlx5dv_sig_block_attr *attr);
 void hv_dv_sig_finish(struct hv_dv_qp *dv);
 
+/* The parts of hv_dv_sig_finish(), for keys that are also encrypted: puts the parity of the key's
+ * errors into the UMR if there was an error since the last UMR; fills in the descriptor (0 or
+ * errno); posts the UMR and, if asked to, what sets the PSVs. */
+bool hv_dv_sig_put_count(struct hv_dv_qp *dv);
+int hv_dv_sig_fill_bsf(const struct hv_dv_sig *sig, struct prm_bsf *bsf);
+void hv_dv_sig_post(struct hv_dv_qp *dv, bool sets_psvs);
+
 int hv_dv_mkey_check(struct mlx5dv_mkey *mkey, struct mlx5dv_mkey_err *info, size_t size);
 
 /* Takes a SIG_ERR CQE. Returns 0 or CQ_POLL_ERR. */

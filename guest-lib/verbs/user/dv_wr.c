@@ -9,6 +9,7 @@
  */
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/user/dv_crypto.h"
 #include "guest-lib/verbs/user/dv_sig.h"
 #include "guest-lib/verbs/user/qp.h"
 #include "guest-lib/verbs/user/send_wqe.h"
@@ -43,7 +44,9 @@ static void dv_wr_setter_done(struct hv_dv_qp *dv)
     if (--dv->setters_left) {
         return;
     }
-    if (dv->cur_mkey->sig) {
+    if (dv->cur_mkey->crypto) {
+        hv_dv_crypto_finish(dv);
+    } else if (dv->cur_mkey->sig) {
         hv_dv_sig_finish(dv);
     } else {
         hv_wr_post_wqe(dv->qp, dv->wqe, dv->wqe_size / 16, IBV_WC_DRIVER1, false);
@@ -77,6 +80,9 @@ static void wr_mkey_configure(struct mlx5dv_qp_ex *ex, struct mlx5dv_mkey *mkey,
     dv->setters_left = num_setters ? num_setters : 1;
     if (dv->cur_mkey->sig) {
         hv_dv_sig_begin(dv->cur_mkey, attr->conf_flags);
+    }
+    if (dv->cur_mkey->crypto) {
+        hv_dv_crypto_begin(dv->cur_mkey);
     }
     if (!num_setters) {
         dv_wr_setter_done(dv);
@@ -225,11 +231,20 @@ static void wr_set_mkey_sig_block(struct mlx5dv_qp_ex *ex, const struct mlx5dv_s
     }
 }
 
-/* A setter for an unsupported feature: no key can have been created for it. */
-
 static void wr_set_mkey_crypto(struct mlx5dv_qp_ex *ex, const struct mlx5dv_crypto_attr *attr)
 {
-    dv_wr_set_err(hv_dv_qp(ex)->qp, EINVAL);
+    struct hv_dv_qp *dv = hv_dv_qp(ex);
+    int err;
+
+    if (dv->qp->wr_err) {
+        return;
+    }
+    err = dv->cur_mkey ? hv_dv_crypto_set(dv->cur_mkey, attr) : EINVAL;
+    if (err) {
+        dv_wr_set_err(dv->qp, err);
+    } else {
+        dv_wr_setter_done(dv);
+    }
 }
 
 static void dv_wr_data_seg(struct prm_wqe_data_seg *seg, uint32_t byte_count, uint32_t lkey,
