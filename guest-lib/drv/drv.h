@@ -85,7 +85,6 @@ struct drv {
     struct prm_odp_cap odp_cap[1]; /* as handle_hca_cap_odp() sets it */
     struct drv_eq eq;              /* async events, and completions of the driver's own CQs */
     struct prm_crypto_cap crypto_cap[1];
-    struct drv_eq eq; /* async events, and completions of the driver's own CQs */
     struct drv_eq comp_eq[DRV_COMP_EQS];
     unsigned num_comp_eqs;
     struct drv_eq fault_eq; /* page faults; without a ring: not needed yet */

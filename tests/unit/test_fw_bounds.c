@@ -18,6 +18,7 @@
 #include "model/queue/tag_list.h"
 #include "model/rdma/dct.h"
 #include "model/rdma/rdma.h"
+#include "tests/unit/crypto_in.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
@@ -423,34 +424,14 @@ static uint8_t make_qp(void)
     return create_qp(PRM_QP_ST_RC);
 }
 
-/* The default generation has no crypto. */
 static uint8_t make_dek(void)
 {
-    struct prm_encryption_key_obj *dek = PRM_PTR(general_object_in, in, object);
-
-    d.fw->hca.limits.crypto = HCA_CRYPTO_PLAINTEXT;
-    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_ENCRYPTION_KEY);
-    PRM_SET(encryption_key_obj, dek, key_purpose, PRM_DEK_PURPOSE_AES_XTS);
-    PRM_SET(encryption_key_obj, dek, pd, pdn);
-    memset(PRM_PTR(encryption_key_obj, dek, key), 0x5a, 16);
-    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT,
-                  PRM_SIZE(general_object_in) + PRM_SIZE(encryption_key_obj));
+    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, crypto_dek_in(d.fw, in, pdn));
 }
 
 static uint8_t make_login(void)
 {
-    struct prm_crypto_login_obj *login = PRM_PTR(general_object_in, in, object);
-    static const uint8_t wrapped[48] = {0xdd, 0xca, 0xca, 0x05, 0x27, 0x0e, 0x76, 0x9c, 0x06, 0x50,
-                                        0xef, 0x7c, 0xfe, 0x74, 0x91, 0xb0, 0x13, 0x66, 0x02, 0xac,
-                                        0x2a, 0x2a, 0xcd, 0x28, 0x74, 0x2c, 0x31, 0xcd, 0xc4, 0x02,
-                                        0x28, 0x04, 0x1c, 0x54, 0x78, 0xac, 0x42, 0x68, 0x93, 0x39,
-                                        0x12, 0x0c, 0x80, 0x9c, 0xb7, 0x5e, 0x81, 0x4d};
-
-    d.fw->hca.limits.crypto = HCA_CRYPTO_WRAPPED;
-    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_CRYPTO_LOGIN);
-    memcpy(PRM_PTR(crypto_login_obj, login, credential), wrapped, sizeof(wrapped));
-    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT,
-                  PRM_SIZE(general_object_in) + PRM_SIZE(crypto_login_obj));
+    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, crypto_login_in(d.fw, in));
 }
 
 static uint8_t make_reserved_qpns(void)

@@ -19,6 +19,7 @@
 #include "model/eth/steering_priv.h"
 #include "model/memory/memic.h"
 #include "model/memory/mkey.h"
+#include "tests/unit/crypto_in.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
@@ -137,18 +138,9 @@ static void make_number(unsigned thing)
     number[thing] = prm_load32((uint8_t *)out + 8);
 }
 
-/* The default generation has no crypto. */
 static void make_dek(unsigned thing)
 {
-    struct prm_encryption_key_obj *dek = PRM_PTR(general_object_in, in, object);
-
-    d.fw->hca.limits.crypto = HCA_CRYPTO_PLAINTEXT;
-    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_ENCRYPTION_KEY);
-    PRM_SET(encryption_key_obj, dek, key_purpose, PRM_DEK_PURPOSE_AES_XTS);
-    PRM_SET(encryption_key_obj, dek, pd, number[PD]);
-    memset(PRM_PTR(encryption_key_obj, dek, key), 0x5a, 16);
-    must(PRM_CMD_OP_CREATE_GENERAL_OBJECT,
-         PRM_SIZE(general_object_in) + PRM_SIZE(encryption_key_obj));
+    must(PRM_CMD_OP_CREATE_GENERAL_OBJECT, crypto_dek_in(d.fw, in, number[PD]));
     number[thing] = made();
 }
 

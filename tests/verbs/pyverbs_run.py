@@ -31,6 +31,8 @@ import tries  # noqa: E402
 
 LIST = HERE / "pyverbs.list"
 VM_LIST = ROOT / "tests/vm/pyverbs.list"
+# The keys and the credential that test_mlx5_crypto asks for (docs/adr/0027).
+CREDENTIALS = ROOT / "tests/vm/guest/mlx5_crypto_test.json"
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 SUITE = pathlib.Path("/usr/share/doc/rdma-core/tests")
 VERSIONS = ("44", "56")  # versions of rdma-core whose suites the list covers
@@ -177,7 +179,7 @@ def less_than_in_guests(there):
 def call(folder, args, names, part=0):
     """Starts the suite's runner on a wire of its own."""
     build = args.build
-    profile = {"HCASIM_PROFILE": args.profile} if args.profile else {}
+    profile = {"HCASIM_PROFILE": args.profile, "MLX5_CRYPTO_TEST_INFO": str(CREDENTIALS)} if args.profile else {}
     env = dict(os.environ, **profile, HCASIM_WIRE=f"pyverbs-{folder.name}-{part}", HCASIM_HOST=HOST,
                PYTHONDONTWRITEBYTECODE="1",
                LD_LIBRARY_PATH=f"{build}/guest-lib/verbs",

@@ -218,7 +218,7 @@ static int dek_check_import(struct ibv_context *ctx, const struct mlx5dv_dek_ini
     return is_wrapped == wants_wrapped ? 0 : EINVAL;
 }
 
-static int dek_check(struct ibv_context *ctx, const struct mlx5dv_dek_init_attr *attr)
+static int dek_check_attr(struct ibv_context *ctx, const struct mlx5dv_dek_init_attr *attr)
 {
     struct hv_hca *hca = hv_hca_of(ctx);
 
@@ -239,7 +239,7 @@ struct mlx5dv_dek *hv_dv_dek_create(struct ibv_context *ctx, struct mlx5dv_dek_i
     struct dek_in in = {0};
     struct mlx5dv_devx_obj *obj;
     struct mlx5dv_dek *dek;
-    int err = dek_check(ctx, attr);
+    int err = dek_check_attr(ctx, attr);
 
     if (err) {
         errno = err;
