@@ -41,7 +41,10 @@ LIKELY = ["CREATE_EQ", "GEN_EQE", "GEN_EQE", "QUERY_EQ", "DESTROY_EQ", "CREATE_C
           "RTR2RTS_QP", "2ERR_QP", "2RST_QP", "DESTROY_QP", "CREATE_SRQ", "CREATE_SQ", "CREATE_RQ",
           "CREATE_TIR", "CREATE_TIS", "ALLOC_PD", "ALLOC_UAR", "DEALLOC_UAR", "MANAGE_PAGES",
           "QUERY_HCA_CAP", "SET_HCA_CAP", "ACCESS_REG", "TEARDOWN_HCA", "DISABLE_HCA",
-          "SET_ROCE_ADDRESS", "MODIFY_NIC_VPORT_CONTEXT"]
+          "SET_ROCE_ADDRESS", "MODIFY_NIC_VPORT_CONTEXT", "ALLOC_MEMIC", "DEALLOC_MEMIC",
+          "MODIFY_MEMIC"]
+# The device memory in the BAR, and the size of each of its three windows.
+MEMORY_AT, MEMORY_WINDOW = 28 << 20, 1 << 20
 
 
 def leaves(struct, prefix="", depth=0):
@@ -141,13 +144,19 @@ class Guest:
 
     def register(self):
         draw = self.random
-        where = draw.randrange(8)
+        where = draw.randrange(9)
+        if where == 8:
+            return self.device_memory() + draw.randrange(3) * MEMORY_WINDOW + draw.randrange(64)
         if where < 3:
             return draw.choice(REGISTERS)
         if where < 6:
             uar = self.uarn() if self.chance(0.8) else draw.randrange(8, BAR_SIZE // PAGE)
             return uar * PAGE + draw.choice(DOORBELLS)
         return draw.randrange(0x4000 if where == 6 else BAR_SIZE)
+
+    def device_memory(self):
+        """Returns a page of the device memory, among the few that are allocated."""
+        return MEMORY_AT + self.random.randrange(4) * PAGE
 
     def uarn(self):
         return getattr(self.hca, "uarn", 8) % (BAR_SIZE // PAGE)
@@ -228,6 +237,12 @@ class Guest:
                           "cq_context.page_offset": page % PAGE // 64,
                           "cq_context.c_eqn_or_apu_element": self.object("eq_number", 8),
                           "pas[0]": page},
+            "ALLOC_MEMIC": {"range_start_addr": self.device_memory(), "range_size": PAGE,
+                            "memic_size": 64},
+            "DEALLOC_MEMIC": {"memic_start_addr": self.device_memory(), "memic_size": 64},
+            "MODIFY_MEMIC": {"memic_start_addr": self.device_memory(),
+                             "memic_operation_type": self.random.randrange(2),
+                             "op_mod": self.random.randrange(2)},
             "CREATE_MKEY": {f"memory_key_mkey_entry.{key}": value for key, value in {
                 "lr": 1, "lw": 1, "rr": 1, "rw": 1, "a": 1, "qpn": 0xffffff, "mkey_7_0": 1,
                 "pd": getattr(hca, "pdn", 1), "length64": 1}.items()},
@@ -237,6 +252,10 @@ class Guest:
         for path, width in LEAVES[name]:
             if path not in likely and KINDS.get(path.split(".")[-1], path) in self.known:
                 image[path] = self.object(path, width)
+        if name == "CREATE_MKEY" and self.chance(0.2):  # of device memory
+            for key, value in (("access_mode_1_0", 1), ("access_mode_4_2", 1), ("length64", 0),
+                               ("start_addr", self.device_memory()), ("len", 64)):
+                image[f"memory_key_mkey_entry.{key}"] = value
         for _ in range(self.random.choice((0, 0, 0, 1, 2, 6))):
             path, width = self.random.choice(LEAVES[name])
             if path.split(".")[-1] != "opcode":
