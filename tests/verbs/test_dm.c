@@ -569,6 +569,22 @@ START_TEST(a_device_that_refuses_leaves_nothing)
 }
 END_TEST
 
+/* libmlx5 compares the length with max_dm_size first. */
+START_TEST(an_older_card_has_no_memory)
+{
+    struct verbs_table *old = verbs_table_on(verbs_hosts_new_as(2, NULL, "cx4"));
+    struct ibv_device_attr_ex device;
+
+    ck_assert_int_eq(ibv_query_device_ex(old->a, NULL, &device), 0);
+    ck_assert_uint_eq(device.max_dm_size, 0);
+    ck_assert_ptr_null(dm_alloc(old->a, 64, 0));
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_ptr_null(dm_alloc(old->a, 0, 0));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    verbs_table_free(old);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("verbs device memory");
@@ -594,6 +610,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_closed_context_leaves_nothing_in_the_device);
     tcase_add_test(tc, a_removed_device_gives_no_memory);
     tcase_add_test(tc, a_device_that_refuses_leaves_nothing);
+    tcase_add_test(tc, an_older_card_has_no_memory);
     suite_add_tcase(s, tc);
     return s;
 }
