@@ -334,6 +334,40 @@ CALL(subscribe, return subscribe(false);)
 CALL(subscribe_fd, return subscribe(true);)
 CALL(vfio_fd, return num(mlx5dv_vfio_get_events_fd(ctx));)
 
+/* The default generation has no crypto. */
+static struct mlx5dv_crypto_login_obj *a_login(void)
+{
+    char credential[48] = {0};
+    struct mlx5dv_crypto_login_attr_ex attr = {.credential = credential,
+                                               .credential_len = sizeof(credential)};
+
+    return mlx5dv_crypto_login_create(ctx, &attr);
+}
+
+static struct mlx5dv_dek *a_dek(void)
+{
+    struct mlx5dv_dek_init_attr attr = {.pd = pd};
+
+    return mlx5dv_dek_create(ctx, &attr);
+}
+
+CALL(crypto_login, struct mlx5dv_crypto_login_attr attr = {0};
+     return num(mlx5dv_crypto_login(ctx, &attr));)
+CALL(login_state, enum mlx5dv_crypto_login_state state;
+     return num(mlx5dv_crypto_login_query_state(ctx, &state));)
+CALL(logout, return num(mlx5dv_crypto_logout(ctx));)
+CALL(login_create, return ptr(a_login());)
+CALL(login_query, struct mlx5dv_crypto_login_query_attr attr = {0};
+     struct mlx5dv_crypto_login_obj *login = a_login();
+     return login ? num(mlx5dv_crypto_login_query(login, &attr)) : errno;)
+CALL(login_destroy, struct mlx5dv_crypto_login_obj *login = a_login();
+     return login ? num(mlx5dv_crypto_login_destroy(login)) : errno;)
+CALL(dek_create, return ptr(a_dek());)
+CALL(dek_query, struct mlx5dv_dek_attr attr = {0}; struct mlx5dv_dek *dek = a_dek();
+     return dek ? num(mlx5dv_dek_query(dek, &attr)) : errno;)
+CALL(dek_destroy, struct mlx5dv_dek *dek = a_dek();
+     return dek ? num(mlx5dv_dek_destroy(dek)) : errno;)
+
 /* rdma-core has them from release 56 on. */
 struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
                                     uint64_t iova, int fd, int access, int mlx5_access);
@@ -392,6 +426,15 @@ const struct probe_call probe_dv_calls[] = {
      call_subscribe},
     {" mlx5dv_devx_subscribe_devx_event_fd ", call_subscribe_fd},
     {" mlx5dv_vfio_get_events_fd ", call_vfio_fd},
+    {" mlx5dv_crypto_login ", call_crypto_login},
+    {" mlx5dv_crypto_login_query_state ", call_login_state},
+    {" mlx5dv_crypto_logout ", call_logout},
+    {" mlx5dv_crypto_login_create ", call_login_create},
+    {" mlx5dv_crypto_login_query ", call_login_query},
+    {" mlx5dv_crypto_login_destroy ", call_login_destroy},
+    {" mlx5dv_dek_create ", call_dek_create},
+    {" mlx5dv_dek_query ", call_dek_query},
+    {" mlx5dv_dek_destroy ", call_dek_destroy},
     {" mlx5dv_reg_dmabuf_mr ", call_dv_reg_dmabuf_mr},
     {" mlx5dv_get_data_direct_sysfs_path ", call_data_direct},
     {NULL, NULL},
