@@ -140,7 +140,10 @@ CALL(dv_dm_map_op_addr, return dm_of_device(true);)
 static int mkey(bool check)
 {
     struct mlx5dv_mkey_init_attr attr = {
-        .pd = pd, .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT, .max_entries = 4};
+        .pd = pd,
+        .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT |
+                        (check ? MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE : 0),
+        .max_entries = 4};
     struct mlx5dv_mkey *made = mlx5dv_create_mkey(&attr);
     struct mlx5dv_mkey_err info;
     int err = made && check ? num(mlx5dv_mkey_check(made, &info)) : 0;
