@@ -124,7 +124,7 @@ static const struct {
     [PRM_CQE_OPCODE_NO_PACKET] = {"cqe64",
                                   (const char *[]){"tm_success", "hw_phase_cnt", RECEIVED}},
     [PRM_CQE_OPCODE_SIG_ERR] = {"sig_err_cqe",
-                                (const char *[]){"syndrome", "mkey", "err_offset",
+                                (const char *[]){"syndrome", "domain", "mkey", "err_offset",
                                                  "expected_trans_sig", "actual_trans_sig",
                                                  "expected_reftag", "actual_reftag", NULL}},
     [PRM_CQE_OPCODE_REQ_ERR] = {"err_cqe", (const char *[]){"syndrome", "vendor_err_synd",
