@@ -258,6 +258,10 @@ static void responder_repeat_read(struct peer *peer, const struct roce_packet *p
     if (pkt->reth.len && !mkey_allows_qp(peer->qp->hca, res->rkey, peer->qp->obj.num)) {
         return;
     }
+    if (psn_diff(peer->resp.read_psn, pkt->psn) >= 0 &&
+        psn_diff(peer->resp.read_psn, res->psn + res->npsn) < 0) {
+        peer->resp.read_waits = false; /* its data is about to be read again */
+    }
     responder_answer(peer, &(struct answer){
                                .is_read = true,
                                .duplicate = true,
@@ -381,11 +385,24 @@ void responder_rx_early(struct peer *peer)
     }
 }
 
+/* Whether a READ waits for a page, and the peer will send this request again behind the READ. An
+ * ACK for this request would tell the peer that the READ's responses are lost: the peer would count
+ * a retry. Earlier READs and atomics have answers of their own. */
+static bool responder_waits_for_read(const struct responder *resp, const struct roce_packet *pkt,
+                                     uint32_t flags)
+{
+    return resp->read_waits &&
+           (psn_diff(pkt->psn, resp->read_psn) > 0 || !(flags & (PKT_READ | PKT_ATOMIC)));
+}
+
 static void responder_rx_reliable(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
     struct responder *resp = &peer->resp;
     int32_t ahead = psn_diff(pkt->psn, resp->epsn);
 
+    if (G_UNLIKELY(responder_waits_for_read(resp, pkt, flags))) {
+        return;
+    }
     if (ahead < 0) {
         responder_rx_duplicate(peer, pkt, flags);
     } else if (ahead > 0) {
@@ -481,7 +498,7 @@ void responder_reset(struct peer *peer, uint32_t next_rcv_psn)
     resp->epsn = next_rcv_psn & PSN_MASK;
     resp->msn = 0;
     resp->msg = MSG_NONE;
-    resp->have_wqe = resp->comm_est = false;
+    resp->have_wqe = resp->comm_est = resp->read_waits = false;
     resp->paging = PAGING_NONE;
 }
 
