@@ -51,10 +51,9 @@ static void access_look_at_word(struct access *a, const struct access_side *side
 {
     uint32_t run = 8;
     uint32_t to = a->find(a, side->host, next, side->sge[0].key, side->need, side->sge[0].va, &run);
-    uintptr_t at = (uintptr_t)a->mirror[side->host].at + to;
 
     for (unsigned i = 0; i < 8; i++) {
-        view[i] = run == 8 && mirror_is_byte(to) && at % 8 == 0 ? to + i
+        view[i] = run == 8 && mirror_is_byte(to) && to % 8 == 0 ? to + i
                   : run == 8 && to == MIRROR_NOWHERE            ? to
                                                                 : MIRROR_FAULT;
     }
@@ -241,22 +240,24 @@ static void access_connect(struct access *a, struct access_conn *c)
     }
     connect_rc(a->job, host, qp);
     c->destroyed = c->troubled = false;
+    memset(c->doubtful, 0, sizeof(c->doubtful));
     c->state = ACCESS_RUNS;
 }
 
-void access_init(struct access *a, struct job *job, size_t memory)
+void access_init(struct access *a, struct job *job, uint8_t *const memory[2], size_t len)
 {
     a->job = job;
     a->limit = job->sim->options.ops;
     a->window = (unsigned)CLAMP(job->sim->options.window, 2, ACCESS_WINDOW);
     for (unsigned i = 0; i < 2; i++) {
-        mirror_init(&a->mirror[i], job, job->host[i], memory);
+        a->host[i] = a->host[i] ? a->host[i] : job->host[i];
+        mirror_init(&a->mirror[i], job, a->host[i], memory[i], len);
     }
     for (unsigned i = 0; i < ACCESS_CONNS; i++) {
         for (unsigned e = 0; e < 2; e++) {
             struct access_end *end = &a->conn[i].end[e];
 
-            end->host = job->host[e];
+            end->host = a->host[e];
             end->cq = ibv_create_cq(end->host->ctx, 2 * ACCESS_WINDOW, NULL, NULL, 0);
             sim_check(job, end->cq, "no CQ: errno %d", errno);
         }
@@ -434,13 +435,15 @@ static bool access_post(struct access *a, struct access_conn *c, unsigned e)
         return false;
     }
     c->ops++;
+    op.near.faults |= c->doubtful[e][1];
+    op.far.faults |= c->doubtful[!e][0];
     c->troubled |= op.near.faults || op.far.faults;
     sim_note(a->job,
              "host %u posts %s %" PRIu64 ": %u bytes, near 0x%x at 0x%" PRIx64
              ", far 0x%x at 0x%" PRIx64 "%s%s",
              end->host->number, access_names[op.what], end->posted, op.len, op.near.sge[0].key,
              op.near.sge[0].va, op.far.sge[0].key, op.far.sge[0].va,
-             op.near.faults ? ", near must fail" : "", op.far.faults ? ", far must fail" : "");
+             op.near.faults ? ", near may fail" : "", op.far.faults ? ", far may fail" : "");
     *access_op_at(end, end->posted) = op;
     access_post_op(a, c, e, access_op_at(end, end->posted), end->posted);
     end->posted++;
@@ -466,7 +469,8 @@ static void access_check_arrived(struct access *a, const struct access_op *op,
             uint32_t at = side->view[v][i];
 
             found |= at == MIRROR_NOWHERE ||
-                     (at != MIRROR_FAULT && (m->writers[at] > 1 || brought_has(to, i, m->at[at])));
+                     (at != MIRROR_FAULT &&
+                      (m->writers[at] > 1 || brought_has(to, i, *mirror_byte(m, at))));
         }
         sim_check(a->job, found, "an operation is complete, and its byte %u is nowhere", i);
     }
@@ -500,8 +504,8 @@ static void access_check_word(struct access *a, const struct access_op *op)
 
     for (unsigned i = 0; view && i < 8; i++) {
         if (mirror_is_byte(view[i])) {
-            old &= m->at[view[i]] == m->copy[view[i]];
-            new &= m->at[view[i]] == op->to_far.value[0][i];
+            old &= *mirror_byte(m, view[i]) == m->copy[view[i]];
+            new &= *mirror_byte(m, view[i]) == op->to_far.value[0][i];
         }
     }
     sim_check(a->job, old || new, "half of an atomic is in the memory");
@@ -729,15 +733,93 @@ void access_has_changed(struct access *a, unsigned host)
     mirror_check(&a->mirror[host]);
 }
 
+/* The connection of a QP of that host, or NULL. */
+static struct access_conn *access_conn_of(struct access *a, unsigned host, uint32_t qpn)
+{
+    for (unsigned i = 0; i < ACCESS_CONNS; i++) {
+        struct access_conn *c = &a->conn[i];
+
+        if (!c->destroyed && c->end[host].qp->qp_num == qpn) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/* Calls a function for the sides at a host of the operations that a QP of it has requested, or that
+ * its peer has requested. */
+typedef void access_side_fn(struct access *a, struct access_op *op, struct access_side *side,
+                            void *opaque);
+static void access_each_side(struct access *a, struct access_conn *c, unsigned host, bool requester,
+                             access_side_fn *fn, void *opaque)
+{
+    struct access_end *end = &c->end[requester ? host : !host];
+
+    for (uint64_t nth = end->settled; nth < end->posted; nth++) {
+        struct access_op *op = access_op_at(end, nth);
+
+        if (op->what != ACCESS_CTRL) {
+            fn(a, op, requester ? &op->near : &op->far, opaque);
+        }
+    }
+}
+
+static void access_side_may_fail(struct access *a, struct access_op *op, struct access_side *side,
+                                 void *opaque)
+{
+    side->faults = true;
+}
+
+void access_may_fail(struct access *a, unsigned host, uint32_t qpn, bool requester, bool doubt)
+{
+    struct access_conn *c = access_conn_of(a, host, qpn);
+
+    if (c) {
+        c->doubtful[host][requester] = doubt;
+    }
+    if (c && doubt) {
+        access_each_side(a, c, host, requester, access_side_may_fail, NULL);
+        c->troubled = true;
+    }
+}
+
+struct access_bytes {
+    void (*fn)(void *opaque, uint32_t at, bool writes);
+    void *opaque;
+};
+
+static void access_side_bytes(struct access *a, struct access_op *op, struct access_side *side,
+                              void *opaque)
+{
+    const struct access_bytes *bytes = opaque;
+
+    for (unsigned v = 0; v < side->views; v++) {
+        for (uint32_t i = 0; i < op->len; i++) {
+            bytes->fn(bytes->opaque, side->view[v][i], side->writes);
+        }
+    }
+}
+
+void access_each_byte(struct access *a, unsigned host, uint32_t qpn, bool requester,
+                      void (*fn)(void *opaque, uint32_t at, bool writes), void *opaque)
+{
+    struct access_conn *c = access_conn_of(a, host, qpn);
+
+    if (c) {
+        access_each_side(a, c, host, requester, access_side_bytes,
+                         &(struct access_bytes){fn, opaque});
+    }
+}
+
 /* -- the end of a connection ------------------------------------------------------------------- */
 
-/* None of its operations writes any more. */
 static void access_be_quiet(struct access *a, struct access_conn *c)
 {
     c->state = ACCESS_IS_QUIET;
     c->quiet_ns = sim_quiet_ns(a->job->sim);
 }
 
+/* None of its operations writes any more. */
 static void access_rest(struct access *a, struct access_conn *c)
 {
     for (unsigned e = 0; e < 2; e++) {
@@ -750,9 +832,17 @@ static void access_rest(struct access *a, struct access_conn *c)
     }
 }
 
+static void access_has_ended(struct access *a)
+{
+    if (a->ended) {
+        a->ended(a);
+    }
+}
+
 static void access_destroy_qps(struct access *a, struct access_conn *c)
 {
     sim_note(a->job, "destroys QP 0x%x and 0x%x", c->end[0].qp->qp_num, c->end[1].qp->qp_num);
+    access_has_ended(a);
     for (unsigned e = 0; e < 2; e++) {
         struct access_end *end = &c->end[e];
 
@@ -773,9 +863,26 @@ static void access_destroy_qps(struct access *a, struct access_conn *c)
 
 static void access_drain(struct access *a, struct access_conn *c)
 {
+    access_has_ended(a);
     c->state = ACCESS_DRAINS;
     for (unsigned e = 0; e < 2; e++) {
         connect_move(a->job, c->end[e].qp, IBV_QPS_ERR);
+    }
+}
+
+bool access_is_running(struct access *a, unsigned host, uint32_t qpn)
+{
+    const struct access_conn *c = access_conn_of(a, host, qpn);
+
+    return c && c->state == ACCESS_RUNS;
+}
+
+void access_end(struct access *a, unsigned host, uint32_t qpn, bool destroy)
+{
+    struct access_conn *c = access_conn_of(a, host, qpn);
+
+    if (c && c->state == ACCESS_RUNS) {
+        (destroy ? access_destroy_qps : access_drain)(a, c);
     }
 }
 

@@ -81,10 +81,13 @@ struct access_conn {
     uint64_t quiet_ns, ops;
     bool destroyed;
     bool troubled; /* an operation of it may fail */
+    /* At end [i]: what it requests itself [1], or its peer [0], may fail. */
+    bool doubtful[2][2];
 };
 
 struct access {
     struct job *job;
+    struct sim_host *host[2]; /* NULL before access_init(): those of the job */
     struct mirror mirror[2];
     struct access_conn conn[ACCESS_CONNS];
     uint64_t limit;
@@ -103,10 +106,12 @@ struct access {
      * nothing to draw. The side may be one that must fail. */
     bool (*draw)(struct access *a, struct access_side *side, uint32_t len);
     void (*ctrl_done)(struct access *a, struct access_op *op, enum ibv_wc_status status);
+    /* Called when a connection ends. May be NULL. */
+    void (*ended)(struct access *a);
 };
 
-/* Call after the kind's members have been set, and the memory of both mirrors. */
-void access_init(struct access *a, struct job *job, size_t memory);
+/* Call after the kind's members have been set. memory: of each host, len bytes. */
+void access_init(struct access *a, struct job *job, uint8_t *const memory[2], size_t len);
 bool access_step(struct access *a);
 bool access_is_done(const struct access *a);
 void access_check(const struct access *a);
@@ -120,6 +125,19 @@ struct access_conn *access_find_room(struct access *a, unsigned host);
  * ctrl_done(). */
 struct ibv_qp *access_claim(struct access_conn *c, unsigned host, void *about, uint64_t *id);
 
+/* From now on operations of a QP of that host may fail at that host's side: those that it has
+ * requested, or those of its peer. doubt: also the operations that are posted later, until a call
+ * without doubt. */
+void access_may_fail(struct access *a, unsigned host, uint32_t qpn, bool requester, bool doubt);
+/* Calls a function for each byte that the operations under way on such a QP may access at that
+ * side.
+ */
+void access_each_byte(struct access *a, unsigned host, uint32_t qpn, bool requester,
+                      void (*fn)(void *opaque, uint32_t at, bool writes), void *opaque);
+/* Returns whether that QP of the host exists, and its connection has not ended. */
+bool access_is_running(struct access *a, unsigned host, uint32_t qpn);
+/* Ends the connection of a QP of that host, if it is running. */
+void access_end(struct access *a, unsigned host, uint32_t qpn, bool destroy);
 /* A key of that host is about to change: find() knows how. Gives the operations under way their
  * new views. Returns false, and forgets them, if an operation would then use bytes that another
  * operation uses, or (polite) fail: the change must not be made. A second change may begin while

@@ -43,6 +43,7 @@ struct indirect {
     struct keymap now[2], next[2];
     struct indirect_key key[2][KEYMAP_KEYS];
     struct indirect_key *unsure[2]; /* its change may have been executed or not */
+    uint8_t *memory[2];
     struct ibv_pd *other_pd[2];
     uint32_t gone[2]; /* a key that was destroyed */
     uint8_t variant;
@@ -223,7 +224,7 @@ static void indirect_register(struct indirect *in, struct indirect_key *k)
     uint32_t at = (uint32_t)chance_below(chance, MEMORY - len + 1);
     struct ibv_pd *pd = k->slot == FOREIGN ? in->other_pd[k->host] : a->job->host[k->host]->pd;
 
-    k->mr = ibv_reg_mr(pd, a->mirror[k->host].at + at, len, access);
+    k->mr = ibv_reg_mr(pd, in->memory[k->host] + at, len, access);
     sim_check(a->job, k->mr, "no region: errno %d", errno);
     *key = (struct keymap_key){.key = k->mr->lkey,
                                .form = KEYMAP_MEMORY,
@@ -646,12 +647,12 @@ static void kind_indirect_make(struct job *job)
     in->access.draw = indirect_draw;
     in->access.ctrl_done = indirect_ctrl_done;
     for (unsigned h = 0; h < 2; h++) {
-        in->access.mirror[h].at = sim_memory(job->sim, MEMORY);
+        in->memory[h] = sim_memory(job->sim, MEMORY);
         in->other_pd[h] = ibv_alloc_pd(job->host[h]->ctx);
         sim_check(job, in->other_pd[h], "no PD: errno %d", errno);
         in->now[h].null = indirect_query_null(job, job->host[h]);
     }
-    access_init(&in->access, job, MEMORY);
+    access_init(&in->access, job, in->memory, MEMORY);
     for (unsigned i = 0; i < 2 * KEYMAP_KEYS; i++) {
         struct indirect_key *k = &in->key[i % 2][i / 2];
 

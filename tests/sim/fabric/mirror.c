@@ -3,10 +3,9 @@
 #include "tests/sim/fabric/mirror.h"
 #include <string.h>
 
-#define BLOCK    4096u
 #define SCRIBBLE 2048u
 
-void mirror_init(struct mirror *m, struct job *job, struct sim_host *host, size_t len)
+void mirror_init(struct mirror *m, struct job *job, struct sim_host *host, uint8_t *at, size_t len)
 {
     m->job = job;
     m->host = host;
@@ -15,13 +14,20 @@ void mirror_init(struct mirror *m, struct job *job, struct sim_host *host, size_
     m->readers = g_new0(uint16_t, len);
     m->writers = g_new0(uint16_t, len);
     m->marks = g_malloc0(len);
+    m->page = g_new(uint8_t *, len / MIRROR_PAGE);
+    m->rests = g_new0(bool, len / MIRROR_PAGE);
     chance_fill(&job->chance, m->copy, len);
-    memcpy(m->at, m->copy, len);
+    memcpy(at, m->copy, len);
+    for (size_t i = 0; i < len / MIRROR_PAGE; i++) {
+        m->page[i] = at + i * MIRROR_PAGE;
+    }
 }
 
 void mirror_free(struct mirror *m)
 {
     g_free(m->copy);
+    g_free(m->page);
+    g_free(m->rests);
     g_free(m->readers);
     g_free(m->writers);
     g_free(m->marks);
@@ -86,7 +92,8 @@ static void mirror_mark(struct mirror *m, const uint32_t *at, size_t n, const st
 {
     for (size_t i = 0; i < n; i++) {
         if (mirror_is_byte(at[i])) {
-            m->marks[at[i]] |= m->at[at[i]] == m->copy[at[i]] || brought_has(b, i, m->at[at[i]]);
+            m->marks[at[i]] |= *mirror_byte(m, at[i]) == m->copy[at[i]] ||
+                               brought_has(b, i, *mirror_byte(m, at[i]));
         }
     }
 }
@@ -101,12 +108,13 @@ void mirror_settle(struct mirror *m, uint32_t *const *views, unsigned num, size_
         for (size_t i = 0; i < n; i++) {
             uint32_t at = views[v][i];
 
-            sim_check(m->job, !mirror_is_byte(at) || m->marks[at] || m->at[at] == m->copy[at],
+            sim_check(m->job,
+                      !mirror_is_byte(at) || m->marks[at] || *mirror_byte(m, at) == m->copy[at],
                       "an operation has left 0x%x at byte %u of host %u, which is neither what was "
                       "there nor what it brings there",
-                      m->at[at], at, m->host->number);
+                      *mirror_byte(m, at), at, m->host->number);
             if (mirror_is_byte(at)) {
-                m->copy[at] = m->at[at];
+                m->copy[at] = *mirror_byte(m, at);
                 m->marks[at] = 0;
             }
         }
@@ -121,10 +129,10 @@ void mirror_arrived(struct mirror *m, const uint32_t *at, size_t n, const struct
         }
     }
     for (size_t i = 0; i < n; i++) {
-        sim_check(m->job, !mirror_is_byte(at[i]) || m->at[at[i]] == m->copy[at[i]],
+        sim_check(m->job, !mirror_is_byte(at[i]) || *mirror_byte(m, at[i]) == m->copy[at[i]],
                   "an operation is complete, and byte %u of host %u is 0x%x instead of byte %zu of "
                   "%zu, 0x%x",
-                  at[i], m->host->number, m->at[at[i]], i, n, m->copy[at[i]]);
+                  at[i], m->host->number, *mirror_byte(m, at[i]), i, n, m->copy[at[i]]);
     }
 }
 
@@ -133,29 +141,29 @@ void mirror_arrived(struct mirror *m, const uint32_t *at, size_t n, const struct
 void mirror_scribble(struct mirror *m)
 {
     uint8_t bytes[SCRIBBLE];
-    size_t len = chance_from(&m->job->chance, 1, MIN(SCRIBBLE, m->len));
-    size_t from = chance_below(&m->job->chance, m->len - len + 1);
+    uint32_t len = (uint32_t)chance_from(&m->job->chance, 1, MIN(SCRIBBLE, m->len));
+    uint32_t from = (uint32_t)chance_below(&m->job->chance, m->len - len + 1);
 
     chance_fill(&m->job->chance, bytes, len);
-    for (size_t i = 0; i < len; i++) {
-        if (!m->readers[from + i] && !m->writers[from + i]) {
-            m->at[from + i] = m->copy[from + i] = bytes[i];
+    for (uint32_t i = 0; i < len; i++) {
+        if (!m->readers[from + i] && !m->writers[from + i] && !m->rests[(from + i) / MIRROR_PAGE]) {
+            *mirror_byte(m, from + i) = m->copy[from + i] = bytes[i];
         }
     }
 }
 
 void mirror_check(const struct mirror *m)
 {
-    for (size_t block = 0; block < m->len; block += BLOCK) {
-        size_t end = MIN(block + BLOCK, m->len);
+    for (uint32_t at = 0; at < m->len; at += MIRROR_PAGE) {
+        const uint8_t *page = m->page[at / MIRROR_PAGE], *copy = m->copy + at;
 
-        if (!memcmp(m->at + block, m->copy + block, end - block)) {
+        if (!memcmp(page, copy, MIRROR_PAGE)) {
             continue;
         }
-        for (size_t i = block; i < end; i++) {
-            sim_check(m->job, m->at[i] == m->copy[i] || m->writers[i],
-                      "byte %zu of host %u is 0x%x and not 0x%x: no key lets an operation write it",
-                      i, m->host->number, m->at[i], m->copy[i]);
+        for (uint32_t i = 0; i < MIRROR_PAGE; i++) {
+            sim_check(m->job, page[i] == copy[i] || m->writers[at + i],
+                      "byte %u of host %u is 0x%x and not 0x%x: no key lets an operation write it",
+                      at + i, m->host->number, page[i], copy[i]);
         }
     }
 }

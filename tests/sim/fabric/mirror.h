@@ -18,17 +18,21 @@ static inline bool mirror_is_byte(uint32_t at)
     return at < MIRROR_NOWHERE;
 }
 
+#define MIRROR_PAGE 4096u
+
 struct mirror {
     struct job *job;
     struct sim_host *host;
-    uint8_t *at; /* the memory */
-    size_t len;
+    uint8_t **page; /* the memory: where each page of MIRROR_PAGE bytes is now */
+    bool *rests;    /* of each page: the host does not write to it now */
+    size_t len;     /* a multiple of MIRROR_PAGE */
     uint8_t *copy;
     uint16_t *readers, *writers; /* claims of each byte */
     uint8_t *marks;              /* for the use of mirror_settle() */
 };
 
-void mirror_init(struct mirror *m, struct job *job, struct sim_host *host, size_t len);
+/* The memory lies at `at` at first. Fills it. */
+void mirror_init(struct mirror *m, struct job *job, struct sim_host *host, uint8_t *at, size_t len);
 void mirror_free(struct mirror *m);
 
 /* Returns whether no claim excludes an operation that uses the bytes at n positions. */
@@ -37,6 +41,11 @@ bool mirror_is_free(const struct mirror *m, const uint32_t *at, size_t n, bool w
 void mirror_claim(struct mirror *m, const uint32_t *at, size_t n, bool writes);
 void mirror_release(struct mirror *m, const uint32_t *at, size_t n, bool writes);
 
+/* A byte of the memory. */
+static inline uint8_t *mirror_byte(const struct mirror *m, uint32_t at)
+{
+    return &m->page[at / MIRROR_PAGE][at % MIRROR_PAGE];
+}
 /* The value at a position, according to the copy; 0 for MIRROR_NOWHERE. */
 uint8_t mirror_value(const struct mirror *m, uint32_t at);
 
@@ -59,7 +68,7 @@ void mirror_settle(struct mirror *m, uint32_t *const *views, unsigned num, size_
  * more than once, it has the last value. Updates the copy. */
 void mirror_arrived(struct mirror *m, const uint32_t *at, size_t n, const struct brought *b);
 
-/* The host writes to a range, except to bytes that are claimed. */
+/* The host writes to a range, except to bytes that are claimed and to pages that rest. */
 void mirror_scribble(struct mirror *m);
 /* Checks every byte that no operation may write. */
 void mirror_check(const struct mirror *m);

@@ -170,6 +170,7 @@ static void pager_note(struct faulty_pager *p, const struct prm_eqe *eqe)
         f->qpn = (uint32_t)PRM_GET(memory_page_fault_event, memory, token_31_0) & 0xffffff;
         f->requester = !(PRM_GET(memory_page_fault_event, memory, token_31_0) >> 24);
     }
+    f->stale = !access_is_running(p->access, p->host, f->qpn);
     p->faults++;
     /* a page that was refused is forgotten */
     access_may_fail(p->access, p->host, f->qpn, f->requester, false);
@@ -304,11 +305,11 @@ static int pager_resume(const struct faulty_pager *p, const struct pager_fault *
 static void pager_answer(struct faulty_pager *p, const struct pager_fault *f)
 {
     struct chance *chance = &p->job->chance;
-    bool error = access_may_be_rude(p->access) && chance_one_in(chance, 4);
-    bool current = f->life == p->lives && access_is_running(p->access, p->host, f->qpn);
+    bool error = access_may_be_rude(p->access) && chance_one_in(chance, 16);
+    bool current = !f->stale && f->life == p->lives;
     int status;
 
-    if (current && access_may_be_rude(p->access) && chance_one_in(chance, 8)) {
+    if (current && access_may_be_rude(p->access) && chance_one_in(chance, 32)) {
         access_end(p->access, p->host, f->qpn, chance_one_in(chance, 2));
         current = false;
     }
@@ -320,12 +321,15 @@ static void pager_answer(struct faulty_pager *p, const struct pager_fault *f)
     status = pager_resume(p, f, error);
     sim_note(p->job, "host %u: page fault of QP 0x%x, %s, is answered%s: status %d", p->on->number,
              f->qpn, f->requester ? "requester" : "responder", error ? " with error" : "", status);
-    sim_check(p->job, !status || !current || p->is_answered_twice,
+    sim_check(p->job, !status || !current || p->took_other,
               "the device does not take the answer to a page fault: status %d", status);
+    /* In the transport scheme an answer may also be taken for that of a newer fault of the QP, or
+     * of a QP that has the same number. */
+    p->took_other |= !current && !status;
     if (chance_one_in(chance, 8) && !pager_resume(p, f, false)) {
         sim_check(p->job, f->sub_type != PRM_PFAULT_SUBTYPE_MEMORY,
                   "the device takes a second answer to a page fault");
-        p->is_answered_twice = true;
+        p->took_other = true;
     }
     p->answered++;
 }

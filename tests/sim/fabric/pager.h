@@ -28,6 +28,7 @@ struct pager_fault {
     uint32_t qpn;
     bool requester;
     uint64_t life; /* how often connections had ended when the fault came */
+    bool stale;    /* its connection had ended before it came */
 };
 
 struct faulty_pager {
@@ -45,8 +46,8 @@ struct faulty_pager {
     uint32_t eqn, ci;
     struct pager_fault fault[PAGER_FAULTS];
     unsigned faults;
-    uint64_t lives;         /* how often a connection has ended */
-    bool is_answered_twice; /* the device has taken a second answer for that of a newer fault */
+    uint64_t lives;  /* how often a connection has ended */
+    bool took_other; /* the device may have taken an answer for that of another fault */
     uint64_t answered;
 };
 
