@@ -214,6 +214,7 @@ static void caps_apply(struct fw *fw)
 {
     caps_apply_odp(fw);
     fw->hca.big_endian_replies = fw->caps.atomic_mode == PRM_ATOMIC_REQ_MODE_BIG_ENDIAN;
+    fw->hca.long_cache_lines = fw->caps.cache_line_128byte;
 }
 
 /* -- settings by a driver --------------------------------------------------------------------- */

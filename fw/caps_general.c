@@ -101,6 +101,7 @@ const struct cap caps_general[] = {
     VALUE(cqe_compression_max_num, CQE_SESSION_MOST),
     FLAG(cqe_128_always),
     FLAG(cache_line_128byte, CAP_SET(cache_line_128byte)),
+    FLAG(end_pad),
     FLAG(event_cap),
 
     /* memory */

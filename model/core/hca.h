@@ -209,6 +209,9 @@ struct hca {
     struct hca_reset reset; /* progress of the reset */
     /* the response of an 8-byte atomic is big endian, as the driver requested */
     bool big_endian_replies;
+    /* cache lines of the host have 128 bytes, as the driver said; else 64 (model/memory/end_pad.h)
+     */
+    bool long_cache_lines;
     /* READ data is always read when its answer gets its turn, never at once with the request */
     bool late_reads;
     bool tracing; /* the owner wants a trace (model/core/trace.h) */

@@ -38,6 +38,7 @@ struct eth_rq {
     struct prm_rqc rqc[1];
     uint8_t state; /* PRM_RQC_STATE_ */
     bool vsd;      /* VLAN tags are left in the frame */
+    bool pads_end; /* wq.end_padding_mode (model/memory/end_pad.h) */
     uint32_t user_index, counter_set_id, pdn;
     struct wq wq;
     struct cq *cq;

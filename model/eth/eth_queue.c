@@ -239,7 +239,8 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     }
     if (PRM_GET(rqc, rqc, mem_rq_type) != PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE ||
         PRM_GET(rqc, rqc, hairpin) || PRM_GET(rqc, rqc, delay_drop_en) ||
-        PRM_GET(rqc, rqc, scatter_fcs)) {
+        PRM_GET(rqc, rqc, scatter_fcs) ||
+        PRM_GET(wq, wq, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN) {
         return SYN_ETH_WQ;
     }
     rq = obj_make(hca, OBJ_RQ, uid, sizeof(*rq));
@@ -251,6 +252,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     rq->wq.start_padding = true;
     rq->state = PRM_RQC_STATE_RST;
     rq->vsd = PRM_GET(rqc, rqc, vsd);
+    rq->pads_end = PRM_GET(wq, wq, end_padding_mode) == PRM_WQ_END_PADDING_ALIGN;
     rq->user_index = eth_user_index(PRM_GET(rqc, rqc, user_index));
     rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
     rq->pdn = PRM_GET(wq, wq, pd);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "model/eth/eth_priv.h"
 #include "model/eth/steering.h"
+#include "model/memory/end_pad.h"
 #include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 
@@ -210,6 +211,9 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     }
     if (taken == RECV_OK && stored <= wqe.len) {
         result = eth_rx_scatter(hca, rq, &wqe, frame, len, strip);
+        if (rq->pads_end && result == MEM_OK) {
+            sge_pad_end(hca, wqe.sge, wqe.num_sge, rq->pdn, stored);
+        }
     }
     if (taken != RECV_OK || stored > wqe.len || result != MEM_OK) {
         eth_rx_log_failure(hca, rq, stored, taken, &wqe, result);

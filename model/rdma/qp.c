@@ -235,7 +235,9 @@ static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
     }
     if (PRM_GET(qpc, qpc, cd_master) || PRM_GET(qpc, qpc, cd_slave_send) ||
         PRM_GET(qpc, qpc, cd_slave_receive) || PRM_GET(qpc, qpc, ulp_stateless_offload_mode) ||
-        PRM_GET(qpc, qpc, ts_format) > 1 || qp_recv_asked(qpc) < 0 || qp_send_asked(qpc) < 0) {
+        PRM_GET(qpc, qpc, ts_format) > 1 ||
+        PRM_GET(qpc, qpc, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN || qp_recv_asked(qpc) < 0 ||
+        qp_send_asked(qpc) < 0) {
         return SYN_QP_FEATURE;
     }
     if (PRM_GET(qpc, qpc, send_dbr_mode) >
@@ -473,6 +475,7 @@ enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, 
     }
     responder_init(&qp->peer);
     qp_load_in_cqe(qp, qpc);
+    qp->pads_end = PRM_GET(qpc, qpc, end_padding_mode) == PRM_WQ_END_PADDING_ALIGN;
     qp_count_refs(qp, 1);
     mem_buf_take(&qp->obj, &qp->buf, buf);
     qp_load(qp);

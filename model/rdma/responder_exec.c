@@ -123,6 +123,9 @@ static void exec_complete(struct peer *peer, const struct roce_packet *pkt, uint
             tags_lose_wqe(peer);
         }
     }
+    if (G_UNLIKELY(peer->qp->pads_end) && (flags & PKT_SEND) && !data) {
+        responder_pad_end(peer, resp->done);
+    }
     responder_complete(peer, opcode, resp->done, cqe, pkt->solicited, data);
 }
 

@@ -141,6 +141,8 @@ enum verdict responder_take(struct peer *peer);
 enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *data, size_t len);
 enum verdict responder_scatter_to(struct peer *peer, const struct sge *sge, unsigned num_sge,
                                   uint64_t offset, const void *data, size_t len);
+/* Pads a message of len bytes in the held WQE (qpc.end_padding_mode). */
+void responder_pad_end(struct peer *peer, uint64_t len);
 /* Completes the held WQE. opcode is a PRM_CQE_OPCODE_RESP_*; cqe has the fields that are specific
  * to the message. data: see cq_post_data(). */
 void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t byte_cnt,

@@ -27,6 +27,9 @@ static enum verdict responder_scatter_ud(struct peer *peer, const struct roce_pa
     if (verdict == VERDICT_OK && pkt->payload_len) {
         verdict = responder_scatter(peer, GRH_BYTES, pkt->payload, pkt->payload_len);
     }
+    if (G_UNLIKELY(peer->qp->pads_end) && verdict == VERDICT_OK) {
+        responder_pad_end(peer, GRH_BYTES + pkt->payload_len);
+    }
     return verdict;
 }
 

@@ -5,6 +5,7 @@
  * a line that other QPs may take (model/rdma/wqe_lines.h); then it is read from its queue again by
  * its number.
  */
+#include "model/memory/end_pad.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/responder_internal.h"
@@ -119,6 +120,15 @@ enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *d
 
     return wqe ? responder_scatter_to(peer, wqe->sge, wqe->num_sge, offset, data, len)
                : VERDICT_OPERATION;
+}
+
+void responder_pad_end(struct peer *peer, uint64_t len)
+{
+    const struct recv_wqe *wqe = responder_wqe(peer);
+
+    if (wqe) {
+        sge_pad_end(peer->qp->hca, wqe->sge, wqe->num_sge, peer->resp.recv_pdn, len);
+    }
 }
 
 void responder_complete(struct peer *peer, enum prm_cqe_opcode opcode, uint64_t byte_cnt,

@@ -283,6 +283,7 @@ void bench_qpc(struct bench *b, const struct bench_qp_attr *attr, struct prm_qpc
     PRM_SET(qpc, qpc, xrcd, attr->xrcd);
     PRM_SET(qpc, qpc, cs_req, attr->cs_req);
     PRM_SET(qpc, qpc, cs_res, attr->cs_res);
+    PRM_SET(qpc, qpc, end_padding_mode, attr->pads_end);
     PRM_SET(qpc, qpc, no_sq, attr->no_sq);
     PRM_SET(qpc, qpc, offload_type, attr->fetches ? PRM_QP_OFFLOAD_RNDV : PRM_QP_OFFLOAD_NONE);
     if (attr->srqn) {

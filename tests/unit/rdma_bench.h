@@ -77,6 +77,7 @@ struct bench_qp_attr {
     bool is_to_self;        /* connected to itself */
     uint32_t xrcd;          /* XRC domain */
     uint8_t cs_req, cs_res; /* PRM_CS_REQ_, PRM_CS_RES_: data in CQEs */
+    bool pads_end;          /* received messages are padded to the end of a cache line */
 };
 
 void bench_init(struct bench *b);

@@ -195,7 +195,6 @@ START_TEST(unsupported_abilities_are_not_advertised)
         "temp_warn_event",
         "port_module_event",
         "vhca_state",
-        "end_pad",
         "repeated_block_disabled",
         "flow_counter_bulk_alloc",
     };

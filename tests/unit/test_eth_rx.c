@@ -101,6 +101,32 @@ START_TEST(the_frame_lands_in_the_wqe_and_nowhere_else)
 }
 END_TEST
 
+/* wq.end_padding_mode: whole cache lines are written, as far as the WQE reaches. */
+START_TEST(a_frame_is_padded_to_the_end_of_a_cache_line)
+{
+    struct bench_pkt pkt = packet(4, 6, 400);
+    struct prm_rqc rqc[1] = {0};
+    uint8_t frame[1024], *stored;
+    size_t len = bench_build(frame, &pkt), line_end = (len + 63) & ~(size_t)63;
+    uint64_t addr = (bench_mem(b, NULL, BENCH_RX_SIZE + 64) + 63) & ~63ull;
+    uint32_t room = _i == 2 ? (uint32_t)len + 3 : BENCH_RX_SIZE;
+
+    ck_assert_uint_gt(line_end, len + 3);
+    PRM_SET(wq, PRM_PTR(rqc, rqc, wq), end_padding_mode,
+            _i ? PRM_WQ_END_PADDING_ALIGN : PRM_WQ_END_PADDING_NONE);
+    bench_rq_new(b, rqc, &rq);
+    bench_catch_all(b, bench_direct_tir(b, rq.num));
+    stored = memset(fake_host_ptr(&b->rig.host, addr, BENCH_RX_SIZE), 0xee, BENCH_RX_SIZE);
+    bench_post_recv(&rq, addr, room);
+    bench_rx(b, frame, len);
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_SEND, 0, 0);
+    ck_assert_mem_eq(stored, frame, len);
+    for (size_t i = len; i < BENCH_RX_SIZE; i++) {
+        ck_assert_uint_eq(stored[i], _i && i < MIN(line_end, room) ? 0 : 0xee);
+    }
+}
+END_TEST
+
 /* A WQE of several segments, as mlx5e posts it for an MTU beyond a page. */
 START_TEST(segments_are_filled_in_order)
 {
@@ -639,6 +665,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_frame_lands_in_the_wqe_and_nowhere_else);
+    tcase_add_loop_test(tcase, a_frame_is_padded_to_the_end_of_a_cache_line, 0, 3);
     tcase_add_test(tcase, segments_are_filled_in_order);
     tcase_add_loop_test(tcase, vlan_tag_goes_into_the_cqe_unless_vsd, 0, 2);
     tcase_add_test(tcase, untagged_frames_and_service_tags_are_left_as_they_are);
