@@ -167,6 +167,50 @@ def iperf_reverse(lab):
     return iperf(lab, "-R")
 
 
+# Serves one file, and prints the hash of what the other side gets.
+SERVE = ("cd /tmp && python3 -c 'import http.server as h; "
+         "h.HTTPServer((\"\", 8000), h.SimpleHTTPRequestHandler).handle_request()'")
+FETCH = ("python3 -c 'import urllib.request as u, hashlib as h; "
+         "print(h.sha256(u.urlopen(\"http://{peer}:8000/sent\").read()).hexdigest())'")
+
+
+def ethtool_counters(vm, host):
+    text = vm.run(f"ethtool -S {host['netdev']}").out
+    return {name: int(value) for name, value in re.findall(r"(\w+): (\d+)", text)}
+
+
+@check("mlx5e compresses CQEs if rx_cqe_compress is on, and a file and TCP traffic arrive unchanged, on, off and on again",
+       only="hcasim")
+def compressed_cqes(lab):
+    said = []
+    flag = "ethtool --set-priv-flags {} rx_cqe_compress {}"
+    want = lab.vms[1].run("head -c 20M /dev/urandom >/tmp/sent; sha256sum /tmp/sent").out.split()[0]
+    try:
+        for state in ("on", "off", "on"):
+            for vm, host in zip(lab.vms, lab.hosts):
+                vm.run(flag.format(host["netdev"], state))
+                vm.until(f"grep -qx 1 /sys/class/net/{host['netdev']}/carrier")
+            before = [ethtool_counters(vm, host) for vm, host in zip(lab.vms, lab.hosts)]
+            got, _ = lab.pair(SERVE, FETCH, listens="tcp:8000")
+            expect(got.out.strip() == want, f"{state}: the file has another hash: {got.out}")
+            speed = iperf(lab, "")
+            lab.vms[0].run(f"ping -c 10 -i 0.05 -s 60000 {lab.hosts[1]['ip']}")
+            for vm, host, old in zip(lab.vms, lab.hosts, before):
+                new = ethtool_counters(vm, host)
+                blocks, packets, all_packets = (
+                    new[name] - old[name]
+                    for name in ("rx_cqe_compress_blks", "rx_cqe_compress_pkts", "rx_packets"))
+                expect((blocks > 0) == (state == "on"), f"{vm.name}, {state}: {blocks} sessions")
+                said.append(f"{vm.name} {state}: {packets} of {all_packets} packets in {blocks} "
+                            f"sessions, {speed}")
+    finally:
+        for vm, host in zip(lab.vms, lab.hosts):
+            vm.run(flag.format(host["netdev"], "off"))
+    for vm in lab.vms:
+        vm.run("! dmesg | grep -i 'csum failure'")
+    return "; ".join(said)
+
+
 # RDMA
 
 
