@@ -219,7 +219,7 @@ void hv_odp_del_indirect(struct hv_hca *hca, uint32_t key)
 {
     struct odp *odp = odp_of(hca);
 
-    if (odp) {
+    if (odp && hv_is_ours(hca)) {
         pthread_mutex_lock(&odp->lock);
         odp_del_key(odp, key);
         pthread_mutex_unlock(&odp->lock);
@@ -616,8 +616,12 @@ void hv_odp_note_devx_queue(struct hv_hca *hca)
 int hv_odp_dereg(struct odp_region *region)
 {
     struct odp *odp = region->hca->odp;
-    int state = cancel_disable(), err;
+    int state, err;
 
+    if (!hv_is_ours(region->hca)) {
+        return EIO; /* in a child of fork(), another thread of the parent may have had the lock */
+    }
+    state = cancel_disable();
     pthread_mutex_lock(&odp->lock);
     odp_leave_region(odp, region);
     while (region->users) { /* the pager ends each use */
@@ -748,8 +752,7 @@ static int odp_bring_in_pages(struct odp *odp, struct odp_region *region, uint64
     } else {
         err = odp_pages_touch(start, size, rights & ODP_WRITE);
     }
-    if (!err && how != ODP_SNAPSHOT && region->log_page != 12 &&
-        !odp_pages_are_huge(start, size, region->log_page)) {
+    if (!err && how != ODP_SNAPSHOT && region->log_page != 12 && !odp_pages_are_huge(start, size)) {
         err = EINVAL;
     }
     if (err) {

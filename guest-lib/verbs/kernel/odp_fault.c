@@ -554,7 +554,7 @@ int uverbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
     if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
         return hv_refuse(hca, EOPNOTSUPP, "advise_mr: advice %u is unknown", (unsigned)advice);
     }
-    err = hv_check_there(hca);
+    err = hv_is_ours(hca) ? hv_check_there(hca) : EIO;
     if (err) {
         return err;
     }

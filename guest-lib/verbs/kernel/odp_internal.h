@@ -101,8 +101,8 @@ void odp_invalidate(struct odp *odp, uint64_t start, uint64_t end);
 
 /* Makes whole pages present: 0 or EFAULT. May wait, as any access to memory. */
 int odp_pages_touch(uint64_t start, uint64_t len, bool writable);
-/* Whether each page of 1 << log_page bytes is one page of the processor, too. */
-bool odp_pages_are_huge(uint64_t start, uint64_t len, unsigned log_page);
+/* Whether the range consists of pages of 2 MiB. */
+bool odp_pages_are_huge(uint64_t start, uint64_t len);
 /* Stores for each page whether it is present. */
 void odp_pages_present(uint64_t start, uint64_t num, unsigned log_page, bool *present);
 

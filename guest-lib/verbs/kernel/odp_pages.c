@@ -61,7 +61,7 @@ struct odp_scan {
 
 /* Kernels before 6.7 do not tell. There, any pages are accepted: a translation entry names an
  * address of the process, which leads to all of its pages. */
-bool odp_pages_are_huge(uint64_t start, uint64_t len, unsigned log_page)
+bool odp_pages_are_huge(uint64_t start, uint64_t len)
 {
     struct odp_page_region found;
     struct odp_scan scan = {
@@ -79,7 +79,6 @@ bool odp_pages_are_huge(uint64_t start, uint64_t len, unsigned log_page)
     if (fd >= 0) {
         close(fd);
     }
-    (void)log_page;
     return n < 0 || (n == 1 && found.start == start && found.end == start + len);
 }
 
