@@ -325,6 +325,28 @@ static void ask_freed(const test_case &)
     say("address 0x1000: %s", err(a).c_str());
 }
 
+// Small allocations lie side by side. Does the driver take a copy that is in two of them?
+static void ask_neighbours(const test_case &)
+{
+    gpu g = open_gpu();
+    const size_t size = 64 << 10;
+    std::vector<CUdeviceptr> pieces(64);
+    for (CUdeviceptr &piece : pieces)
+        DR(cuMemAlloc(&piece, size));
+    std::sort(pieces.begin(), pieces.end());
+    for (size_t i = 1; i < pieces.size(); i++) {
+        if (pieces[i - 1] + size != pieces[i])
+            continue;
+        CUresult to = cuMemcpyHtoDAsync(pieces[i] - 512, g.pinned, 1024, g.copy);
+        CUresult wait = cuStreamSynchronize(g.copy);
+        CUresult from = cuMemcpyDtoHAsync(g.pinned, pieces[i] - 512, 1024, g.copy);
+        say("a copy to two allocations side by side: %s, wait %s; from them: %s", err(to).c_str(),
+            err(wait).c_str(), err(from).c_str());
+        return;
+    }
+    say("64 allocations of 64 KiB: none lie side by side");
+}
+
 static void ask_unmapped(const test_case &)
 {
     gpu g = open_gpu();
@@ -839,7 +861,7 @@ int main(int argc, char **argv)
         {"latency", 12, ask_latency, 0, false},  {"launch", 14, ask_launch, 0, false},
         {"dmabuf", 8, ask_dmabuf, 0, false},     {"pointers", 8, ask_pointers, 0, false},
         {"register", 8, ask_register, 0, false}, {"managed", 8, ask_managed, 0, false},
-        {"order", 30, ask_order, 0, false},
+        {"order", 30, ask_order, 0, false},      {"neighbours", 8, ask_neighbours, 0, false},
     };
     for (int b = 0; b < B_COUNT; b++)
         cases.push_back(
