@@ -1,15 +1,26 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests the kernel's own users of RDMA over the device: NVMe, NFS, SRP, RDS.
+"""Tests the kernel's own users of RDMA over the device: NVMe, NFS, iSER, SRP, RDS.
 
 A list of checks for tests/vm/run (--suite upper), with the same two guests as suite.py. These users
 register memory by work requests (REG_MR, LOCAL_INV), let peers invalidate it (SEND_WITH_INV), share
 receive queues, and drain their queue pairs; user programs do hardly any of that. Guest b provides
 what guest a uses.
+
+Each of them also has a load that lasts for HCASIM_IO_SECONDS (5 by default) and verifies all data:
+fio on disks, guest/fsx.py on a file, guest/rds.py with datagrams.
 """
+import json
+import os
+import pathlib
+import random
 import re
 
 import suite
 from suite import expect
+
+HERE = pathlib.Path(__file__).resolve().parent
+SECONDS = int(os.environ.get("HCASIM_IO_SECONDS", "5"))
+SEED = int(os.environ.get("HCASIM_IO_SEED") or random.randrange(1 << 30))
 
 CHECKS = []
 check = suite.registrar(CHECKS)
@@ -22,6 +33,7 @@ NQN = "nqn.2026-11.hcasim:disk"
 NVME_PORT = 4420
 NVME_TARGET = f"""
 set -e
+[ -d /sys/kernel/config/nvmet/ports/1 ] && exit  # it serves already
 modprobe -a nvmet-rdma configfs
 mountpoint -q /sys/kernel/config || mount -t configfs config /sys/kernel/config
 truncate -s {DISK_MB}M /tmp/disk
@@ -33,12 +45,15 @@ cd /sys/kernel/config/nvmet; mkdir ports/1; cd ports/1
 echo ipv4 >addr_adrfam; echo rdma >addr_trtype; echo {{ip}} >addr_traddr; echo {NVME_PORT} >addr_trsvcid
 ln -s /sys/kernel/config/nvmet/subsystems/{NQN} subsystems/{NQN}
 """
+NVME_DISK = "/dev/nvme0n1"
 NVME_HOST = f"""
 set -e
+[ -b {NVME_DISK} ] && exit  # it is connected already
 modprobe nvme-rdma
 echo "transport=rdma,traddr={{peer}},trsvcid={NVME_PORT},nqn={NQN},nr_io_queues=2,keep_alive_tmo=2,reconnect_delay=1" >/dev/nvme-fabrics
-until [ -b /dev/nvme0n1 ]; do sleep 0.1; done
+until [ -b {NVME_DISK} ]; do sleep 0.1; done
 """
+NVME_END = "echo 1 >/sys/class/nvme/nvme0/delete_controller"
 # Pieces of several sizes and alignments; the data that is read is compared, and so is the file at
 # the target.
 DISK_IO = """
@@ -53,6 +68,43 @@ sha256sum </tmp/data
 """
 
 
+# What fio writes it reads again, a few blocks later and at the end of each pass. The blocks have many
+# sizes and places, and two processes work on a half of the file each.
+FIO = ("fio --name=io --filename={file} --direct=1 --ioengine=libaio --iodepth=8 --rw=randwrite --bsrange={least}-128k "
+       "--blockalign={least} --numjobs=2 --size={half}k --offset_increment={half}k --group_reporting --verify=crc32c "
+       "--verify_backlog=8 --verify_fatal=1 --time_based --runtime={seconds} --randseed={seed} --output-format=json")
+
+
+def begin_fio(vm, file, kilobytes, seconds, least=512):
+    return vm.spawn(FIO.format(file=file, half=kilobytes // 2, seconds=seconds, seed=SEED, least=least))
+
+
+def end_fio(job, seconds):
+    """Expects that fio wrote and read something, and that all of that was right."""
+    said = job.wait(seconds + 120, check=True).out
+    done = json.loads(said[said.index("{"):])["jobs"][0]
+    amounts = [done[way]["io_kbytes"] for way in ("read", "write")]
+    expect(not done["error"] and all(amounts), f"seed {SEED}: error {done['error']}, KiB read and written: {amounts}")
+
+
+def disk_at(lab, place):
+    """Waits until a pattern of paths in /sys names a disk of guest a, and returns the disk."""
+    lab.vms[0].until(f"ls -d {place}")
+    return "/dev/" + lab.vms[0].run(f"ls -d {place}").out.split()[0].rsplit("/", maxsplit=1)[-1]
+
+
+def begin_program(vm, name, arguments):
+    """Starts a program of guest/ in the guest."""
+    text = (HERE / "guest" / name).read_text(encoding="utf-8")
+    vm.run(f"cat >/tmp/{name} <<'END_OF_PROGRAM'\n{text}END_OF_PROGRAM")
+    return vm.spawn(f"exec python3 /tmp/{name} {arguments}")
+
+
+# fio puts a checksum into each block. Another fio finds by it whether it reads what was written.
+LAST_PASS = (f"fio --name=last --filename={{file}} --rw={{rw}} --bs=64k --size={DISK_MB}m --direct={{direct}} --verify=crc32c "
+             "--verify_fatal=1 {what}")
+
+
 def both(lab, target, host):
     """Sets up in guest b what guest a then uses."""
     names = [dict(entry, dev=entry["ibdev"]) for entry in lab.hosts]
@@ -63,7 +115,7 @@ def both(lab, target, host):
 @check("NVMe over RDMA: a uses a disk of b; a reads what it wrote, and b's file has it")
 def nvme(lab):
     both(lab, NVME_TARGET, NVME_HOST)
-    written = lab.vms[0].run(DISK_IO.format(disk="/dev/nvme0n1"), 180).out.split()[0]
+    written = lab.vms[0].run(DISK_IO.format(disk=NVME_DISK), 180).out.split()[0]
     found = lab.vms[1].run("head -c 8388608 /tmp/disk | sha256sum").out.split()[0]
     expect(written == found, f"{written} was written, {found} is there")
 
@@ -74,20 +126,34 @@ def nvme_again(lab):
     both(lab, ":", NVME_HOST)
     found = lab.vms[0].run("head -c 8388608 /dev/nvme0n1 | sha256sum; sha256sum </tmp/data", 60).out.split()
     expect(found[0] == found[2], str(found))
-    lab.vms[0].run("echo 1 >/sys/class/nvme/nvme0/delete_controller", 60)
+    lab.vms[0].run(NVME_END, 60)
+
+
+def begin_nvme(lab, seconds):
+    both(lab, NVME_TARGET, NVME_HOST)
+    return begin_fio(lab.vms[0], NVME_DISK, DISK_MB << 10, seconds, 4096)  # a file's blocks have 4 KiB
+
+
+@check("NVMe over RDMA: all that fio writes to a disk of b, it reads again")
+def nvme_load(lab):
+    end_fio(begin_nvme(lab, SECONDS), SECONDS)
+    # Guest b has the disk's data in a file. What a wrote last is compared there, without the device.
+    lab.vms[0].run(LAST_PASS.format(file=NVME_DISK, rw="write", direct=1, what="--do_verify=0"), 120)
+    lab.vms[1].run(LAST_PASS.format(file="/tmp/disk", rw="read", direct=0, what=""), 120)
+    lab.vms[0].run(NVME_END, 60)
 
 
 @check("NVMe over RDMA: b's link fails for some seconds under I/O; a reconnects, and nothing is lost")
 def nvme_reconnects(lab):
     both(lab, ":", NVME_HOST)
-    job = lab.vms[0].spawn(DISK_IO.format(disk="/dev/nvme0n1"))
+    job = lab.vms[0].spawn(DISK_IO.format(disk=NVME_DISK))
     netdev = lab.hosts[1]["netdev"]
     lab.vms[1].run(f"sleep 1; ip link set {netdev} down; sleep 8; ip link set {netdev} up")
     written = job.wait(300, check=True).out.split()[0]
     found = lab.vms[1].run("head -c 8388608 /tmp/disk | sha256sum").out.split()[0]
     expect(written == found, f"{written} was written, {found} is there")
     expect(any("reconnect" in line for _, line in lab.vms[0].dmesg()), "the connection was never lost")
-    lab.vms[0].run("echo 1 >/sys/class/nvme/nvme0/delete_controller", 60)
+    lab.vms[0].run(NVME_END, 60)
 
 
 RDS_SERVER = """
@@ -123,8 +189,29 @@ def rds(lab):
     expect(re.search(r"type RC state RTS .*\[rdma_cm\]", queues), queues)
 
 
+@check("RDS: datagrams of many sizes between several sockets return unchanged")
+def rds_load(lab):
+    end_rds(*begin_rds(lab, SECONDS), SECONDS)
+
+
+def begin_rds(lab, seconds):
+    here, there = (entry["ip"] for entry in lab.hosts)
+    for vm in lab.vms:
+        vm.run("modprobe -a rds rds_rdma; rm -f /tmp/bound", 60)
+    server = begin_program(lab.vms[1], "rds.py", f"serve {there}")
+    lab.vms[1].until("[ -e /tmp/bound ]")
+    return server, begin_program(lab.vms[0], "rds.py", f"ask {here} {there} {seconds} {SEED}")
+
+
+def end_rds(server, client, seconds):
+    returned = client.wait(seconds + 120, check=True).out.split()
+    server.wait(60, check=True)
+    expect(int(returned[0]) > 10, f"only {returned[0]} datagrams came back")
+
+
 NFS_SERVER = """
 set -e
+[ -d /srv/nfs ] && exit  # it serves already
 modprobe -a nfsd rpcrdma
 cd /var/lib/nfs; mkdir -p nfsdcld rpc_pipefs; touch /etc/exports etab rmtab
 mount -t rpc_pipefs sunrpc rpc_pipefs; nfsdcld -p $PWD/rpc_pipefs  # it knows that nobody had a file open before
@@ -160,6 +247,79 @@ def nfs(lab):
     expect([written, "200"] == [found[0], found[-1]], f"{written} was written, {found} is there")
 
 
+@check("NFS over RDMA: random operations on a file, and fio on another one, find all data right")
+def nfs_load(lab):
+    end_nfs(lab, begin_nfs(lab, SECONDS), SECONDS)
+
+
+def begin_nfs(lab, seconds):
+    both(lab, NFS_SERVER, NFS_CLIENT)
+    return (begin_program(lab.vms[0], "fsx.py", f"/nfs/fsx {seconds} {SEED}"),
+            begin_fio(lab.vms[0], "/nfs/fio", 16 << 10, seconds))
+
+
+def end_nfs(lab, jobs, seconds):
+    count, checksum = jobs[0].wait(seconds + 120, check=True).out.split()
+    end_fio(jobs[1], seconds)
+    lab.vms[0].run("rm /nfs/fio; umount /nfs", 60)
+    found = lab.vms[1].run("sha256sum </srv/nfs/fsx").out.split()[0]
+    expect(int(count) > 5 and found == checksum, f"seed {SEED}: {count} operations; {checksum} was written, {found} is there")
+
+
+# iSER's target and initiator are the kernel's. The target's portal listens by TCP and, because of
+# "iser", by RDMA; the initiator has no driver for iSCSI over TCP.
+ISER_NAME = "iqn.2026-11.hcasim:disk"
+ISER_TARGET = f"""
+set -e
+modprobe -a iscsi_target_mod ib_isert
+mountpoint -q /sys/kernel/config || mount -t configfs config /sys/kernel/config
+cd /sys/kernel/config/target
+mkdir -p core/rd_mcp_1/disk; echo rd_pages={DISK_MB * 256} >core/rd_mcp_1/disk/control
+echo 1 >core/rd_mcp_1/disk/enable
+mkdir -p iscsi/{ISER_NAME}/tpgt_1; cd iscsi/{ISER_NAME}/tpgt_1
+mkdir lun/lun_0; ln -s /sys/kernel/config/target/core/rd_mcp_1/disk lun/lun_0/disk
+mkdir np/{{ip}}:3260; echo 1 >np/{{ip}}:3260/iser
+echo 0 >attrib/authentication; echo 1 >attrib/generate_node_acls; echo 0 >attrib/demo_mode_write_protect
+echo 1 >enable
+"""
+ISER_NODE = f"iscsiadm -m node -T {ISER_NAME} -p {{peer}}:3260 -I iser"
+ISER_INITIATOR = f"""
+set -e
+modprobe -a ib_iser sd_mod
+mkdir -p /etc/iscsi /var/lib/iscsi /run/lock
+echo InitiatorName=iqn.2026-11.hcasim:initiator >/etc/iscsi/initiatorname.iscsi
+pidof iscsid >/dev/null || iscsid
+{ISER_NODE} -o new
+{ISER_NODE} -l
+"""
+ISER_DISK = "/sys/class/iscsi_session/session*/device/target*/*/block/sd?"
+ISER_LOGOUT = f"{ISER_NODE} -u; {ISER_NODE} -o delete; kill $(pidof iscsid)"
+ISER_END = f"""
+set -e
+cd /sys/kernel/config/target/iscsi/{ISER_NAME}/tpgt_1
+echo 0 >enable
+rm lun/lun_0/disk; rmdir lun/lun_0 np/*
+cd ../..; rmdir {ISER_NAME}/tpgt_1 {ISER_NAME}; cd ..; rmdir iscsi core/rd_mcp_1/disk core/rd_mcp_1
+modprobe -r ib_isert iscsi_target_mod
+"""
+
+
+def end_iser(lab):
+    lab.vms[0].run(ISER_LOGOUT.format(peer=lab.hosts[1]["ip"]), 60)
+    lab.vms[1].run(ISER_END, 60)
+
+
+@check("iSER: a uses a disk of b, and all that fio writes it reads again")
+def iser(lab):
+    both(lab, ISER_TARGET, ISER_INITIATOR)
+    connection = lab.vms[0].run("iscsiadm -m session").out
+    expect(connection.startswith("iser:"), connection)
+    disk = disk_at(lab, ISER_DISK)
+    lab.vms[0].run(DISK_IO.format(disk=disk), 180)
+    end_fio(begin_fio(lab.vms[0], disk, DISK_MB << 10, SECONDS), SECONDS)
+    end_iser(lab)
+
+
 # Linux's target looks up by its own address who may log in, if the login comes by RDMA-CM.
 SRP_PORT = 5555
 SRP_TARGET = f"""
@@ -181,8 +341,8 @@ SRP_INITIATOR = f"""
 set -e
 modprobe -a ib_srp sd_mod
 echo "id_ext=$guid,ioc_guid=$guid,dest={{peer}}:{SRP_PORT}" >/sys/class/infiniband_srp/srp-{{dev}}-1/add_target
-until [ -b /dev/sda ]; do sleep 0.1; done
 """
+SRP_DISK = "/sys/class/srp_remote_ports/port-*/../../../target*/*/block/sd?"
 
 # Otherwise it gets the event of the function's end at power-off, and logs that it does not know
 # that event.
@@ -196,14 +356,41 @@ modprobe -r ib_srpt
 """
 
 
-@check("SRP over RDMA-CM: a uses a disk of b")
-def srp(lab):
+def begin_srp(lab):
     # A target's port has the name of its first device.
     guid = lab.vms[1].run("cat /sys/class/infiniband/*/node_guid").out.strip().replace(":", "")
     both(lab, SRP_TARGET, f"guid={guid}\n{SRP_INITIATOR}")
-    lab.vms[0].run(DISK_IO.format(disk="/dev/sda"), 180)
+
+
+def end_srp(lab):
     lab.vms[0].run("echo 1 >/sys/class/srp_remote_ports/port-*/delete", 60)
     lab.vms[1].run(SRP_END, 60)
+
+
+@check("SRP over RDMA-CM: a uses a disk of b, and all that fio writes it reads again")
+def srp(lab):
+    begin_srp(lab)
+    disk = disk_at(lab, SRP_DISK)
+    lab.vms[0].run(DISK_IO.format(disk=disk), 180)
+    end_fio(begin_fio(lab.vms[0], disk, DISK_MB << 10, SECONDS), SECONDS)
+    end_srp(lab)
+
+
+@check("NVMe, NFS, iSER, SRP and RDS at the same time: all data is right")
+def all_at_once(lab):
+    seconds = 2 * SECONDS if SECONDS < 60 else SECONDS  # each of them is slower than alone
+    both(lab, ISER_TARGET, ISER_INITIATOR)
+    begin_srp(lab)
+    disks = [begin_fio(lab.vms[0], disk_at(lab, place), DISK_MB << 10, seconds) for place in (ISER_DISK, SRP_DISK)]
+    disks.append(begin_nvme(lab, seconds))
+    datagrams = begin_rds(lab, seconds)
+    end_nfs(lab, begin_nfs(lab, seconds), seconds)
+    for job in disks:
+        end_fio(job, seconds)
+    end_rds(*datagrams, seconds)
+    end_iser(lab)
+    end_srp(lab)
+    lab.vms[0].run(NVME_END, 60)
 
 
 check("no warning or error of mlx5 or infiniband in either guest's dmesg")(suite.clean_dmesg)
