@@ -476,6 +476,20 @@ def reserved_numbers(hosts):
     hosts.run(str(hosts.build / "tests/programs/reserved"), "-d", "mlx5_0")
 
 
+def compressed_completions(hosts):
+    """A program reads CQs with compressed CQEs itself, and they cost a quarter of the bytes or less (compressed)."""
+    for profile in "cx5", "cx6dx":
+        text = hosts.run("env", f"HCASIM_PROFILE={profile}", str(hosts.build / "tests/programs/compressed"),
+                         "-d", "mlx5_0")
+        lines = re.findall(r"^(\w+).* ([\d.]+) bytes of CQEs for a receive, +([\d.]+) for a send$", text, re.M)
+        if len(lines) != 8:
+            raise Failure(text)
+        for name, receive, send in lines:
+            most = 64 if name == "uncompressed" else 16
+            if max(float(receive), float(send)) > most:
+                raise Failure(f"more than {most} bytes\n{text}")
+
+
 def all_to_all(hosts):
     """Processes that send each other small messages need a tenth of the QPs over DC that they need over RC."""
     queues = {}
@@ -851,7 +865,7 @@ def nothing_left(hosts):
 
 
 STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
-              atomics_under_masks, everybodys_word, reserved_numbers, all_to_all, addresses, devices, numbers,
+              atomics_under_masks, everybodys_word, reserved_numbers, compressed_completions, all_to_all, addresses, devices, numbers,
               connections_by_address, addresses_that_are_gids, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
               queues_dealt_to_threads, performance_tests_by_address, cluster, tools, sockets_before_verbs, arguments, programs_beyond_reach,
               libraries_of_their_own, build_with_a_blank, refused,
