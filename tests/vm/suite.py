@@ -211,6 +211,14 @@ def compressed_cqes(lab):
     return "; ".join(said)
 
 
+@check("a program in a guest reads CQs with compressed CQEs itself", only="hcasim")
+def compressed_by_a_program(lab):
+    said = lab.vms[0].run(f"/mnt/compressed -d {lab.hosts[0]['ibdev']} -g {lab.hosts[0]['gid']}").out
+    least = min(float(figure) for figure in re.findall(r"([\d.]+) bytes of CQEs", said))
+    expect(least < 32, said)
+    return f"{least} bytes of CQEs for a completion"
+
+
 # RDMA
 
 
