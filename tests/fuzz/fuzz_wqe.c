@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libFuzzer: everything that a guest's data path can write, to a ready function: send WQEs of every
- * queue, receive WQEs, doorbell records, and the BAR.
+ * queue, receive WQEs, doorbell records, and the BAR. WQEs may name an on-demand key, most of whose
+ * pages are missing; the input answers the page faults.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "tests/fuzz/guest_input.h"
 
 #define MAX_STEPS 60
+/* Pages of the on-demand key; only the second (for reading) and the third are present. */
+#define PAGED_PAGES 8u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,6 +37,8 @@ static struct ring qp_rq(const struct drv_qp *qp)
 /* Objects of a guest that only this target needs. */
 static struct {
     struct drv_qp *dci, *xrc; /* an initiator with streams; XRC, connected to itself */
+    uint32_t paged;           /* an on-demand key */
+    bool names_paged;         /* WQEs name it */
 } more;
 
 /* Returns a queue of the guest, by index. */
@@ -116,7 +121,7 @@ static void post(struct guest_input *in, struct ring *ring, bool send, bool blue
 
     for (unsigned i = 1; i < ds; i++) {
         prm_store32(wqe + 16 * i, 64);
-        prm_store32(wqe + 16 * i + 4, in->guest.mem->mr.key);
+        prm_store32(wqe + 16 * i + 4, more.names_paged ? more.paged : in->guest.mem->mr.key);
         prm_store64(wqe + 16 * i + 8, in->guest.mem->va);
     }
     if (ring->is_dci) {
@@ -139,6 +144,42 @@ static void post(struct guest_input *in, struct ring *ring, bool send, bool blue
     *ring->dbr = GUINT32_TO_BE((uint32_t)(pi + blocks) & 0xffff);
     if (send) {
         ring_doorbell(in, wqe, MIN(blocks, 4), blueflame);
+    }
+}
+
+/* Answers a page fault in the transport scheme. */
+static void answer_fault(struct drv *drv, const struct drv_event *event, bool error)
+{
+    struct prm_page_fault_resume_in cmd[1] = {0};
+    struct prm_trans_page_fault_info *info = PRM_PTR(page_fault_resume_in, cmd, page_fault_info);
+    const struct prm_wqe_associated_page_fault_event *wqe = event->data.fault_wqe;
+    bool is_wqe = event->sub_type == PRM_PFAULT_SUBTYPE_WQE;
+
+    /* the last word has the same fields in both kinds of events */
+    PRM_SET(page_fault_resume_in, cmd, opcode, PRM_CMD_OP_PAGE_FAULT_RESUME);
+    PRM_SET(trans_page_fault_info, info, error, error);
+    PRM_SET(trans_page_fault_info, info, page_fault_type,
+            PRM_GET(wqe_associated_page_fault_event, wqe, requestor) |
+                PRM_GET(wqe_associated_page_fault_event, wqe, write_read) << 1 |
+                (unsigned)!is_wqe << 2);
+    PRM_SET(trans_page_fault_info, info, wq_number,
+            PRM_GET(wqe_associated_page_fault_event, wqe, qpn));
+    PRM_SET(trans_page_fault_info, info, fault_token,
+            is_wqe ? PRM_GET(wqe_associated_page_fault_event, wqe, token)
+                   : PRM_GET(wqe_associated_page_fault_event, wqe, qpn));
+    drv_cmd_simple(drv, cmd, sizeof(cmd));
+}
+
+/* how: bit 0: WQEs name the on-demand key from now on; bit 1: answers a page fault; bit 2: with an
+ * error. */
+static void page(struct guest_input *in, unsigned how)
+{
+    struct drv *drv = in->guest.node->drv;
+    struct drv_event event;
+
+    more.names_paged = how & 1;
+    if (how & 2 && drv_wait_event(drv, PRM_EVENT_TYPE_PAGE_FAULT, DRV_ANY_NUM, &event, 0)) {
+        answer_fault(drv, &event, how & 4);
     }
 }
 
@@ -169,7 +210,11 @@ static void step(struct guest_input *in)
         input_patch(in, ring.base, ring.size);
         break;
     case 7:
-        input_advance(in, input_u16(in) * 1000ull);
+        if (what >> 4 == 15) {
+            page(in, input_u8(in));
+        } else {
+            input_advance(in, input_u16(in) * 1000ull);
+        }
         break;
     }
 }
@@ -188,8 +233,41 @@ static struct drv_qp *new_qp(const struct guest *g, const struct drv_qp_attr *ki
     return qp;
 }
 
+static uint32_t new_paged_key(const struct guest *g)
+{
+    uint8_t bytes[PRM_SIZE(create_mkey_in) + PAGED_PAGES * 8] = {0};
+    struct prm_create_mkey_in *cmd = (void *)bytes;
+    struct prm_create_mkey_out out[1] = {0};
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, cmd, memory_key_mkey_entry);
+    uint8_t *mtt = bytes + PRM_OFFSET(create_mkey_in, klm_pas_mtt);
+    struct drv *drv = g->node->drv;
+
+    PRM_SET(create_mkey_in, cmd, opcode, PRM_CMD_OP_CREATE_MKEY);
+    PRM_SET(create_mkey_in, cmd, pg_access, 1);
+    PRM_SET(create_mkey_in, cmd, translations_octword_actual_size, PAGED_PAGES / 2);
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
+    PRM_SET(mkc, mkc, umr_en, 1);
+    PRM_SET(mkc, mkc, lr, 1);
+    PRM_SET(mkc, mkc, lw, 1);
+    PRM_SET(mkc, mkc, rr, 1);
+    PRM_SET(mkc, mkc, rw, 1);
+    PRM_SET(mkc, mkc, a, 1);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, pd, drv->pdn);
+    PRM_SET(mkc, mkc, start_addr, g->mem->va);
+    PRM_SET(mkc, mkc, len, PAGED_PAGES * PCI_PAGE - g->mem->va % PCI_PAGE);
+    PRM_SET(mkc, mkc, translations_octword_size, PAGED_PAGES / 2);
+    PRM_SET(mkc, mkc, log_page_size, 12);
+    prm_store64(mtt + 8, g->mem->mem.bus | 1);
+    prm_store64(mtt + 16, g->mem->mem.bus | 3);
+    g_assert_cmpint(drv_cmd(drv, bytes, sizeof(bytes), out, sizeof(out)), ==, 0);
+    return (uint32_t)PRM_GET(create_mkey_out, out, mkey_index) << 8;
+}
+
 static void prepare(struct guest *g)
 {
+    g_assert_cmpint(drv_create_fault_eq(g->node->drv), ==, 0);
+    more.paged = new_paged_key(g);
     more.dci =
         new_qp(g, &(struct drv_qp_attr){.st = PRM_QP_ST_DCI, .srq = g->srq, .log_streams = 2});
     more.xrc =
@@ -215,6 +293,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (in->fresh) {
         prepare(&in->guest);
     }
+    more.names_paged = false;
     restart(in->guest.node, in->guest.dci);
     restart(in->guest.node, more.dci);
     restart(in->guest.node, more.xrc);

@@ -3,8 +3,9 @@
  * Keys whose lists name other keys: ranges (KLM), blocks (KSM) and interleaved rounds, made by
  * commands and by UMRs in the ring, nested to any depth. The keys behind a list change, are
  * invalidated and destroyed under traffic; lists also name themselves, keys that are gone, keys of
- * another protection domain, and the null key. keymap.h is the reference: it says for each byte of
- * each operation where it may go.
+ * another protection domain, and the null key. Behind the lists are regions of the host's memory
+ * and of device memory. keymap.h is the reference: it says for each byte of each operation where it
+ * may go.
  */
 #include "tests/sim/fabric/access.h"
 #include "tests/sim/fabric/keymap.h"
@@ -14,6 +15,7 @@
 #include "guest-lib/verbs/kernel/kernel.h"
 
 #define MEMORY    (256u << 10) /* of each host */
+#define DM        (64u << 10)  /* the first part, if the device has this much memory of its own */
 #define INLINE    512u         /* bytes of a WQE for the description of a key */
 #define LOG_BLOCK 12u
 #define BLOCK     (1u << LOG_BLOCK)
@@ -44,6 +46,7 @@ struct indirect {
     struct indirect_key key[2][KEYMAP_KEYS];
     struct indirect_key *unsure[2]; /* its change may have been executed or not */
     uint8_t *memory[2];
+    struct ibv_dm *dm[2]; /* or NULL */
     struct ibv_pd *other_pd[2];
     uint32_t gone[2]; /* a key that was destroyed */
     uint8_t variant;
@@ -220,17 +223,20 @@ static void indirect_register(struct indirect *in, struct indirect_key *k)
     struct chance *chance = &a->job->chance;
     struct keymap_key *key = indirect_now(in, k);
     unsigned access = rights[chance_below(chance, G_N_ELEMENTS(rights))];
-    uint32_t len = (uint32_t)chance_from(chance, BLOCK, LARGEST);
-    uint32_t at = (uint32_t)chance_below(chance, MEMORY - len + 1);
+    bool dm = in->dm[k->host] && chance_one_in(chance, 3);
+    uint32_t first = in->dm[k->host] && !dm ? DM : 0, room = dm ? DM : MEMORY - first;
+    uint32_t len = (uint32_t)chance_from(chance, BLOCK, MIN(LARGEST, room));
+    uint32_t at = first + (uint32_t)chance_below(chance, room - len + 1);
     struct ibv_pd *pd = k->slot == FOREIGN ? in->other_pd[k->host] : a->job->host[k->host]->pd;
 
-    k->mr = ibv_reg_mr(pd, in->memory[k->host] + at, len, access);
-    sim_check(a->job, k->mr, "no region: errno %d", errno);
+    k->mr = dm ? ibv_reg_dm_mr(pd, in->dm[k->host], at, len, access | IBV_ACCESS_ZERO_BASED)
+               : ibv_reg_mr(pd, in->memory[k->host] + at, len, access);
+    sim_check(a->job, k->mr, "no region%s: errno %d", dm ? " of device memory" : "", errno);
     *key = (struct keymap_key){.key = k->mr->lkey,
                                .form = KEYMAP_MEMORY,
                                .rights = access,
                                .pd = k->slot == FOREIGN,
-                               .start = (uintptr_t)k->mr->addr,
+                               .start = dm ? 0 : (uintptr_t)k->mr->addr,
                                .len = len,
                                .at = at};
     in->next[k->host] = in->now[k->host];
@@ -638,6 +644,21 @@ static uint32_t indirect_query_null(const struct job *job, const struct sim_host
     return (uint32_t)PRM_GET(query_special_contexts_out, out, null_mkey);
 }
 
+/* The first part of a host's memory is in the device, unless other jobs have taken the device's
+ * memory. */
+static void indirect_use_dm(struct indirect *in, unsigned h)
+{
+    struct mirror *m = &in->access.mirror[h];
+    struct ibv_alloc_dm_attr attr = {.length = DM};
+
+    in->dm[h] = ibv_alloc_dm(in->access.job->host[h]->ctx, &attr);
+    sim_check(in->access.job, in->dm[h] || errno == ENOMEM, "no device memory: errno %d", errno);
+    for (unsigned i = 0; in->dm[h] && i < DM / MIRROR_PAGE; i++) {
+        m->page[i] = (uint8_t *)hv_dm(in->dm[h])->map + (size_t)i * MIRROR_PAGE;
+        memcpy(m->page[i], m->copy + (size_t)i * MIRROR_PAGE, MIRROR_PAGE);
+    }
+}
+
 static void kind_indirect_make(struct job *job)
 {
     struct indirect *in = job->state;
@@ -653,6 +674,8 @@ static void kind_indirect_make(struct job *job)
         in->now[h].null = indirect_query_null(job, job->host[h]);
     }
     access_init(&in->access, job, in->memory, MEMORY);
+    indirect_use_dm(in, 0);
+    indirect_use_dm(in, 1);
     for (unsigned i = 0; i < 2 * KEYMAP_KEYS; i++) {
         struct indirect_key *k = &in->key[i % 2][i / 2];
 
@@ -691,8 +714,10 @@ static void kind_indirect_free(struct job *job)
     for (unsigned i = 0; i < 2 * KEYMAP_KEYS; i++) {
         indirect_destroy(in, &in->key[i % 2][i / 2]);
     }
-    sim_must(job, ibv_dealloc_pd(in->other_pd[0]));
-    sim_must(job, ibv_dealloc_pd(in->other_pd[1]));
+    for (unsigned h = 0; h < 2; h++) {
+        sim_must(job, in->dm[h] ? ibv_free_dm(in->dm[h]) : 0);
+        sim_must(job, ibv_dealloc_pd(in->other_pd[h]));
+    }
 }
 
 const struct kind kind_indirect = {
