@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define PAGE     4096
 #define MR_MAX   (16u << 20) /* bytes of all regions of a case, which each step may look at */
@@ -23,11 +24,22 @@ static size_t play_all_bytes(const struct play *p)
     return sum;
 }
 
-/* mr NAME LEN [rights=lw,rw,...] [other_pd]: its bytes are its own pattern */
+/* Takes the region's pages away after its registration, so that the device misses them. */
+static void play_take_pages(struct play *p, const struct play_mr *mr)
+{
+    if (!mr->mr) {
+        play_cannot(p, "the device has no on-demand paging", errno);
+    }
+    g_assert_no_errno(madvise(mr->bytes, (mr->len + PAGE - 1) / PAGE * PAGE, MADV_DONTNEED));
+}
+
+/* mr NAME LEN [rights=lw,rw,...] [other_pd] [paged]: its bytes are its own pattern, or zeros if it
+ * is paged: an on-demand region without pages */
 void play_new_mr(struct play *p)
 {
     struct play_mr *mr = g_new0(struct play_mr, 1);
     const char *name = words_need(&p->words, "the region's name");
+    bool paged;
     unsigned rights = play_rights(p, "rights",
                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                       IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
@@ -45,8 +57,13 @@ void play_new_mr(struct play *p)
         mr->bytes[i] = play_pattern(mr->seed, i);
     }
     mr->name = name;
+    paged = words_flag(&p->words, "paged");
+    rights |= paged ? IBV_ACCESS_ON_DEMAND : 0;
     mr->mr = ibv_reg_mr(words_flag(&p->words, "other_pd") ? p->host->other_pd : p->host->pd,
                         mr->bytes, mr->len, (int)rights);
+    if (paged) {
+        play_take_pages(p, mr);
+    }
     play_result(p, mr->mr ? 0 : errno);
     mr->addr = (uintptr_t)mr->bytes;
     mr->lkey = mr->mr ? mr->mr->lkey : 0;
