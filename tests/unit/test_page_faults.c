@@ -202,6 +202,27 @@ START_TEST(an_answer_with_error_ends_the_operation)
 }
 END_TEST
 
+/* The page that will not come has come before the step is tried again, and another page is missing:
+ * that is a new fault. */
+START_TEST(the_refusal_of_a_page_is_no_refusal_of_another)
+{
+    const struct op *op = &ops[_i];
+
+    post(op);
+    ck_assert_ptr_nonnull(next_fault(faulting(op)));
+    ck_assert_int_eq(answer(op, true), SYN_OK);
+    fault_page_in(&missing);
+    missing = fault_take_out(faulting(op), paged, 2);
+    go_on();
+    expect_none(left);
+    ck_assert_ptr_nonnull(next_fault(faulting(op)));
+    fault_page_in(&missing);
+    ck_assert_int_eq(answer(op, false), SYN_OK);
+    go_on();
+    expect_done(op);
+}
+END_TEST
+
 /* -- memory scheme ----------------------------------------------------------------------------- */
 
 static uint64_t expect_memory_event(const struct op *op)
@@ -366,6 +387,24 @@ START_TEST(a_fault_waits_for_room_in_the_eq)
 }
 END_TEST
 
+/* A fault whose event waits for room ends with its QP, and leaves nothing in the EQ. */
+START_TEST(a_waiting_fault_ends_with_its_qp)
+{
+    const struct op *op = &ops[_i];
+    struct lab_side *side = faulting(op);
+    uint8_t data[EQE_DATA_LEN] = {0};
+
+    for (unsigned i = 0; i < 1u << LAB_EQ_LOG; i++) {
+        eq_post(&side->hca, side->eqn, PRM_EVENT_TYPE_GPIO_EVENT, 0, data);
+    }
+    post(op);
+    ck_assert_int_eq(qp_destroy(&side->hca, 0, parked(op)->obj.num), SYN_OK);
+    eq_doorbell(&side->hca, side->uarn, side->eqn << 24 | 1u << LAB_EQ_LOG, true);
+    go_on();
+    ck_assert_ptr_null(next_fault(side));
+}
+END_TEST
+
 /* A fault that cannot be kept is an error at once. */
 START_TEST(without_memory_a_fault_is_an_error)
 {
@@ -404,6 +443,8 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_flushed_qp_takes_the_answer, 0, n);
     tcase_add_loop_test(tc, a_fault_ends_with_the_eq, 0, n);
     tcase_add_loop_test(tc, a_fault_waits_for_room_in_the_eq, 0, n);
+    tcase_add_loop_test(tc, the_refusal_of_a_page_is_no_refusal_of_another, 0, n);
+    tcase_add_loop_test(tc, a_waiting_fault_ends_with_its_qp, 0, n);
     tcase_add_test(tc, without_memory_a_fault_is_an_error);
     suite_add_tcase(s, tc);
     return s;
