@@ -225,6 +225,16 @@ static void responder_read_sent(struct answers *answers, const struct answer *an
     }
 }
 
+/* Whether the data of the answer was sent before, or the READ is so old that the peer has had all
+ * data. Then this copy of the READ may be a ghost, which the peer will not repeat. */
+static bool responder_was_sent(const struct peer *peer, const struct answer *answer)
+{
+    const struct responder_resource *res;
+    uint32_t before = responder_read_place(peer->resp.answers, answer, &res);
+
+    return !res || before < res->value;
+}
+
 /* Whether the answer is dropped without a NAK: the READ's data was sent once, and its key has
  * become invalid since. This copy of the READ may be a ghost: the peer has had the data, and its
  * program has rightly closed the key. If the peer has not had the data, it repeats the READ until
@@ -232,11 +242,8 @@ static void responder_read_sent(struct answers *answers, const struct answer *an
 static bool responder_drops(const struct peer *peer, const struct answer *answer,
                             enum verdict verdict)
 {
-    const struct responder_resource *res;
-    uint32_t before = responder_read_place(peer->resp.answers, answer, &res);
-    bool was_sent = !res || before < res->value;
-
-    return was_sent && verdict == VERDICT_ACCESS && peer->resp.state != RESPONDER_FAILED;
+    return responder_was_sent(peer, answer) && verdict == VERDICT_ACCESS &&
+           peer->resp.state != RESPONDER_FAILED;
 }
 
 /* The data of an answer could not be read. */
@@ -257,6 +264,7 @@ static void responder_answer_without_data(struct peer *peer, const struct answer
      * A DC initiator is an exception: it learns from the MSN what was carried out behind the READ
      * (docs/adr/0009). */
     uint32_t msn = answer->duplicate ? answer->msn : (answer->msn - 1) & PSN_MASK;
+    bool was_sent = responder_was_sent(peer, answer);
 
     if (responder_drops(peer, answer, verdict)) {
         responder_answer_over(&peer->resp, answer);
@@ -265,7 +273,7 @@ static void responder_answer_without_data(struct peer *peer, const struct answer
     /* The following answers belong to later requests. These will be sent again, or never. */
     responder_forget_answers(&peer->resp);
     if (verdict == VERDICT_FAULT) {
-        peer->resp.read_waits = true;
+        peer->resp.read_waits = !was_sent;
         peer->resp.read_psn = psn;
         responder_ack(peer, psn, AETH_RNR | paging_rnr_timer(peer->qp));
     } else {

@@ -211,6 +211,7 @@ static struct mkey *absent_key(struct xrc_srq *x)
 
     PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
     PRM_SET(mkc, mkc, lw, 1);
+    PRM_SET(mkc, mkc, rr, 1);
     PRM_SET(mkc, mkc, qpn, 0xffffff);
     PRM_SET(mkc, mkc, pd, x->pdn);
     PRM_SET(mkc, mkc, start_addr, x->mem);
@@ -247,6 +248,30 @@ START_TEST(a_receive_waits_for_its_page)
     expect_ack(ACK, 0);
     ck_assert_ptr_nonnull(bench_poll(&b, &two.cq));
     expect_data(&two, 100);
+}
+END_TEST
+
+/* The page of a READ that was answered has gone. A copy of the READ that comes late misses the
+ * page; the peer does not repeat it, so nothing may wait for that. */
+START_TEST(nothing_waits_for_a_ghost_of_a_read)
+{
+    struct mkey *mkey = absent_key(&two);
+    struct roce_packet pkt;
+
+    paging_follow_eqs(&b.hca);
+    b.hca.may_fault[PAGING_XRC] = FAULT_READ;
+    two.key = mkey->obj.num << 8;
+    mkey->mtt[0] = two.mem | MTT_RIGHTS;
+    rx(BTH_READ_REQUEST, 0, srqn(&two), &two, 0);
+    ck_assert(bench_tx(&b, &pkt));
+    ck_assert_uint_eq(pkt.opcode, BTH_XRC | BTH_READ_RESP_ONLY);
+    mkey->mtt[0] = 0;
+    mkey_changed(&b.hca);
+    rx(BTH_READ_REQUEST, 0, srqn(&two), &two, 0);
+    expect_ack(AETH_RNR | 12, 0);
+    post(&two);
+    rx(BTH_SEND_ONLY, 1, srqn(&two), NULL, 100);
+    expect_ack(ACK, 1);
 }
 END_TEST
 
@@ -489,6 +514,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_send_goes_to_the_srq_that_it_names);
     tcase_add_test(tc, a_receive_waits_for_its_page);
+    tcase_add_test(tc, nothing_waits_for_a_ghost_of_a_read);
     tcase_add_test(tc, a_message_of_several_packets_stays_with_its_srq);
     tcase_add_test(tc, an_empty_srq_is_not_ready);
     tcase_add_test(tc, keys_belong_to_the_srqs_domain);
