@@ -243,7 +243,7 @@ static const struct {
  * it with prefetch, else all that the transport scheme can do. */
 static int drv_set_odp_caps(struct drv *drv)
 {
-    struct prm_odp_cap max[1];
+    struct prm_odp_cap max[1] = {0};
     struct prm_odp_scheme_cap *memory = PRM_PTR(odp_cap, max, memory_page_fault_scheme_cap);
     g_autofree struct prm_set_hca_cap_in *in = g_malloc0(PRM_SIZE(set_hca_cap_in));
     void *section = PRM_PTR(set_hca_cap_in, in, capability);
