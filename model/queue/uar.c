@@ -63,8 +63,8 @@ static struct wq *uar_send_queue(struct obj *obj)
 }
 
 /* no_record: the doorbell came to the register for queues without a doorbell record. A queue has
- * only one of the two kinds of registers, because wqe_index means the counter of WQEs in one kind,
- * and the last WQE in the other kind. */
+ * only one of the two kinds of registers, because one kind tells the counter of WQEs, and in the
+ * other kind the record tells it. */
 static void uar_send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl, bool no_record)
 {
     struct obj *obj = uar_send_object(hca, uar, ctrl);

@@ -20,6 +20,13 @@
 enum syn uar_alloc(struct hca *hca, uint16_t uid, uint32_t *uarn);
 enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn);
 
+/* The producer counter that a doorbell at register 0x600 tells (see uar_write()). A block of a WQE
+ * has four units of ds. */
+static inline uint16_t uar_told_counter(uint64_t doorbell)
+{
+    return (uint16_t)((doorbell >> 40) + ((doorbell & 0x3f) + 3) / 4);
+}
+
 /*
  * Handles a write of value to page uarn at byte offset (below 4096). value has the byte order of
  * fw_mmio_write().
@@ -35,8 +42,10 @@ enum syn uar_dealloc(struct hca *hca, uint16_t uid, uint32_t uarn);
  * more of the WQE is likely to follow at once, and the turn that the doorbell asks for should come
  * after it.
  *
- * The register 0x600 takes the same two dwords for a queue without a doorbell record. There
- * wqe_index is the producer counter itself (gpunetio: doca_gpu_dev_verbs_submit_db_no_dbr()).
+ * The register 0x600 takes the same two dwords for a queue without a doorbell record. There they
+ * tell the producer counter: they are the first dwords of the last WQE, so the counter is wqe_index
+ * plus the blocks of ds (rdma-core: tests/mlx5_base.py). If ds is 0, wqe_index is the counter
+ * itself (gpunetio: doca_gpu_dev_verbs_submit_db_no_dbr()).
  */
 bool uar_write(struct hca *hca, uint32_t uarn, uint32_t offset, uint64_t value, unsigned size);
 

@@ -10,6 +10,7 @@
  * STRONG_ORDERING until everything before is done. INITIATOR_SMALL causes no delay, because WQEs
  * that change a key are carried out when they are started, in order.
  */
+#include "model/queue/uar.h"
 #include "model/rdma/dci.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/reaction_point.h"
@@ -739,7 +740,7 @@ static void requester_qp_doorbell(struct hca *hca, struct obj *obj, uint64_t ctr
     struct qp *qp = (struct qp *)obj;
 
     if (qp->sq.no_record && qp->state != PRM_QP_STATE_RST) {
-        wq_tell_pi(&qp->sq, (uint16_t)(ctrl >> 40));
+        wq_tell_pi(&qp->sq, uar_told_counter(ctrl));
     }
     requester_doorbell(qp);
 }

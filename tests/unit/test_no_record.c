@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Tests send queues without a doorbell record (qpc.send_dbr_mode NO_DBR_EXT): the doorbell at
- * offset 0x600 of the UAR page tells the send counter. The source of the rules is gpunetio
- * (doca_gpu_dev_verbs_submit_db_no_dbr(), doca_verbs_uar.cpp). The record of these QPs does not
- * answer, so a device that reads it would break the QP.
+ * offset 0x600 of the UAR page tells the send counter. The sources of the rules are gpunetio
+ * (doca_gpu_dev_verbs_submit_db_no_dbr(), doca_verbs_uar.cpp) and rdma-core's test of DevX
+ * (test_devx_rc_qp_send_imm_doorbell_less_traffic). The record of these QPs does not answer, so a
+ * device that reads it would break the QP.
  */
 #include "model/queue/uar.h"
 #include "tests/unit/requester_bench.h"
@@ -75,6 +76,20 @@ START_TEST(the_doorbell_tells_how_much_is_posted)
     ck_assert_int_eq(qp_query(&left->hca, a.qp->obj.num, qpc), SYN_OK);
     ck_assert_uint_eq(PRM_GET(qpc, qpc, sw_sq_wqebb_counter), 5);
     ck_assert_uint_eq(PRM_GET(qpc, qpc, send_dbr_mode), PRM_SEND_DBR_MODE_NO_DBR_EXT);
+}
+END_TEST
+
+/* rdma-core's test rings with the first 8 bytes of the WQE: its index and its length. */
+START_TEST(the_doorbell_may_be_the_last_wqe)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        write_wqes(1);
+        store(PRM_OFFSET(uar, send_db_no_dbr), doorbell(&a, (uint16_t)i) | 3, 8);
+        expect_writes(i, i + 1);
+    }
+    write_wqes(2);
+    store(PRM_OFFSET(uar, send_db_no_dbr), doorbell(&a, 4) | 3, 8);
+    expect_writes(3, 5);
 }
 END_TEST
 
@@ -189,6 +204,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup_pair, teardown);
     tcase_add_test(tc, the_doorbell_tells_how_much_is_posted);
+    tcase_add_test(tc, the_doorbell_may_be_the_last_wqe);
     tcase_add_test(tc, a_late_doorbell_takes_nothing_back);
     tcase_add_test(tc, the_counter_wraps);
     tcase_add_test(tc, the_register_takes_two_halves);

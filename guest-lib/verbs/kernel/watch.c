@@ -40,6 +40,7 @@
 #include "guest-lib/verbs/kernel/kernel.h"
 #include "guest-lib/verbs/kernel/refuse.h"
 #include "guest-lib/verbs/kernel/unheard.h"
+#include "model/queue/uar.h"
 
 #define NO_DOORBELL  0u   /* no queue and no CQ has the number 0 */
 #define RECORD_LOOKS 32u  /* every so many scans of the pages, all records are read */
@@ -455,7 +456,7 @@ static bool watch_look_at_ring(struct hv_hca *hca, const struct watch_page *page
     struct unheard *unheard = page->unheard;
 
     if (found != NO_DOORBELL && (found >> 8 & 0xffffff) == unheard->qpn) {
-        unheard_tell(unheard, (uint16_t)(found >> 40), now_ns);
+        unheard_tell(unheard, uar_told_counter(found), now_ns);
     }
     if (!unheard_look(unheard, now_ns)) {
         return false;
