@@ -26,9 +26,12 @@ struct wq {
     uint64_t offset;    /* of slot 0 in buf */
     uint8_t log_size;   /* log2 of the number of slots */
     uint8_t log_stride; /* log2 of a slot's bytes */
-    uint64_t dbr;       /* bus address of the queue's 32-bit counter in its doorbell record */
-    uint32_t ci;        /* the slot that the device takes next */
-    uint32_t pi;        /* the producer counter as last read */
+    /* Ethernet RQ: bit 31 of byte_count is the driver's MLX5_HW_START_PADDING. It allows padding
+     * before a packet, which the device does not use. */
+    bool start_padding;
+    uint64_t dbr; /* bus address of the queue's 32-bit counter in its doorbell record */
+    uint32_t ci;  /* the slot that the device takes next */
+    uint32_t pi;  /* the producer counter as last read */
     /* A QP's send queue: a doorbell has rung since the last reset. Before the first doorbell
      * nothing is posted, whatever the record says, because software need not clear the record. */
     bool rung;
@@ -38,9 +41,6 @@ struct wq {
     uint16_t told;
     /* of a send queue: the WQE that came with its last doorbell; NULL: none */
     struct blueflame_line *bf;
-    /* Ethernet RQ: bit 31 of byte_count is the driver's MLX5_HW_START_PADDING. It allows padding
-     * before a packet, which the device does not use. */
-    bool start_padding;
 };
 
 /* Number of WQEs or basic blocks that are posted and not taken yet, according to the last read of

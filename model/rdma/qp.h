@@ -82,6 +82,7 @@ struct qp {
     bool block_lb_mc;  /* own multicasts are not delivered to this QP */
     bool mmo;          /* memory to memory operations may be posted */
     unsigned num_mcgs; /* number of multicast groups that it is a member of */
+    bool has_rq, has_sq;
 
     struct obj *pd; /* this and the next are referenced; may be NULL */
     struct cq *send_cq, *recv_cq;
@@ -89,7 +90,6 @@ struct qp {
     struct obj *xrcd;   /* XRC: the domain of those SRQs; referenced */
     struct mem_buf buf; /* the ring, shared by rq and sq, which hold no reference of their own */
     struct wq rq, sq;
-    bool has_rq, has_sq;
 
     struct dci *dci; /* NULL: not a DCI */
     struct requester req;
