@@ -37,7 +37,7 @@ MISTAKES = (
     (["mr m"], "its length is missing"),
     (["mr m x"], "'x' is no number"),
     (["mr m 64 rihgts=rr"], "'rihgts=rr' is not known here; did you mean rights=?"),
-    (["mr m 64 colour=red"], "'colour=red' is not known here; this step knows: rights= other_pd errno="),
+    (["mr m 64 colour=red"], "'colour=red' is not known here; this step knows: rights= paged other_pd errno="),
     (["mr m 64 rights=x"], "'x' is none of: none all lw rw rr ra mw"),
     (["qp q rc", "< SEND_ONYL psn=0"], "the transport of 'q' has no opcode 'SEND_ONYL'; did you mean SEND_ONLY?"),
     (["qp q ud", "< XYZZY"], "the transport of 'q' has no opcode 'XYZZY'; opcodes: SEND_ONLY SEND_ONLY_IMM CNP"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 #include "fw/cmd_table.h"
+#include "model/memory/memic.h"
 #include "tests/sim/examples.h"
 
 #define LOG_RING 5 /* entries of each example's ring */
@@ -314,6 +315,34 @@ static size_t create_umem(struct guest *g, struct prm_create_umem_in *in)
     return PRM_SIZE(create_umem_in) + 32;
 }
 
+static size_t create_psv(struct guest *g, struct prm_create_psv_in *in)
+{
+    PRM_SET(create_psv_in, in, num_psv, 1);
+    PRM_SET(create_psv_in, in, pd, g->node->drv->pdn);
+    return PRM_SIZE(create_psv_in);
+}
+
+static size_t alloc_memic(struct guest *g, struct prm_alloc_memic_in *in)
+{
+    PRM_SET(alloc_memic_in, in, range_start_addr, MEMIC_BAR_START);
+    PRM_SET(alloc_memic_in, in, range_size, MEMIC_BAR_SIZE);
+    PRM_SET(alloc_memic_in, in, memic_size, EXAMPLE_MEMIC);
+    return PRM_SIZE(alloc_memic_in);
+}
+
+static size_t dealloc_memic(struct guest *g, struct prm_dealloc_memic_in *in)
+{
+    PRM_SET(dealloc_memic_in, in, memic_start_addr, g->memic);
+    PRM_SET(dealloc_memic_in, in, memic_size, EXAMPLE_MEMIC);
+    return PRM_SIZE(dealloc_memic_in);
+}
+
+static size_t modify_memic(struct guest *g, struct prm_modify_memic_in *in)
+{
+    PRM_SET(modify_memic_in, in, memic_start_addr, g->memic);
+    return PRM_SIZE(modify_memic_in);
+}
+
 static size_t set_roce_address(struct guest *g, struct prm_set_roce_address_in *in)
 {
     struct prm_roce_addr_layout *addr = PRM_PTR(set_roce_address_in, in, roce_address);
@@ -473,6 +502,10 @@ size_t example(struct guest *g, uint16_t opcode, void *in)
         EXAMPLE(CREATE_FLOW_GROUP, create_flow_group);
         EXAMPLE(SET_FLOW_TABLE_ENTRY, set_fte);
         EXAMPLE(CREATE_UMEM, create_umem);
+        EXAMPLE(CREATE_PSV, create_psv);
+        EXAMPLE(ALLOC_MEMIC, alloc_memic);
+        EXAMPLE(DEALLOC_MEMIC, dealloc_memic);
+        EXAMPLE(MODIFY_MEMIC, modify_memic);
         EXAMPLE(SET_ROCE_ADDRESS, set_roce_address);
         EXAMPLE(DESTROY_FLOW_TABLE, about_flow);
         EXAMPLE(QUERY_FLOW_TABLE, about_flow);
@@ -538,6 +571,7 @@ size_t example(struct guest *g, uint16_t opcode, void *in)
         ABOUT(DEALLOC_TRANSPORT_DOMAIN, tdn);
         ABOUT(DEALLOC_XRCD, xrcd);
         ABOUT(DESTROY_UMEM, umem);
+        ABOUT(DESTROY_PSV, psvn);
         ABOUT(DESTROY_UCTX, uid);
         ABOUT(QUERY_MKEY, mem->mr.key >> 8);
         ABOUT(DESTROY_MKEY, mem->mr.key >> 8);
@@ -546,16 +580,40 @@ size_t example(struct guest *g, uint16_t opcode, void *in)
     }
 }
 
-/* Runs an example; the number of the new object is at byte 8 of every such output. */
-static uint32_t make(struct guest *g, uint16_t opcode)
+/* Runs an example. */
+static void run_example(struct guest *g, uint16_t opcode, uint8_t out[64])
 {
-    uint8_t in[EXAMPLE_MAX], out[64] = {0};
+    uint8_t in[EXAMPLE_MAX];
     size_t len = example(g, opcode, in);
-    int status = drv_cmd(g->node->drv, in, len, out, sizeof(out));
+    int status = drv_cmd(g->node->drv, in, len, out, 64);
 
     require(status == 0, "example of command 0x%x: status 0x%x, syndrome 0x%x", opcode, status,
             g->node->drv->syndrome);
+}
+
+/* Runs an example in whose output the number of the new object is at byte 8. */
+static uint32_t make(struct guest *g, uint16_t opcode)
+{
+    uint8_t out[64] = {0};
+
+    run_example(g, opcode, out);
     return (uint32_t)prm_load32(out + 8) & 0xffffff;
+}
+
+static void make_psv(struct guest *g)
+{
+    uint8_t out[64] = {0};
+
+    run_example(g, PRM_CMD_OP_CREATE_PSV, out);
+    g->psvn = PRM_GET(create_psv_out, (struct prm_create_psv_out *)out, psv0_index);
+}
+
+static void make_memic(struct guest *g)
+{
+    uint8_t out[64] = {0};
+
+    run_example(g, PRM_CMD_OP_ALLOC_MEMIC, out);
+    g->memic = PRM_GET(alloc_memic_out, (struct prm_alloc_memic_out *)out, memic_start_addr);
 }
 
 void guest_init(struct guest *g, struct node *node)
@@ -623,6 +681,8 @@ void guest_init(struct guest *g, struct node *node)
     g->uid = make(g, PRM_CMD_OP_CREATE_UCTX) & 0xffff;
     g->umem = make(g, PRM_CMD_OP_CREATE_UMEM);
     g->mapping = make(g, PRM_CMD_OP_CREATE_GENERAL_OBJECT);
+    make_psv(g);
+    make_memic(g);
 }
 
 int num_commands(void)
@@ -669,6 +729,7 @@ void guest_tell(const struct guest *g, struct storm *s)
         g->dctn,
         g->dci->qpn,
         g->mapping,
+        g->psvn,
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(nums); i++) {
@@ -678,4 +739,5 @@ void guest_tell(const struct guest *g, struct storm *s)
         storm_addr(s, bus(g, i * 3 * PCI_PAGE));
         storm_addr(s, g->mem->va + i * 5 * PCI_PAGE);
     }
+    storm_addr(s, g->memic);
 }

@@ -13,6 +13,7 @@
 
 #define EXAMPLE_MAX    8192
 #define EXAMPLE_DC_KEY 0x4443
+#define EXAMPLE_MEMIC  64         /* bytes of device memory */
 #define GUEST_MEM      (4u << 20) /* memory for queues and data, bytes */
 
 /* The guest's memory has slots of a page each: the doorbell record and the ring of the last object
@@ -28,7 +29,8 @@ struct guest {
     struct drv_qp *tags; /* RC, connected to itself: changes the XRQ's tag list */
     struct drv_qp *dci;  /* in RTS */
     uint32_t tdn, xrcd, xrc_srqn, rmpn, xrqn, tisn, sqn, rqn, rqtn, tirn, counter, q_counter, dctn;
-    uint32_t table, group, uid, umem, mapping;
+    uint32_t table, group, uid, umem, mapping, psvn;
+    uint64_t memic;                            /* offset of its device memory in BAR0 */
     uint32_t umr_key;                          /* key over ranges of other keys; UMR changes it */
     uint64_t sq_dbr, sq_ring, rq_dbr, rq_ring; /* offsets in mem */
     bool ready, group_made;                    /* SQ and RQ are in RDY */

@@ -207,6 +207,7 @@ static const char *const handles[] = {
     "dctn",
     "dct_number",
     "flow_counter_id",
+    "psvn",
 };
 
 /* Fields of a context that the device does not check when an object is created. */

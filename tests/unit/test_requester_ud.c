@@ -230,7 +230,7 @@ static uint32_t make_umr(struct lab_qp *umr, uint64_t *elsewhere)
     ck_assert_int_eq(lab_modify(umr, PRM_CMD_OP_INIT2RTR_QP, NULL, 0, NULL), SYN_OK);
     ck_assert_int_eq(lab_modify(umr, PRM_CMD_OP_RTR2RTS_QP, NULL, 0, NULL), SYN_OK);
     for (unsigned i = 0; i < 2; i++) {
-        ((uint64_t *)lab_ptr(left, entries, 16))[i] = GUINT64_TO_BE(*elsewhere + i * 4096);
+        ((uint64_t *)lab_ptr(left, entries, 16))[i] = GUINT64_TO_BE((*elsewhere + i * 4096) | 3);
     }
 
     wqe = lab_write_wqe(umr, &wr);

@@ -113,7 +113,7 @@ static uint32_t post_umr(struct lab_qp *umr, uint64_t page)
     void *wqe = lab_write_wqe(umr, &wr);
 
     for (unsigned i = 0; i < UMR_PAGES; i++) {
-        prm_store64((uint8_t *)lab_ptr(left, entries, UMR_BYTES) + 8 * i, page);
+        prm_store64((uint8_t *)lab_ptr(left, entries, UMR_BYTES) + 8 * i, page | 3);
     }
     umr->sq_pi = 4;
     PRM_SET(wqe_ctrl_seg, wqe, ds, 16);

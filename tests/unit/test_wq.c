@@ -338,7 +338,7 @@ START_TEST(opcodes_by_service)
         {PRM_WQE_OPCODE_LOCAL_INVAL, 1, true, true, false, true},
         {PRM_WQE_OPCODE_DUMP, 1, true, true, false, false},
         {PRM_WQE_OPCODE_UMR, 12, true, true, false, true},
-        {PRM_WQE_OPCODE_SET_PSV, 4, false, false, false, false},
+        {PRM_WQE_OPCODE_SET_PSV, 4, true, true, false, true},
         {PRM_WQE_OPCODE_TSO, 4, false, false, false, false},
         {0x3f, 4, false, false, false, false},
         {0xff, 4, false, false, false, false},
