@@ -456,7 +456,7 @@ END_TEST
  * pages are present: the order of registration and QP does not matter. */
 START_TEST(queues_without_page_faults_find_present_pages)
 {
-    struct ibv_qp_init_attr attr = {.cap = {1, 1, 1, 1}, .qp_type = IBV_QPT_UD};
+    struct ibv_qp_init_attr attr = {.cap = {1, 1, 1, 1, 0}, .qp_type = IBV_QPT_UD};
     struct ibv_mr *before, *after;
     struct ibv_qp *ud;
 
