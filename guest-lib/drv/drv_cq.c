@@ -77,7 +77,7 @@ bool drv_poll_cq(struct drv *drv, struct drv_cq *cq, struct drv_wc *wc)
     size_t slot = (cq->ci & ((1u << cq->log_size) - 1)) + 1;
     const struct prm_cqe64 *cqe =
         (const void *)((uint8_t *)cq->ring.ptr + slot * cq->cqe_size - PRM_SIZE(cqe64));
-    uint8_t op_own = __atomic_load_n(&cqe->bytes[63], __ATOMIC_ACQUIRE);
+    uint8_t op_own = (uint8_t)drv_last_word(cqe);
     unsigned round = cq->ci >> cq->log_size & 1;
 
     if ((op_own & 1) != round || op_own >> 4 == PRM_CQE_OPCODE_INVALID) {
