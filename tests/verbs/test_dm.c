@@ -513,7 +513,8 @@ START_TEST(a_closed_context_leaves_nothing_in_the_device)
     struct ibv_dm *dm = dm_alloc(ctx, MOST, 0), *others[TOTAL / MOST];
     struct ibv_pd *pd = ibv_alloc_pd(ctx);
     void *op = hv_dv_dm_map_op_addr(dm, 0), *map = hv_dm(dm)->map;
-    static struct ibv_mr *mr; /* its structure stays the program's own, with what it points to */
+    static struct ibv_mr
+        *volatile mr; /* its structure stays the program's own, with what it points to */
 
     ck_assert(dm && pd && op);
     mr = ibv_reg_dm_mr(pd, dm, 0, 64, ALL);
