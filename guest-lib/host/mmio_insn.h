@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What an instruction does with the word. */
+/* The effect of an instruction on the word. */
 enum mmio_act {
     MMIO_LOAD,    /* into a register */
     MMIO_STORE,   /* from a register or a constant */

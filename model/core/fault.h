@@ -60,7 +60,7 @@ enum paging_transport {
     PAGING_TRANSPORTS,
 };
 
-/* What the parked step works on. */
+/* The WQE or the range of memory that the parked step works on. */
 struct fault_step {
     enum fault_op op;
     bool is_wqe;        /* the list of a WQE of the guest's; else a range of one key */

@@ -2,8 +2,8 @@
 /*
  * Reads the descriptor of block signatures (BSF) that a UMR writes into a key.
  *
- * The basic part describes CRCs completely. T10-DIF also needs the inline parts. What is not
- * supported is refused: signatures of transactions (the extended part), blocks of 1 GiB, and a
+ * The basic part describes CRCs completely. T10-DIF also needs the inline parts. These
+ * descriptors are refused: signatures of transactions (the extended part), blocks of 1 GiB, and a
  * signature that is not repeated with each block. No driver uses the first and the last; blocks of
  * 1 GiB would make the work of one packet unbounded.
  */

@@ -50,7 +50,7 @@ void dek_free(struct hca *hca, struct obj *obj);
 /* The DEK that a key of the PD may use, or NULL. */
 struct dek *dek_find(struct hca *hca, uint32_t num, uint32_t pdn);
 
-/* What a card is delivered with. */
+/* The credential and the KEK with which a card is delivered. */
 extern const uint8_t card_kek[32];
 extern const uint8_t card_credential[LOGIN_SECRET_BYTES];
 

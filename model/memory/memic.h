@@ -25,7 +25,7 @@
 #define MEMIC_BAR_SIZE  (MEMIC_PAGE_SIZE << MEMIC_LOG_PAGES)
 #define MEMIC_BAR_START (28u << 20) /* UAR pages end here */
 #define MEMIC_LOG_UNIT  6 /* a size is a multiple of 64 bytes (MLX5_MEMIC_ALLOC_SIZE_MASK) */
-/* What most outputs of ibv_devinfo -v that users have published show as max_dm_size. */
+/* max_dm_size in most outputs of ibv_devinfo -v that users have published. */
 #define MEMIC_MAX_SIZE      (128u << 10)
 #define MEMIC_LOG_ALIGN     (17 - MEMIC_LOG_UNIT) /* greatest alignment: MEMIC_MAX_SIZE */
 
@@ -45,7 +45,7 @@ struct memic {
  * allocations. */
 void memic_init(struct hca *hca, void *memory);
 
-/* What ALLOC_MEMIC asks for. Sizes are in bytes. */
+/* The arguments of ALLOC_MEMIC. Sizes are in bytes. */
 struct memic_request {
     uint64_t start;     /* the range in which the memory is to lie */
     uint32_t range;     /* size of that range */

@@ -499,22 +499,12 @@ static __attribute__((cold)) enum mem_result mkey_run_unanswered(struct hca *hca
                                           : MEM_NO_ANSWER;
 }
 
-static inline enum mem_result access_checked(struct hca *hca, uint32_t key, uint32_t pdn,
-                                             uint64_t va, uint64_t len, unsigned access,
-                                             struct mem_op *op)
+/* Accesses a range that is not in a cached run. len is not 0. */
+static enum mem_result access_uncached(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                                       uint64_t len, unsigned access, struct mem_op *op)
 {
-    const struct key_run *run = mkey_run_of(hca, key);
     const struct mkey *mkey;
 
-    if (len == 0) {
-        return MEM_OK;
-    }
-    if (G_LIKELY(mkey_run_has(run, key, pdn, va, len, access))) {
-        enum mem_result result = mkey_run_op(
-            hca, (struct mem_place){run->space, run->address + (va - run->va)}, len, op);
-
-        return G_LIKELY(result == MEM_OK) ? MEM_OK : mkey_run_unanswered(hca, key, va, len, op);
-    }
     if (is_null_mkey(hca, key)) {
         if (!mkey_is_local(access)) {
             return MEM_BAD_KEY;
@@ -540,8 +530,27 @@ static inline enum mem_result access_checked(struct hca *hca, uint32_t key, uint
     return mkey_walk(hca, mkey, va, len, op, 1);
 }
 
-static enum mem_result access_key(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
-                                  uint64_t len, unsigned access, struct mem_op *op)
+/* Accesses a range of a key with all checks. A cached run stands for them. */
+static inline enum mem_result access_checked(struct hca *hca, uint32_t key, uint32_t pdn,
+                                             uint64_t va, uint64_t len, unsigned access,
+                                             struct mem_op *op)
+{
+    const struct key_run *run = mkey_run_of(hca, key);
+
+    if (len == 0) {
+        return MEM_OK;
+    }
+    if (G_LIKELY(mkey_run_has(run, key, pdn, va, len, access))) {
+        enum mem_result result = mkey_run_op(
+            hca, (struct mem_place){run->space, run->address + (va - run->va)}, len, op);
+
+        return G_LIKELY(result == MEM_OK) ? MEM_OK : mkey_run_unanswered(hca, key, va, len, op);
+    }
+    return access_uncached(hca, key, pdn, va, len, access, op);
+}
+
+static inline enum mem_result access_key(struct hca *hca, uint32_t key, uint32_t pdn, uint64_t va,
+                                         uint64_t len, unsigned access, struct mem_op *op)
 {
     enum mem_result result = access_checked(hca, key, pdn, va, len, access, op);
 

@@ -18,11 +18,11 @@
  * format COMPRESSED after it has up to 7 mini CQEs, and their number less one in place of the
  * opcode. It uses as many slots as it has mini CQEs. Any number of such entries may follow a title.
  * In every entry the byte of the signature is the number of the round of the ring, which software
- * compares instead of the owner bit. Nobody writes the slots that such an entry uses besides its
- * own, so a slot could keep the number of a round for 256 rounds and look new. Therefore the device
- * writes ordinary CQEs in one round of 128.
+ * compares instead of the owner bit. The device does not write the other slots that such an entry
+ * uses, so a slot could keep the number of a round for 256 rounds and look new. Therefore the
+ * device writes ordinary CQEs in one round of 128.
  *
- * Who ends an open session, which holds CQEs that software does not see yet:
+ * An open session holds CQEs that software does not see yet. These end it:
  * - a CQE that does not fit: of another queue or opcode, with other fields, with data in it, or an
  *   error; and the entry that ends the ring of a CQ that is resized
  * - a CQE that comes CQE_SESSION_TIMEOUT_US after the first

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of on-demand paging share.
+ * Declares the structures and functions that the files of on-demand paging share.
  *
  *   odp.c        regions and their keys: registration, translation entries, invalidation
  *   odp_pages.c  pages of the process: makes them present, tells which are present

@@ -51,8 +51,8 @@ int uverbs_reg_dmabuf_mr(struct hv_mr *mr, struct ibv_pd *pd, uint64_t offset, s
 int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
                     unsigned access);
 int uverbs_dereg_mr(struct hv_mr *mr);
-/* What libmlx5 reports of DC (get_dc_odp_caps()): IBV_ODP_SUPPORT_ bits of the transport scheme,
- * also if the driver uses the other scheme (odp.c). */
+/* The paging of DC that libmlx5 reports (get_dc_odp_caps()): IBV_ODP_SUPPORT_ bits of the transport
+ * scheme, also if the driver uses the other scheme (odp.c). */
 uint32_t uverbs_dc_odp_caps(struct hv_hca *hca);
 /* ibv_advise_mr() (odp_fault.c). */
 int uverbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,

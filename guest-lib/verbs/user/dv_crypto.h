@@ -6,7 +6,7 @@
 
 #include "guest-lib/verbs/dv.h"
 
-/* What a key with encryption has in addition. */
+/* The part of a key's attributes that only a key with encryption has. */
 struct hv_dv_crypto {
     struct mlx5dv_crypto_attr attr;
     uint32_t dek; /* number of the key */

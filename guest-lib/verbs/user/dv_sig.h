@@ -25,7 +25,7 @@ struct dv_sig_domain {
     enum mlx5dv_block_size block_size;
 };
 
-/* What a key with signatures has in addition. */
+/* The part of a key's attributes that only a key with signatures has. */
 struct hv_dv_sig {
     struct mlx5dv_devx_obj *mem_psv, *wire_psv;
     struct dv_sig_domain mem, wire;
