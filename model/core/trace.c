@@ -108,9 +108,9 @@ void trace_command(struct hca *hca, const struct trace_command *what)
  * bits as others, the phase and the time are left out. */
 #define RECEIVED                                                                                   \
     "byte_cnt", "srqn", "rqpn", "grh", "roce_l3_hdr_type", "ml_path", "slid", "l4_ok", "l3_ok",    \
-        "l2_ok", "l4_hdr_type", "l3_hdr_type", "ip_frag", "cv", "vlan_info", "check_sum",          \
-        "rx_hash_type_l4", "rx_hash_type_ip", "rx_hash_result", "lro_num_seg", "app", "app_op",    \
-        "app_info", "format", "se", "signature", NULL
+        "l2_ok", "l4_hdr_type", "l3_hdr_type", "ip_frag", "ip_ext_opts", "cv", "vlan_info",        \
+        "check_sum", "rx_hash_type_l4", "rx_hash_type_ip", "rx_hash_result", "lro_num_seg", "app", \
+        "app_op", "app_info", "format", "se", "signature", NULL
 
 static const struct {
     const char *layout;

@@ -79,6 +79,7 @@ static void eth_rx_fill_checksums(struct prm_cqe64 *cqe, const uint8_t *frame, s
                                   const struct eth_info *info)
 {
     size_t end = info->ip_version ? info->ip_end : len;
+    uint32_t basic = info->ip_version == 4 ? 20 : 40; /* length of the header alone */
 
     PRM_SET(cqe64, cqe, l2_ok, 1);
     if (info->ethertype != ETH_TYPE_IPV4 && info->ethertype != ETH_TYPE_IPV6) {
@@ -94,6 +95,7 @@ static void eth_rx_fill_checksums(struct prm_cqe64 *cqe, const uint8_t *frame, s
             info->ip_version == 4 ? PRM_CQE_L3_HDR_TYPE_IPV4 : PRM_CQE_L3_HDR_TYPE_IPV6);
     PRM_SET(cqe64, cqe, l4_hdr_type, eth_rx_l4_hdr_type(info));
     PRM_SET(cqe64, cqe, ip_frag, info->fragment);
+    PRM_SET(cqe64, cqe, ip_ext_opts, info->l4_off - info->l3_off > basic);
 }
 
 static void eth_rq_complete_error(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)

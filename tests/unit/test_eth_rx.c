@@ -281,6 +281,8 @@ START_TEST(wrong_checksums_are_not_ok)
 }
 END_TEST
 
+/* The byte of header types is read by DPDK (mlx5_set_ptype_table(): bit 7 is the fragment) and VPP
+ * (foreach_cqe_rx_field: bit 1 says that there are options). */
 START_TEST(fragments_have_no_transport)
 {
     struct bench_pkt pkt = packet(4, 17, 100);
@@ -294,11 +296,32 @@ START_TEST(fragments_have_no_transport)
     prm_store16(frame + 24, 0);
     prm_store16(frame + 24, (uint16_t)~bench_sum(frame + 14, 20, 0));
     cqe = receive(frame, len, &stored);
-    ck_assert_uint_eq(PRM_GET(cqe64, cqe, ip_frag), 1);
+    ck_assert_uint_eq(cqe->bytes[0x1d], 0x80 | PRM_CQE_L3_HDR_TYPE_IPV4 << 2);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, l4_hdr_type), PRM_CQE_L4_HDR_TYPE_NONE);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, l3_ok), 1);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, l4_ok), 0);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, check_sum), bench_sum(frame + 14, len - 14, 0));
+}
+END_TEST
+
+START_TEST(options_behind_the_network_header_are_reported)
+{
+    struct bench_pkt pkt = packet(4, 17, 100);
+    uint8_t frame[256];
+    size_t len = bench_build(frame, &pkt);
+    const uint8_t *stored;
+    const struct prm_cqe64 *cqe;
+
+    make_rq(false, false);
+    memmove(frame + 38, frame + 34, len - 34);
+    memset(frame + 34, 1, 4); /* four options NOP */
+    frame[14] = 0x46;
+    prm_store16(frame + 16, (uint16_t)(prm_load16(frame + 16) + 4));
+    prm_store16(frame + 24, 0);
+    prm_store16(frame + 24, (uint16_t)~bench_sum(frame + 14, 24, 0));
+    cqe = receive(frame, len + 4, &stored);
+    ck_assert_uint_eq(cqe->bytes[0x1d],
+                      PRM_CQE_L4_HDR_TYPE_UDP << 4 | PRM_CQE_L3_HDR_TYPE_IPV4 << 2 | 1 << 1);
 }
 END_TEST
 
@@ -673,6 +696,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, padding_is_not_in_the_sum);
     tcase_add_test(tcase, wrong_checksums_are_not_ok);
     tcase_add_test(tcase, fragments_have_no_transport);
+    tcase_add_test(tcase, options_behind_the_network_header_are_reported);
     tcase_add_test(tcase, the_sum_is_right_for_headers_that_make_no_sense);
     tcase_add_test(tcase, frames_that_are_not_ip_have_only_their_fcs_checked);
     tcase_add_test(tcase, a_frame_without_a_wqe_is_counted_and_dropped);
