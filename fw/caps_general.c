@@ -96,6 +96,8 @@ const struct cap caps_general[] = {
     FLAG(cqe_compression),
     FLAG(cqe_compression_128),
     FLAG(mini_cqe_resp_stride_index),
+    FLAG(mini_cqe_resp_flow_tag),
+    FLAG(mini_cqe_resp_l3_l4_tag),
     FLAG(enhanced_cqe_compression),
     VALUE(cqe_compression_timeout, CQE_SESSION_TIMEOUT_US),
     VALUE(cqe_compression_max_num, CQE_SESSION_MOST),

@@ -4,10 +4,11 @@
  * what a mini CQE of 8 bytes carries. All other fields are those of the title, the first CQE of the
  * session; the time stamps of the others are lost. docs/adr/0028 names the sources.
  *
- * A mini CQE carries byte_cnt, and for a receive, by cqc.mini_cqe_res_format: the hash (HASH; the
- * packet's checksum is lost), the checksum (CSUM; the hash is lost), or checksum and wqe_counter
- * (CSUM_STRIDX). In HASH and CSUM, wqe_counter grows by one from CQE to CQE. For a send it always
- * carries wqe_counter and the opcode of the WQE.
+ * A mini CQE carries byte_cnt, and for a receive what the CQ's format says: the hash (HASH), the
+ * checksum (CSUM), or, with wqe_counter, the checksum (CSUM_STRIDX), the flow tag (FTAG_STRIDX) or
+ * the header types (L34H_STRIDX). The hash or checksum that it does not carry is lost. In HASH and
+ * CSUM, wqe_counter grows by one from CQE to CQE. For a send it always carries wqe_counter and the
+ * opcode of the WQE.
  *
  * Basic layout (mlx5e_decompress_cqes_start()): n CQEs use the slots of n CQEs. The title has
  * format COMPRESSED and byte_cnt n. Arrays of 8 mini CQEs are in the slots 1, 8, 16, 24 ... after
@@ -69,18 +70,22 @@ struct cqe_session {
     struct prm_mini_cqe8 minis[CQE_SESSION_MOST];
 };
 
+/* A PRM_MINI_CQE_FORMAT_, which has two fields. */
+static uint8_t cqe_session_format(const struct prm_cqc *cqc)
+{
+    return (uint8_t)(PRM_GET(cqc, cqc, mini_cqe_res_format_ext) << 2 |
+                     PRM_GET(cqc, cqc, mini_cqe_res_format));
+}
+
 enum syn cqe_compress_check(const struct hca *hca, const struct prm_cqc *cqc)
 {
     uint8_t layout = PRM_GET(cqc, cqc, cqe_compression_layout);
-    uint8_t format = PRM_GET(cqc, cqc, mini_cqe_res_format);
 
     if (!PRM_GET(cqc, cqc, cqe_comp_en)) {
         return SYN_OK;
     }
     if (layout > (hca->limits.enhanced_cqes ? PRM_CQE_LAYOUT_ENHANCED : PRM_CQE_LAYOUT_BASIC) ||
-        (format != PRM_MINI_CQE_FORMAT_HASH && format != PRM_MINI_CQE_FORMAT_CSUM &&
-         format != PRM_MINI_CQE_FORMAT_CSUM_STRIDX) ||
-        PRM_GET(cqc, cqc, cc)) {
+        cqe_session_format(cqc) > PRM_MINI_CQE_FORMAT_L34H_STRIDX || PRM_GET(cqc, cqc, cc)) {
         return SYN_CQ_COMPRESSION;
     }
     return SYN_OK;
@@ -101,9 +106,15 @@ static void cqe_session_fill_masks(struct cqe_session *s)
         PRM_SET(cqe64, mask, owner, 0);
         if (kind == CQE_KIND_SENT) {
             PRM_SET(cqe64, mask, send_wqe_opcode, 0);
-        } else {
-            PRM_SET(cqe64, mask, rx_hash_result, 0);
-            PRM_SET(cqe64, mask, check_sum, 0);
+            continue;
+        }
+        PRM_SET(cqe64, mask, rx_hash_result, 0);
+        PRM_SET(cqe64, mask, check_sum, 0);
+        if (s->format == PRM_MINI_CQE_FORMAT_FTAG_STRIDX) {
+            PRM_SET(cqe64, mask, qpn, 0); /* the flow tag is there */
+        } else if (s->format == PRM_MINI_CQE_FORMAT_L34H_STRIDX) {
+            PRM_SET(cqe64, mask, l4_l3_hdr_type, 0);
+            PRM_SET(cqe64, mask, rx_hash_type, 0);
         }
     }
 }
@@ -121,7 +132,7 @@ static bool cqe_session_same(const uint64_t *mask, const struct prm_cqe64 *a,
     return !differ;
 }
 
-static enum cqe_kind cqe_session_kind(const struct prm_cqe64 *cqe)
+static enum cqe_kind cqe_session_kind(const struct cqe_session *s, const struct prm_cqe64 *cqe)
 {
     if (PRM_GET(cqe64, cqe, format) != PRM_CQE_FORMAT_NO_INLINE ||
         PRM_GET(cqe64, cqe, app) != PRM_CQE_APP_NONE) {
@@ -134,6 +145,10 @@ static enum cqe_kind cqe_session_kind(const struct prm_cqe64 *cqe)
     case PRM_CQE_OPCODE_RESP_SEND:
     case PRM_CQE_OPCODE_RESP_SEND_IMM:
     case PRM_CQE_OPCODE_RESP_SEND_INV:
+        if (s->format == PRM_MINI_CQE_FORMAT_FTAG_STRIDX &&
+            PRM_GET(cqe64, cqe, byte_cnt) >= 1u << 24) {
+            return CQE_KIND_NONE; /* the flow tag takes eight bits of byte_cnt */
+        }
         return CQE_KIND_RECEIVED;
     default:
         return CQE_KIND_NONE;
@@ -148,7 +163,7 @@ static bool cqe_session_fits(const struct cqe_session *s, const struct prm_cqe64
         !cqe_session_same(s->same[kind], s->title, cqe)) {
         return false;
     }
-    return kind == CQE_KIND_SENT || s->format == PRM_MINI_CQE_FORMAT_CSUM_STRIDX ||
+    return kind == CQE_KIND_SENT || s->format >= PRM_MINI_CQE_FORMAT_FTAG_STRIDX ||
            PRM_GET(cqe64, cqe, wqe_counter) == (uint16_t)(s->counter + 1);
 }
 
@@ -162,13 +177,23 @@ static void cqe_session_fill_mini(const struct cqe_session *s, enum cqe_kind kin
         PRM_SET(mini_cqe8, mini, s_wqe_opcode, PRM_GET(cqe64, cqe, send_wqe_opcode));
         return;
     }
-    if (s->format == PRM_MINI_CQE_FORMAT_HASH) {
-        PRM_SET(mini_cqe8, mini, rx_hash_result, PRM_GET(cqe64, cqe, rx_hash_result));
-        return;
-    }
-    PRM_SET(mini_cqe8, mini, checksum, PRM_GET(cqe64, cqe, check_sum));
-    if (s->format == PRM_MINI_CQE_FORMAT_CSUM_STRIDX) {
+    if (s->format >= PRM_MINI_CQE_FORMAT_FTAG_STRIDX) {
         PRM_SET(mini_cqe8, mini, stridx, PRM_GET(cqe64, cqe, wqe_counter));
+    }
+    switch (s->format) {
+    case PRM_MINI_CQE_FORMAT_HASH:
+        PRM_SET(mini_cqe8, mini, rx_hash_result, PRM_GET(cqe64, cqe, rx_hash_result));
+        break;
+    case PRM_MINI_CQE_FORMAT_FTAG_STRIDX:
+        PRM_SET(mini_cqe8, mini, flow_tag_low, PRM_GET(cqe64, cqe, qpn) & 0xffff);
+        PRM_SET(mini_cqe8, mini, flow_tag_high, PRM_GET(cqe64, cqe, qpn) >> 16);
+        break;
+    case PRM_MINI_CQE_FORMAT_L34H_STRIDX:
+        PRM_SET(mini_cqe8, mini, l4_l3_hdr_type, PRM_GET(cqe64, cqe, l4_l3_hdr_type));
+        break;
+    default:
+        PRM_SET(mini_cqe8, mini, checksum, PRM_GET(cqe64, cqe, check_sum));
+        break;
     }
 }
 
@@ -183,7 +208,7 @@ struct cqe_session *cqe_session_new(struct hca *hca, struct cq *cq)
     }
     s->cq = cq;
     s->enhanced = PRM_GET(cqc, cq->cqc, cqe_compression_layout) == PRM_CQE_LAYOUT_ENHANCED;
-    s->format = PRM_GET(cqc, cq->cqc, mini_cqe_res_format);
+    s->format = cqe_session_format(cq->cqc);
     cqe_session_fill_masks(s);
     return s;
 }
@@ -324,7 +349,7 @@ static bool cqe_session_is_over(const struct cq *cq, const struct prm_cqe64 *cqe
 bool cqe_session_take(struct hca *hca, struct cq *cq, const struct prm_cqe64 *cqe)
 {
     struct cqe_session *s = cq->session;
-    enum cqe_kind kind = cqe_session_kind(cqe);
+    enum cqe_kind kind = cqe_session_kind(s, cqe);
     uint32_t index = cq->pi;
     bool titled;
 

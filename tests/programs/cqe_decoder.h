@@ -2,7 +2,8 @@
 /*
  * Reads a CQ whose CQEs are compressed, from raw memory. Shares nothing with the device: the
  * offsets are those of struct mlx5_cqe64 and mlx5_mini_cqe8 in the drivers, and the order of slots
- * is that of Linux's mlx5e (en_rx.c) and DPDK's mlx5_rx_poll_len().
+ * is that of Linux's mlx5e (en_rx.c) and DPDK's mlx5_rx_poll_len(). Where flow tag and header types
+ * are in a mini CQE is what DPDK's rxq_cq_to_mbuf() and rxq_cq_to_pkt_type() read.
  *
  * The decoder restores each CQE as software sees it: the title with the fields of the mini CQE.
  */
@@ -19,8 +20,10 @@ enum {
     DEC_HASH = 0x0c,
     DEC_HASH_TYPE = 0x10,
     DEC_CHECKSUM = 0x14,
+    DEC_HEADERS = 0x1d,
     DEC_BYTE_CNT = 0x2c,
     DEC_SEND_OPCODE = 0x38,
+    DEC_FLOW_TAG = 0x39,
     DEC_COUNTER = 0x3c,
     DEC_ROUND = 0x3e,
     DEC_OP_OWN = 0x3f,
@@ -34,7 +37,9 @@ enum {
 enum dec_format {
     DEC_FORMAT_HASH = 0,
     DEC_FORMAT_CSUM = 1,
-    DEC_FORMAT_CSUM_STRIDX = 3
+    DEC_FORMAT_FTAG_STRIDX = 2,
+    DEC_FORMAT_CSUM_STRIDX = 3,
+    DEC_FORMAT_L34H_STRIDX = 4,
 };
 
 struct cqe_decoder {
@@ -106,9 +111,20 @@ static inline void dec_expand(struct cqe_decoder *d, const uint8_t *mini)
         if (mini[3]) {
             d->fault = "reserved byte of a mini CQE";
         }
-    } else if (d->format == DEC_FORMAT_CSUM_STRIDX) {
-        memcpy(d->title + DEC_CHECKSUM, mini, 2);
+    } else if (d->format >= DEC_FORMAT_FTAG_STRIDX) {
         memcpy(d->title + DEC_COUNTER, mini + 2, 2);
+        if (d->format == DEC_FORMAT_CSUM_STRIDX) {
+            memcpy(d->title + DEC_CHECKSUM, mini, 2);
+        } else if (d->format == DEC_FORMAT_FTAG_STRIDX) {
+            d->title[DEC_FLOW_TAG] = mini[4];
+            memcpy(d->title + DEC_FLOW_TAG + 1, mini, 2);
+            d->title[DEC_BYTE_CNT] = 0;
+        } else {
+            d->title[DEC_HEADERS] = mini[0];
+            if (mini[1]) {
+                d->fault = "reserved byte of a mini CQE";
+            }
+        }
     } else {
         if (d->format == DEC_FORMAT_HASH) {
             memcpy(d->title + DEC_HASH, mini, 4);

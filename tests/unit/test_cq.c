@@ -602,7 +602,7 @@ END_TEST
 START_TEST(bad_contexts_are_refused)
 {
     const struct {
-        unsigned log_size, cqe_sz, eqn, uar, comp, format, mode;
+        unsigned log_size, cqe_sz, eqn, uar, comp, layout, mode;
         enum syn want;
     } cases[] = {
         {.log_size = 13, .want = SYN_LIMIT},
@@ -613,7 +613,7 @@ START_TEST(bad_contexts_are_refused)
         {.log_size = 2, .eqn = 60, .want = SYN_NO_EQ},
         {.log_size = 2, .eqn = 0xffffffff, .want = SYN_NO_EQ},
         {.log_size = 2, .uar = 0xffffff, .want = SYN_NO_UAR},
-        {.log_size = 2, .comp = 1, .format = 2, .want = SYN_CQ_COMPRESSION},
+        {.log_size = 2, .comp = 1, .layout = 2, .want = SYN_CQ_COMPRESSION},
         {.log_size = 2, .mode = 3, .want = SYN_CQ_FEATURE},
     };
     struct prm_cqc cqc[1];
@@ -624,7 +624,7 @@ START_TEST(bad_contexts_are_refused)
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         fill_cqc(cqc, cases[i].log_size, cases[i].cqe_sz);
         PRM_SET(cqc, cqc, cqe_comp_en, cases[i].comp);
-        PRM_SET(cqc, cqc, mini_cqe_res_format, cases[i].format);
+        PRM_SET(cqc, cqc, cqe_compression_layout, cases[i].layout);
         PRM_SET(cqc, cqc, cq_period_mode, cases[i].mode);
         if (cases[i].eqn) {
             PRM_SET(cqc, cqc, c_eqn_or_apu_element, cases[i].eqn);

@@ -14,6 +14,7 @@
 #include "tests/unit/suite.h"
 
 #define VECTOR 3
+#define FORMS  10 /* five formats of receives, in two layouts */
 
 static struct rig rig;
 static struct rig_eq comp_eq, async_eq;
@@ -64,7 +65,8 @@ static void fill_cqc(struct prm_cqc *cqc, unsigned log_size, unsigned cqe_sz, un
     PRM_SET(cqc, cqc, uar_page, rig.uarn);
     PRM_SET(cqc, cqc, c_eqn_or_apu_element, comp_eq.eqn);
     PRM_SET(cqc, cqc, cqe_comp_en, 1);
-    PRM_SET(cqc, cqc, mini_cqe_res_format, format);
+    PRM_SET(cqc, cqc, mini_cqe_res_format, format & 3);
+    PRM_SET(cqc, cqc, mini_cqe_res_format_ext, format >> 2);
     PRM_SET(cqc, cqc, cqe_compression_layout, layout);
 }
 
@@ -91,7 +93,8 @@ static void create(const struct prm_cqc *cqc)
     struct mem_buf buf;
 
     memset(z, 0, sizeof(*z));
-    z->format = PRM_GET(cqc, cqc, mini_cqe_res_format);
+    z->format =
+        PRM_GET(cqc, cqc, mini_cqe_res_format_ext) << 2 | PRM_GET(cqc, cqc, mini_cqe_res_format);
     new_ring(&buf, &z->d, PRM_GET(cqc, cqc, log_cq_size), PRM_GET(cqc, cqc, cqe_sz) ? 128 : 64);
     z->d.enhanced = PRM_GET(cqc, cqc, cqe_compression_layout);
     z->d.format = (enum dec_format)z->format;
@@ -124,6 +127,7 @@ static void post_received(uint16_t counter, uint32_t qpn)
 
     PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESP_SEND);
     PRM_SET(cqe64, cqe, qpn, qpn);
+    PRM_SET(cqe64, cqe, srqn, qpn);
     PRM_SET(cqe64, cqe, wqe_counter, counter);
     PRM_SET(cqe64, cqe, byte_cnt, 64 + counter);
     PRM_SET(cqe64, cqe, rx_hash_result, 0x1000000 + counter);
@@ -142,6 +146,20 @@ static void post_sent(uint16_t counter, uint8_t wqe_opcode)
     PRM_SET(cqe64, cqe, send_wqe_opcode, wqe_opcode);
     PRM_SET(cqe64, cqe, byte_cnt, 7 * counter);
     post(cqe);
+}
+
+/* Clears the fields that a mini CQE of a receive loses. */
+static void forget(uint8_t *cqe)
+{
+    if (z->format != PRM_MINI_CQE_FORMAT_CSUM && z->format != PRM_MINI_CQE_FORMAT_CSUM_STRIDX) {
+        memset(cqe + DEC_CHECKSUM, 0, 2);
+    }
+    if (z->format != PRM_MINI_CQE_FORMAT_HASH) {
+        memset(cqe + DEC_HASH, 0, 4);
+    }
+    if (z->format == PRM_MINI_CQE_FORMAT_L34H_STRIDX) {
+        cqe[DEC_HASH_TYPE] = 0;
+    }
 }
 
 /* Reads everything that is in the ring, and compares it with what was posted. Returns the number of
@@ -166,12 +184,9 @@ static unsigned read_all(void)
         if (want[DEC_OP_OWN] >> 4 >= 0xd) { /* and the vendor's syndrome */
             have[0x36] = want[0x36];
         }
-        if (mini && received && z->format == PRM_MINI_CQE_FORMAT_HASH) {
-            memset(want + DEC_CHECKSUM, 0, 2);
-            memset(have + DEC_CHECKSUM, 0, 2);
-        } else if (mini && received) {
-            memset(want + DEC_HASH, 0, 4);
-            memset(have + DEC_HASH, 0, 4);
+        if (mini && received) {
+            forget(want);
+            forget(have);
         }
         ck_assert_msg(!memcmp(want, have, 64), "CQE %u (%s) differs", z->read - 1,
                       mini ? "mini" : "whole");
@@ -205,10 +220,11 @@ static unsigned layout_of(int i)
 
 static unsigned format_of(int i)
 {
-    static const unsigned formats[] = {PRM_MINI_CQE_FORMAT_HASH, PRM_MINI_CQE_FORMAT_CSUM,
-                                       PRM_MINI_CQE_FORMAT_CSUM_STRIDX};
+    static const unsigned formats[] = {
+        PRM_MINI_CQE_FORMAT_HASH, PRM_MINI_CQE_FORMAT_CSUM, PRM_MINI_CQE_FORMAT_CSUM_STRIDX,
+        PRM_MINI_CQE_FORMAT_FTAG_STRIDX, PRM_MINI_CQE_FORMAT_L34H_STRIDX};
 
-    return formats[i / 2 % 3];
+    return formats[i / 2 % 5];
 }
 
 /* -- what a session is ------------------------------------------------------------------------ */
@@ -468,11 +484,11 @@ static const struct {
 
 START_TEST(each_of_these_ends_a_session)
 {
-    unsigned which = (unsigned)_i / 6;
+    unsigned which = (unsigned)_i / FORMS;
 
     create_zip(6, format_of(_i), layout_of(_i));
     in_turn(ends[which].post);
-    if (ends[which].post == end_by_counter && z->format == PRM_MINI_CQE_FORMAT_CSUM_STRIDX) {
+    if (ends[which].post == end_by_counter && z->format >= PRM_MINI_CQE_FORMAT_FTAG_STRIDX) {
         ck_assert_uint_eq(seen_within, 0); /* this format carries it */
     } else if (ends[which].sees_all) {
         ck_assert_uint_ge(seen_within + layout_of(_i), 3);
@@ -480,6 +496,42 @@ START_TEST(each_of_these_ends_a_session)
     read_all();
     ck_assert_uint_eq(z->read, z->posted);
     ck_assert_ptr_null(rig.hca.open_sessions);
+}
+END_TEST
+
+static void tagged_frames(struct zip *zip)
+{
+    for (unsigned i = 0; i < 8; i++) {
+        struct prm_cqe64 cqe[1] = {0};
+
+        PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESP_SEND);
+        PRM_SET(cqe64, cqe, qpn, 0xa1b2c0 + i);
+        PRM_SET(cqe64, cqe, l4_l3_hdr_type, 0x24 + i);
+        PRM_SET(cqe64, cqe, wqe_counter, 0x1234 + 3 * i);
+        PRM_SET(cqe64, cqe, byte_cnt, i == 5 ? 0x1000000 : 0x30000 + i);
+        if (zip->format != PRM_MINI_CQE_FORMAT_FTAG_STRIDX) {
+            PRM_SET(cqe64, cqe, qpn, 0xa1b2c0);
+        } else {
+            PRM_SET(cqe64, cqe, l4_l3_hdr_type, 0x24);
+        }
+        post(cqe);
+    }
+}
+
+/* Bytes of mini CQEs as DPDK reads them (rxq_cq_to_mbuf(), rxq_cq_to_pkt_type()). A length that
+ * leaves no room for the flow tag is not compressed. */
+START_TEST(flow_tag_and_header_types_are_where_dpdk_reads_them)
+{
+    static const uint8_t tag[8] = {0xb2, 0xc1, 0x12, 0x37, 0xa1, 3, 0, 1};
+    static const uint8_t headers[8] = {0x25, 0, 0x12, 0x37, 0, 3, 0, 1};
+    bool by_tag = _i == 0;
+
+    create_zip(6, by_tag ? PRM_MINI_CQE_FORMAT_FTAG_STRIDX : PRM_MINI_CQE_FORMAT_L34H_STRIDX,
+               PRM_CQE_LAYOUT_BASIC);
+    in_turn(tagged_frames);
+    ck_assert_mem_eq(z->d.ring + 64 + 8, by_tag ? tag : headers, 8);
+    ck_assert_uint_eq(read_all(), 8);
+    ck_assert_uint_eq(z->d.sessions, by_tag ? 2 : 1);
 }
 END_TEST
 
@@ -647,9 +699,9 @@ START_TEST(padding_fills_the_first_half)
 
         fill_cqc(cqc, 5, pads ? PRM_CQE_SZ_128_BYTES_PAD : PRM_CQE_SZ_128_BYTES, format_of(_i),
                  layout_of(_i));
-        PRM_SET(cqc, cqc, cqe_comp_en, _i >= 6 ? 0 : 1);
+        PRM_SET(cqc, cqc, cqe_comp_en, _i >= FORMS ? 0 : 1);
         create(cqc);
-        z->d.enhanced = _i < 6 && z->d.enhanced;
+        z->d.enhanced = _i < FORMS && z->d.enhanced;
         for (unsigned i = 0; i < 32; i++) {
             memset(dec_slot(&z->d, i) - 64, 0xee, 64);
         }
@@ -682,8 +734,9 @@ static void random_burst(struct zip *zip)
 
         queue = rand() % 12 ? queue : (unsigned)rand() % 4;
         PRM_SET(cqe64, cqe, qpn, queue == 3 ? 0xffffff : queue);
+        PRM_SET(cqe64, cqe, srqn, queue);
         PRM_SET(cqe64, cqe, opcode, queue & 1 ? PRM_CQE_OPCODE_REQ : PRM_CQE_OPCODE_RESP_SEND);
-        PRM_SET(cqe64, cqe, byte_cnt, rand());
+        PRM_SET(cqe64, cqe, byte_cnt, rand() >> (rand() % 16 ? 8 : 0));
         PRM_SET(cqe64, cqe, wqe_counter, counters[queue]);
         counters[queue] = (uint16_t)(counters[queue] + (rand() % 16 ? 1 : rand()));
         if (queue & 1) {
@@ -691,6 +744,14 @@ static void random_burst(struct zip *zip)
         } else {
             PRM_SET(cqe64, cqe, rx_hash_result, rand());
             PRM_SET(cqe64, cqe, check_sum, rand() & 0xffff);
+            /* mostly what the format carries, sometimes what it does not carry */
+            if (zip->format == PRM_MINI_CQE_FORMAT_FTAG_STRIDX || rand() % 32 == 0) {
+                PRM_SET(cqe64, cqe, qpn, rand() & 0xffffff);
+            }
+            if (zip->format == PRM_MINI_CQE_FORMAT_L34H_STRIDX || rand() % 32 == 0) {
+                PRM_SET(cqe64, cqe, l4_l3_hdr_type, rand() & 0xff);
+                PRM_SET(cqe64, cqe, rx_hash_type, rand() & 0xff);
+            }
         }
         if (odd == 0) {
             PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESP_ERR);
@@ -788,7 +849,7 @@ START_TEST(unknown_forms_are_refused)
         memcpy(cqc, good, sizeof(cqc));
         switch (i) {
         case 0:
-            PRM_SET(cqc, cqc, mini_cqe_res_format, 2);
+            PRM_SET(cqc, cqc, mini_cqe_res_format_ext, 1); /* with CSUM: format 5 */
             break;
         case 1:
             PRM_SET(cqc, cqc, cqe_compression_layout, 2);
@@ -838,25 +899,26 @@ Suite *unit_suite(void)
     Suite *suite = suite_create("cqe-compress");
     TCase *tc = tcase_create("cqe-compress");
 
-    /* in each format of receives, and each layout: six forms */
+    /* in each format of receives, and each layout */
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, arrays_are_where_drivers_read_them, 0, 6);
-    tcase_add_loop_test(tc, a_session_of_one_is_an_ordinary_cqe, 0, 6);
-    tcase_add_loop_test(tc, sends_carry_counter_and_opcode, 0, 6);
-    tcase_add_loop_test(tc, tag_matching_is_not_compressed, 0, 6);
-    tcase_add_loop_test(tc, each_of_these_ends_a_session, 0, 6 * (int)G_N_ELEMENTS(ends));
-    tcase_add_loop_test(tc, outside_a_turn_nothing_is_held, 0, 6);
-    tcase_add_loop_test(tc, a_full_session_is_written, 0, 6);
-    tcase_add_loop_test(tc, a_small_ring_bounds_the_session, 0, 6);
-    tcase_add_loop_test(tc, old_slots_never_look_new, 0, 6);
-    tcase_add_loop_test(tc, held_cqes_count_for_an_overrun, 0, 6);
-    tcase_add_loop_test(tc, a_resize_ends_the_session_in_the_old_ring, 0, 6);
-    tcase_add_loop_test(tc, a_cqe_with_data_is_not_compressed, 0, 6);
-    tcase_add_loop_test(tc, padding_fills_the_first_half, 0, 7);
-    tcase_add_loop_test(tc, random_streams_come_back_as_they_were, 0, 12);
-    tcase_add_loop_test(tc, a_ring_that_does_not_answer_fails_the_cq, 0, 6);
+    tcase_add_loop_test(tc, arrays_are_where_drivers_read_them, 0, FORMS);
+    tcase_add_loop_test(tc, a_session_of_one_is_an_ordinary_cqe, 0, FORMS);
+    tcase_add_loop_test(tc, sends_carry_counter_and_opcode, 0, FORMS);
+    tcase_add_loop_test(tc, tag_matching_is_not_compressed, 0, FORMS);
+    tcase_add_loop_test(tc, each_of_these_ends_a_session, 0, FORMS * (int)G_N_ELEMENTS(ends));
+    tcase_add_loop_test(tc, flow_tag_and_header_types_are_where_dpdk_reads_them, 0, 2);
+    tcase_add_loop_test(tc, outside_a_turn_nothing_is_held, 0, FORMS);
+    tcase_add_loop_test(tc, a_full_session_is_written, 0, FORMS);
+    tcase_add_loop_test(tc, a_small_ring_bounds_the_session, 0, FORMS);
+    tcase_add_loop_test(tc, old_slots_never_look_new, 0, FORMS);
+    tcase_add_loop_test(tc, held_cqes_count_for_an_overrun, 0, FORMS);
+    tcase_add_loop_test(tc, a_resize_ends_the_session_in_the_old_ring, 0, FORMS);
+    tcase_add_loop_test(tc, a_cqe_with_data_is_not_compressed, 0, FORMS);
+    tcase_add_loop_test(tc, padding_fills_the_first_half, 0, FORMS + 1);
+    tcase_add_loop_test(tc, random_streams_come_back_as_they_were, 0, 2 * FORMS);
+    tcase_add_loop_test(tc, a_ring_that_does_not_answer_fails_the_cq, 0, FORMS);
     tcase_add_test(tc, unknown_forms_are_refused);
-    tcase_add_loop_test(tc, a_reset_forgets_an_open_session, 0, 6);
+    tcase_add_loop_test(tc, a_reset_forgets_an_open_session, 0, FORMS);
     suite_add_tcase(suite, tc);
     return suite;
 }
