@@ -17,6 +17,7 @@
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/watch.h"
+#include "guest-lib/verbs/newer.h"
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
@@ -919,6 +920,43 @@ START_TEST(a_key_of_other_keys_needs_no_umem)
 }
 END_TEST
 
+/* A program that was compiled with the headers of a later rdma-core than this library asks by bits
+ * for the members that later releases appended. Without the bits nothing is written behind the
+ * structure. */
+START_TEST(programs_of_later_headers_get_the_later_members)
+{
+    union {
+        struct mlx5dv_context dv;
+        uint8_t bytes[512];
+    } caps;
+    struct hv_context_newer *newer = hv_context_newer(&caps.dv);
+    uint32_t handle = 0;
+    struct {
+        struct mlx5dv_obj obj;
+        struct hv_obj_newer newer;
+    } of = {0};
+    struct side *s = side_new(0);
+
+    memset(&caps, 0xa5, sizeof(caps));
+    caps.dv.comp_mask = MLX5DV_CONTEXT_MASK_CRYPTO_OFFLOAD;
+    ck_assert_int_eq(hv_dv_query_device(s->ctx, &caps.dv), 0);
+    ck_assert_uint_eq(newer->max_dc_rd_atom, 0xa5a5a5a5a5a5a5a5);
+    ck_assert_uint_eq(newer->ooo_recv_wrs_caps.max_rc, 0xa5a5a5a5);
+    caps.dv.comp_mask = HV_CONTEXT_MASK_MAX_DC_RD_ATOM | HV_CONTEXT_MASK_OOO_RECV_WRS;
+    ck_assert_int_eq(hv_dv_query_device(s->ctx, &caps.dv), 0);
+    ck_assert_uint_eq(caps.dv.comp_mask,
+                      HV_CONTEXT_MASK_MAX_DC_RD_ATOM | HV_CONTEXT_MASK_OOO_RECV_WRS);
+    ck_assert_uint_eq(newer->max_dc_rd_atom, 16);
+    ck_assert_uint_eq(newer->max_dc_init_rd_atom, 16);
+    ck_assert_uint_gt(newer->ooo_recv_wrs_caps.max_rc, 0);
+    hv_obj_newer(&of.obj)->devx.in = s->qp;
+    hv_obj_newer(&of.obj)->devx.out = &handle;
+    ck_assert_int_eq(hv_dv_init_obj(&of.obj, HV_OBJ_DEVX), 0);
+    ck_assert_uint_eq(handle, s->qp->id);
+    side_free(s);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("devx");
@@ -948,6 +986,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, unknown_events_are_refused);
     tcase_add_test(tc, keys_for_umr_come_in_fours);
     tcase_add_test(tc, a_key_of_other_keys_needs_no_umem);
+    tcase_add_test(tc, programs_of_later_headers_get_the_later_members);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/newer.h"
 #include "guest-lib/verbs/user/cq.h"
 #include "guest-lib/verbs/user/dv_crypto.h"
 #include "guest-lib/verbs/user/dv_sig.h"
@@ -55,14 +56,13 @@ static void dv_device_ethernet_caps(struct ibv_context *ctx, struct mlx5dv_conte
     }
 }
 
-#ifdef HAVE_MLX5DV_CONTEXT_MASK_OOO_RECV_WRS
-/* Fills in the number of receive WQEs of QPs whose data may be placed out of order. For them a
+/* Returns the numbers of receive WQEs of QPs whose data may be placed out of order. For them a
  * cyclic queue must be twice as long, a linked list need not (libmlx5's get_hca_general_caps()). */
-static void dv_device_ooo_caps(struct hv_hca *hca, struct mlx5dv_context *caps)
+static struct hv_ooo_recv_wrs dv_device_ooo_caps(struct hv_hca *hca)
 {
     uint32_t list = 1u << HV_CAP(hca, log_max_qp_sz), cyclic = list > 1 ? list / 2 : list;
 
-    caps->ooo_recv_wrs_caps = (struct mlx5dv_ooo_recv_wrs_caps){
+    return (struct hv_ooo_recv_wrs){
         .max_rc = HV_CAP(hca, dp_ordering_ooo_all_rc) ? cyclic : 0,
         .max_xrc = HV_CAP(hca, dp_ordering_ooo_all_xrc) ? list : 0,
         .max_dct = HV_CAP(hca, dp_ordering_ooo_all_dc) ? list : 0,
@@ -71,13 +71,26 @@ static void dv_device_ooo_caps(struct hv_hca *hca, struct mlx5dv_context *caps)
     };
 }
 
-static bool dv_device_any_ooo(const struct mlx5dv_context *caps)
+/* Fills in the asked members that releases of rdma-core after 44 have appended. Returns their bits.
+ */
+static uint64_t dv_device_newer(struct hv_hca *hca, struct mlx5dv_context *attrs, uint64_t asked)
 {
-    const struct mlx5dv_ooo_recv_wrs_caps *ooo = &caps->ooo_recv_wrs_caps;
+    struct hv_context_newer *newer = hv_context_newer(attrs);
+    struct hv_ooo_recv_wrs ooo = dv_device_ooo_caps(hca);
+    uint64_t given = 0;
 
-    return ooo->max_rc || ooo->max_xrc || ooo->max_dct || ooo->max_ud || ooo->max_uc;
+    if (asked & HV_CONTEXT_MASK_MAX_DC_RD_ATOM) {
+        newer->max_dc_rd_atom = 1u << HV_CAP(hca, log_max_ra_req_dc);
+        newer->max_dc_init_rd_atom = 1u << HV_CAP(hca, log_max_ra_res_dc);
+        given |= HV_CONTEXT_MASK_MAX_DC_RD_ATOM;
+    }
+    if ((asked & HV_CONTEXT_MASK_OOO_RECV_WRS) && HV_CAP_2(hca, dp_ordering_force) &&
+        (ooo.max_rc || ooo.max_xrc || ooo.max_dct || ooo.max_ud || ooo.max_uc)) {
+        newer->ooo_recv_wrs_caps = ooo;
+        given |= HV_CONTEXT_MASK_OOO_RECV_WRS;
+    }
+    return given;
 }
-#endif
 
 /* mlx5_ib: mlx5_ib_query_device() */
 struct mlx5dv_cqe_comp_caps hv_dv_cqe_comp_caps(struct hv_hca *hca)
@@ -148,21 +161,8 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
     if (hv_clock_mult(ctx)) {
         GIVE(CLOCK_INFO_UPDATE, max_clock_info_update_nsec);
     }
-#ifdef HAVE_MLX5DV_MAX_DC_RD_ATOM
-    caps.max_dc_rd_atom = 1u << HV_CAP(hca, log_max_ra_req_dc);
-    GIVE(MAX_DC_RD_ATOM, max_dc_rd_atom);
-    if (asked & MLX5DV_CONTEXT_MASK_MAX_DC_RD_ATOM) {
-        attrs->max_dc_init_rd_atom = 1u << HV_CAP(hca, log_max_ra_res_dc);
-    }
-#endif
-#ifdef HAVE_MLX5DV_CONTEXT_MASK_OOO_RECV_WRS
-    dv_device_ooo_caps(hca, &caps);
-    if (HV_CAP_2(hca, dp_ordering_force) && dv_device_any_ooo(&caps)) {
-        GIVE(OOO_RECV_WRS, ooo_recv_wrs_caps);
-    }
-#endif
 #undef GIVE
-    attrs->comp_mask = given;
+    attrs->comp_mask = given | dv_device_newer(hca, attrs, asked);
     return 0;
 }
 

@@ -5,6 +5,7 @@
  * This library has no state; see dv.h.
  */
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/newer.h"
 
 #define DV_OP(ret, name, ops, params, args)                                                        \
     HV_EXPORT ret mlx5dv_##name params                                                             \
@@ -75,7 +76,7 @@ HV_EXPORT int mlx5dv_vfio_get_events_fd(struct ibv_context *ibctx)
     return -1;
 }
 
-static struct ibv_context *dv_export_context_of(const struct mlx5dv_obj *obj, uint64_t obj_type)
+static struct ibv_context *dv_export_context_of(struct mlx5dv_obj *obj, uint64_t obj_type)
 {
     return obj_type & MLX5DV_OBJ_QP    ? obj->qp.in->context
            : obj_type & MLX5DV_OBJ_CQ  ? obj->cq.in->context
@@ -84,10 +85,8 @@ static struct ibv_context *dv_export_context_of(const struct mlx5dv_obj *obj, ui
            : obj_type & MLX5DV_OBJ_DM  ? obj->dm.in->context
            : obj_type & MLX5DV_OBJ_AH  ? obj->ah.in->context
            : obj_type & MLX5DV_OBJ_PD  ? obj->pd.in->context
-#ifdef HAVE_MLX5DV_OBJ_DEVX
-           : obj_type & MLX5DV_OBJ_DEVX ? obj->devx.in->context
-#endif
-                                        : NULL;
+           : obj_type & HV_OBJ_DEVX    ? hv_obj_newer(obj)->devx.in->context
+                                       : NULL;
 }
 
 /* Two versions: MLX5_1.0 stores in cq_uar a pointer to the pointer. */

@@ -6,6 +6,7 @@
  */
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/watch.h"
+#include "guest-lib/verbs/newer.h"
 #include "guest-lib/verbs/user/user.h"
 
 /* Returns the doorbell page of a queue that the program drives from now on, and registers the
@@ -151,10 +152,8 @@ int hv_dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
         obj->pd.out->pdn = hv_pd(obj->pd.in)->pdn;
         obj->pd.out->comp_mask = 0;
     }
-#ifdef HAVE_MLX5DV_OBJ_DEVX
-    if (obj_type & MLX5DV_OBJ_DEVX) {
-        obj->devx.out->handle = obj->devx.in->id;
+    if (obj_type & HV_OBJ_DEVX) {
+        *hv_obj_newer(obj)->devx.out = hv_obj_newer(obj)->devx.in->id;
     }
-#endif
     return 0;
 }
