@@ -15,14 +15,7 @@
 #include <unistd.h>
 #include "guest-lib/verbs/dv.h"
 #include "tests/unit/suite.h"
-#include "tests/verbs/verbs_table.h"
-
-#define PAGE  4096u
-#define SIZE  (16u * PAGE)
-#define LOCAL ((int)IBV_ACCESS_LOCAL_WRITE)
-#define ALL                                                                                        \
-    (LOCAL | (int)IBV_ACCESS_REMOTE_WRITE | (int)IBV_ACCESS_REMOTE_READ |                          \
-     (int)IBV_ACCESS_REMOTE_ATOMIC | (int)IBV_ACCESS_RELAXED_ORDERING)
+#include "tests/verbs/dmabuf_bench.h"
 
 static struct verbs_table *v;
 static struct ibv_pd *pd;
@@ -98,13 +91,6 @@ static void teardown(void)
     stands_in = -1;
 }
 
-static void refused(uint64_t offset, size_t length, uint64_t iova, int access, int err)
-{
-    errno = 0;
-    ck_assert_ptr_null(ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access));
-    ck_assert_int_eq(errno, err);
-}
-
 /* How many mappings of the dma-buf this process has. */
 static unsigned mappings(void)
 {
@@ -124,13 +110,9 @@ START_TEST(a_region_lies_in_the_dma_buf)
 {
     unsigned before = mappings();
 
-    refused(0, 0, 0, LOCAL, EINVAL);
-    refused(0, SIZE + 1, 0, LOCAL, EINVAL);
-    refused(SIZE, 1, 0, LOCAL, EINVAL);
-    refused(PAGE, SIZE, 0, LOCAL, EINVAL);
-    refused(UINT64_MAX - PAGE + 1, 2 * PAGE, 0, LOCAL, EINVAL);
-    refused(0, PAGE, 8, LOCAL, EINVAL);
-    refused(0, PAGE, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL);
+    dmabuf_bounds_are_checked(pd, fd);
+    dmabuf_refused(pd, fd, 0, PAGE, 8, LOCAL, EINVAL);
+    dmabuf_refused(pd, fd, 0, PAGE, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL);
     ck_assert_uint_eq(mappings(), before);
 }
 END_TEST
@@ -138,7 +120,7 @@ END_TEST
 START_TEST(a_dma_buf_without_a_mapping_is_refused)
 {
     has_no_mapping = true;
-    refused(0, PAGE, 0, LOCAL, EOPNOTSUPP);
+    dmabuf_refused(pd, fd, 0, PAGE, 0, LOCAL, EOPNOTSUPP);
     has_no_mapping = false;
 }
 END_TEST
@@ -149,7 +131,7 @@ START_TEST(a_refused_region_leaves_no_mapping)
     unsigned before = mappings();
 
     table_refuse(v, 0, PRM_CMD_STATUS_NO_RES);
-    refused(0, PAGE, 0, LOCAL, EAGAIN);
+    dmabuf_refused(pd, fd, 0, PAGE, 0, LOCAL, EAGAIN);
     ck_assert_uint_eq(mappings(), before);
 }
 END_TEST
@@ -157,35 +139,18 @@ END_TEST
 /* Sends a WRITE and a READ of host 1 to the region. */
 static void write_and_read(struct ibv_mr *mr, uint64_t raddr, size_t place, unsigned len)
 {
-    struct ibv_cq *cq = ibv_create_cq(v->a, 15, NULL, NULL, 0);
-    struct ibv_cq *cq_b = ibv_create_cq(v->b, 15, NULL, NULL, 0);
-    struct ibv_qp *a = table_qp_new(v, 0, cq, NULL), *b = table_qp_new(v, 1, cq_b, NULL);
-    struct ibv_mr *from = table_mr_new(v, 1);
-    struct ibv_sge sge = {(uintptr_t)from->addr, len, from->lkey};
-    struct ibv_send_wr *bad, wr = {.sg_list = &sge,
-                                   .num_sge = 1,
-                                   .opcode = IBV_WR_RDMA_WRITE,
-                                   .send_flags = IBV_SEND_SIGNALED,
-                                   .wr.rdma = {raddr, mr->rkey}};
+    const struct dmabuf_peer peer = dmabuf_peer_new(v);
 
-    table_connect(v, a, b);
-    memset(from->addr, 0x5a, len);
-    ck_assert_int_eq(ibv_post_send(b, &wr, &bad), 0);
-    ck_assert_int_eq(table_wc(v, cq_b).status, IBV_WC_SUCCESS);
+    memset(peer.page->addr, 0x5a, len);
+    ck_assert_int_eq(dmabuf_peer_does(&peer, IBV_WR_RDMA_WRITE, mr, raddr, len), IBV_WC_SUCCESS);
     for (size_t i = 0; i < SIZE; i++) {
         ck_assert_uint_eq(memory[i], i >= place && i < place + len ? 0x5a : 0);
     }
     memset(memory + place, 0x77, len);
-    wr.opcode = IBV_WR_RDMA_READ;
-    ck_assert_int_eq(ibv_post_send(b, &wr, &bad), 0);
-    ck_assert_int_eq(table_wc(v, cq_b).status, IBV_WC_SUCCESS);
-    ck_assert_mem_eq(from->addr, memory + place, len);
+    ck_assert_int_eq(dmabuf_peer_does(&peer, IBV_WR_RDMA_READ, mr, raddr, len), IBV_WC_SUCCESS);
+    ck_assert_mem_eq(peer.page->addr, memory + place, len);
     memset(memory, 0, SIZE);
-    table_qp_free(a);
-    table_qp_free(b);
-    table_mr_free(from);
-    ck_assert_int_eq(ibv_destroy_cq(cq), 0);
-    ck_assert_int_eq(ibv_destroy_cq(cq_b), 0);
+    dmabuf_peer_free(&peer);
 }
 
 /* Offset and iova need only have the same place in their pages. */

@@ -14,14 +14,8 @@
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/devx.h"
 #include "tests/unit/suite.h"
-#include "tests/verbs/verbs_table.h"
+#include "tests/verbs/dmabuf_bench.h"
 
-#define PAGE  4096u
-#define SIZE  (16u * PAGE)
-#define LOCAL ((int)IBV_ACCESS_LOCAL_WRITE)
-#define ALL                                                                                        \
-    (LOCAL | (int)IBV_ACCESS_REMOTE_WRITE | (int)IBV_ACCESS_REMOTE_READ |                          \
-     (int)IBV_ACCESS_REMOTE_ATOMIC | (int)IBV_ACCESS_RELAXED_ORDERING)
 #define COPY_MS 20000
 
 static struct verbs_table *v;
@@ -64,28 +58,21 @@ static void teardown(void)
 
 /* -- what is refused --------------------------------------------------------------------------- */
 
-static void refused(uint64_t offset, size_t length, uint64_t iova, int of, int access, int err)
-{
-    errno = 0;
-    ck_assert_ptr_null(ibv_reg_dmabuf_mr(pd, offset, length, iova, of, access));
-    ck_assert_int_eq(errno, err);
-}
-
 /* UVERBS_METHOD_REG_DMABUF_MR: first the places in the page, then the access, then the
  * descriptor. Libraries ask with descriptor -1 whether the kernel takes dma-bufs. */
 START_TEST(arguments_are_checked_in_the_kernels_order)
 {
-    refused(8, PAGE, 0, -1, 1 << 9, EINVAL);
-    refused(0, PAGE, PAGE + 8, -1, LOCAL, EINVAL);
-    refused(0, PAGE, 0, -1, 1 << 15, EINVAL);
-    refused(0, PAGE, 0, -1, LOCAL | (int)IBV_ACCESS_ON_DEMAND, EINVAL);
-    refused(0, PAGE, 0, -1, LOCAL | (int)IBV_ACCESS_MW_BIND, EINVAL);
-    refused(0, PAGE, 0, -1, LOCAL | (int)IBV_ACCESS_ZERO_BASED, EINVAL);
-    refused(0, PAGE, 0, -1, IBV_ACCESS_REMOTE_WRITE, EINVAL);
-    refused(0, PAGE, 0, -1, IBV_ACCESS_REMOTE_ATOMIC, EINVAL);
-    refused(0, 0, 0, -1, 0, EBADF);
-    refused(0, PAGE, 0, -1, ALL, EBADF);
-    refused(0, PAGE, 0, 9999, ALL, EBADF);
+    dmabuf_refused(pd, -1, 8, PAGE, 0, 1 << 9, EINVAL);
+    dmabuf_refused(pd, -1, 0, PAGE, PAGE + 8, LOCAL, EINVAL);
+    dmabuf_refused(pd, -1, 0, PAGE, 0, 1 << 15, EINVAL);
+    dmabuf_refused(pd, -1, 0, PAGE, 0, LOCAL | (int)IBV_ACCESS_ON_DEMAND, EINVAL);
+    dmabuf_refused(pd, -1, 0, PAGE, 0, LOCAL | (int)IBV_ACCESS_MW_BIND, EINVAL);
+    dmabuf_refused(pd, -1, 0, PAGE, 0, LOCAL | (int)IBV_ACCESS_ZERO_BASED, EINVAL);
+    dmabuf_refused(pd, -1, 0, PAGE, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL);
+    dmabuf_refused(pd, -1, 0, PAGE, 0, IBV_ACCESS_REMOTE_ATOMIC, EINVAL);
+    dmabuf_refused(pd, -1, 0, 0, 0, 0, EBADF);
+    dmabuf_refused(pd, -1, 0, PAGE, 0, ALL, EBADF);
+    dmabuf_refused(pd, 9999, 0, PAGE, 0, ALL, EBADF);
 }
 END_TEST
 
@@ -96,23 +83,18 @@ START_TEST(other_descriptors_are_no_dma_bufs)
 
     ck_assert_int_eq(ftruncate(file, SIZE), 0);
     ck_assert_int_eq(pipe(ends), 0);
-    refused(0, PAGE, 0, file, LOCAL, EINVAL);
-    refused(0, PAGE, 0, ends[0], LOCAL, EINVAL);
+    dmabuf_refused(pd, file, 0, PAGE, 0, LOCAL, EINVAL);
+    dmabuf_refused(pd, ends[0], 0, PAGE, 0, LOCAL, EINVAL);
     close(file);
     close(ends[0]);
     close(ends[1]);
-    refused(0, PAGE, 0, file, LOCAL, EBADF);
+    dmabuf_refused(pd, file, 0, PAGE, 0, LOCAL, EBADF);
 }
 END_TEST
 
 START_TEST(a_region_lies_in_the_dma_buf)
 {
-    refused(0, 0, 0, fd, LOCAL, EINVAL);
-    refused(0, SIZE + 1, 0, fd, LOCAL, EINVAL);
-    refused(SIZE, 1, 0, fd, LOCAL, EINVAL);
-    refused(PAGE, SIZE, 0, fd, LOCAL, EINVAL);
-    refused(UINT64_MAX - PAGE + 1, 2 * PAGE, 0, fd, LOCAL, EINVAL);
-    refused(PAGE, SIZE_MAX - PAGE, 0, fd, LOCAL, EINVAL);
+    dmabuf_bounds_are_checked(pd, fd);
 }
 END_TEST
 
@@ -121,36 +103,20 @@ END_TEST
 /* Sends a WRITE of host 1 to the region, and waits until it is there. */
 static enum ibv_wc_status write_to(struct ibv_mr *mr, uint64_t raddr, size_t place, unsigned len)
 {
-    struct ibv_cq *cq = ibv_create_cq(v->a, 15, NULL, NULL, 0);
-    struct ibv_cq *cq_b = ibv_create_cq(v->b, 15, NULL, NULL, 0);
-    struct ibv_qp *a = table_qp_new(v, 0, cq, NULL), *b = table_qp_new(v, 1, cq_b, NULL);
-    struct ibv_mr *from = table_mr_new(v, 1);
-    struct ibv_sge sge = {(uintptr_t)from->addr, len, from->lkey};
-    struct ibv_send_wr *bad, wr = {.sg_list = &sge,
-                                   .num_sge = 1,
-                                   .opcode = IBV_WR_RDMA_WRITE,
-                                   .send_flags = IBV_SEND_SIGNALED,
-                                   .wr.rdma = {raddr, mr->rkey}};
-    enum ibv_wc_status status;
+    const struct dmabuf_peer peer = dmabuf_peer_new(v);
+    enum ibv_wc_status status = dmabuf_peer_does(&peer, IBV_WR_RDMA_WRITE, mr, raddr, len);
 
-    table_connect(v, a, b);
-    ck_assert_int_eq(ibv_post_send(b, &wr, &bad), 0);
-    status = table_wc(v, cq_b).status;
     if (status == IBV_WC_SUCCESS) {
         const uint8_t *at = hcasim_standin_memory(memory + place, len);
 
-        for (int i = 0; i < COPY_MS && memcmp(at, from->addr, len); i++) {
+        for (int i = 0; i < COPY_MS && memcmp(at, peer.page->addr, len); i++) {
             usleep(1000);
         }
-        ck_assert_mem_eq(at, from->addr, len);
+        ck_assert_mem_eq(at, peer.page->addr, len);
         ck_assert_uint_eq(place ? at[-1] : 0, 0);
         ck_assert_uint_eq(at[len], 0);
     }
-    table_qp_free(a);
-    table_qp_free(b);
-    table_mr_free(from);
-    ck_assert_int_eq(ibv_destroy_cq(cq), 0);
-    ck_assert_int_eq(ibv_destroy_cq(cq_b), 0);
+    dmabuf_peer_free(&peer);
     return status;
 }
 
@@ -189,7 +155,7 @@ START_TEST(a_region_keeps_the_memory_of_a_closed_dma_buf)
     int part = export_range(memory + 4 * PAGE, 8 * PAGE);
     struct ibv_mr *mr = ibv_reg_dmabuf_mr(pd, PAGE, 7 * PAGE, 0, part, ALL);
 
-    refused(0, 9 * PAGE, 0, part, LOCAL, EINVAL);
+    dmabuf_refused(pd, part, 0, 9 * PAGE, 0, LOCAL, EINVAL);
     close(part);
     ck_assert_ptr_nonnull(mr);
     ck_assert_int_eq(write_to(mr, 64, 5 * PAGE + 64, 64), IBV_WC_SUCCESS);
