@@ -47,6 +47,10 @@ static uint64_t caps_general_obj_types(const struct fw *fw)
         types &= ~(1ull << PRM_GENERAL_OBJ_TYPE_ENCRYPTION_KEY |
                    1ull << PRM_GENERAL_OBJ_TYPE_CRYPTO_LOGIN);
     }
+    if (!caps_is_wrapped(fw)) {
+        types &=
+            ~(1ull << PRM_GENERAL_OBJ_TYPE_IMPORT_KEK | 1ull << PRM_GENERAL_OBJ_TYPE_CREDENTIAL);
+    }
     if (!reserved_qpns_exist(&fw->hca)) {
         types &= ~(1ull << PRM_GENERAL_OBJ_TYPE_RESERVED_QPN);
     }

@@ -13,6 +13,7 @@
 #include "model/core/obj_class.h"
 #include "model/core/pd.h"
 #include "model/memory/dek.h"
+#include "model/memory/kek.h"
 #include "model/rdma/av_qp_mapping.h"
 #include "model/rdma/reserved_qpn.h"
 
@@ -23,16 +24,21 @@ struct general_type {
     size_t kept;        /* offset of these bytes in the object */
     enum syn (*create)(struct hca *hca, uint16_t uid, const void *layout, uint32_t *num);
     enum syn (*modify)(struct hca *hca, struct obj *obj, const void *layout); /* or NULL */
+    enum syn (*may_query)(struct hca *hca, uint16_t uid);                     /* or NULL */
 };
 
 static const struct general_type general_types[] = {
     {OBJ_AV_QP_MAPPING, 0, PRM_SIZE(av_qp_mapping), offsetof(struct av_qp_mapping, ctx),
-     av_qp_mapping_create, NULL},
-    {OBJ_RESERVED_QPN, OBJ_LOG_RESERVED, 0, 0, reserved_qpn_create, NULL},
+     av_qp_mapping_create, NULL, NULL},
+    {OBJ_RESERVED_QPN, OBJ_LOG_RESERVED, 0, 0, reserved_qpn_create, NULL, NULL},
     {OBJ_ENCRYPTION_KEY, 0, PRM_SIZE(encryption_key_obj), offsetof(struct dek, ctx), dek_create,
-     dek_modify},
+     dek_modify, dek_may_query},
     {OBJ_CRYPTO_LOGIN, 0, PRM_SIZE(crypto_login_obj), offsetof(struct crypto_login, ctx),
-     crypto_login_create, NULL},
+     crypto_login_create, NULL, NULL},
+    {OBJ_CREDENTIAL, 0, PRM_SIZE(credential_obj), offsetof(struct credential, ctx),
+     credential_create, NULL, NULL},
+    {OBJ_IMPORT_KEK, 0, PRM_SIZE(import_kek_obj), offsetof(struct import_kek, ctx),
+     import_kek_create, NULL, NULL},
 };
 
 /* The row of the type that the input's head names. NULL: the device has no such objects. */
@@ -120,6 +126,9 @@ static enum syn cmd_query_general_object(struct fw *fw, struct fw_cmd *cmd)
         return SYN_OUT_LEN;
     }
     syn = general_find(fw, cmd, type, &obj);
+    if (syn == SYN_OK && type->may_query) {
+        syn = type->may_query(&fw->hca, cmd->uid);
+    }
     if (syn) {
         return syn;
     }

@@ -6,6 +6,7 @@
 #include "model/memory/memic.h"
 #include "model/memory/mkey.h"
 #include "model/memory/dek.h"
+#include "model/memory/kek.h"
 #include "model/memory/psv.h"
 #include "model/memory/umem.h"
 #include "model/queue/cq.h"

@@ -21,7 +21,7 @@ static struct {
     int (*init)(EVP_CIPHER_CTX *ctx, const EVP_CIPHER *cipher, void *engine, const uint8_t *key,
                 const uint8_t *iv, int encrypt);
     int (*update)(EVP_CIPHER_CTX *ctx, uint8_t *out, int *out_len, const uint8_t *in, int in_len);
-    const EVP_CIPHER *(*xts_128)(void), *(*xts_256)(void), *(*wrap_256)(void);
+    const EVP_CIPHER *(*xts_128)(void), *(*xts_256)(void), *(*wrap_128)(void), *(*wrap_256)(void);
 } crypto;
 
 static const struct {
@@ -35,6 +35,7 @@ static const struct {
     {"EVP_CipherUpdate", &crypto.update},
     {"EVP_aes_128_xts", &crypto.xts_128},
     {"EVP_aes_256_xts", &crypto.xts_256},
+    {"EVP_aes_128_wrap", &crypto.wrap_128},
     {"EVP_aes_256_wrap", &crypto.wrap_256},
 };
 
@@ -134,7 +135,8 @@ bool aes_xts_run(struct aes_xts *xts, bool encrypt, const uint8_t tweak[AES_BLOC
            crypto.update(ctx, out, &made, in, (int)len) && made == (int)len;
 }
 
-bool aes_unwrap(const uint8_t kek[32], const uint8_t *wrapped, size_t len, uint8_t *key)
+bool aes_unwrap(const uint8_t *kek, size_t kek_len, const uint8_t *wrapped, size_t len,
+                uint8_t *key)
 {
     EVP_CIPHER_CTX *ctx;
     int made = 0;
@@ -148,7 +150,8 @@ bool aes_unwrap(const uint8_t kek[32], const uint8_t *wrapped, size_t len, uint8
         return false;
     }
     crypto.set_flags(ctx, CIPHER_CTX_FLAG_WRAP_ALLOW);
-    ok = crypto.init(ctx, crypto.wrap_256(), NULL, kek, NULL, 0) &&
+    ok = crypto.init(ctx, kek_len == 16 ? crypto.wrap_128() : crypto.wrap_256(), NULL, kek, NULL,
+                     0) &&
          crypto.update(ctx, key, &made, wrapped, (int)len) && made == (int)len - 8;
     crypto.free(ctx);
     return ok;

@@ -28,8 +28,9 @@ void aes_xts_free(struct aes_xts *xts); /* NULL is allowed */
 bool aes_xts_run(struct aes_xts *xts, bool encrypt, const uint8_t tweak[AES_BLOCK],
                  const uint8_t *in, uint8_t *out, size_t len);
 
-/* Unwraps len bytes with a key of 256 bits; key receives len - 8 bytes. False: they were not
+/* Unwraps len bytes with a key of 16 or 32 bytes; key receives len - 8 bytes. False: they were not
  * wrapped with this key. */
-bool aes_unwrap(const uint8_t kek[32], const uint8_t *wrapped, size_t len, uint8_t *key);
+bool aes_unwrap(const uint8_t *kek, size_t kek_len, const uint8_t *wrapped, size_t len,
+                uint8_t *key);
 
 #endif

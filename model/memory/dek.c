@@ -1,37 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Makes, changes and ends data encryption keys and logins. */
+/* Makes, changes and ends data encryption keys. */
 #include <string.h>
 #include "model/core/pd.h"
 #include "model/memory/dek.h"
+#include "model/memory/kek.h"
 
 #define XTS_KEYS_MAX 64 /* bytes of the two keys of 256 bits */
-#define WRAP_BYTES   8  /* that wrapping adds (RFC 3394) */
 #define PLAIN_MAX    (XTS_KEYS_MAX + DEK_KEYTAG_BYTES)
 
 /* Bits of modify_field_select. */
 #define MODIFY_KEY 1ull
 
-/* Bytes 00, 01 and so on; and the ASCII text "hcasim credential", padded with zeros. */
-const uint8_t card_kek[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
-                              16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
-const uint8_t card_credential[LOGIN_SECRET_BYTES] = "hcasim credential";
-
 bool crypto_is_there(const struct hca *hca)
 {
     return hca->limits.crypto != HCA_CRYPTO_NONE && aes_is_there();
-}
-
-/* Whether the user has logged in. */
-static bool dek_user_is_in(struct hca *hca, uint16_t uid)
-{
-    for (uint32_t num = 0; num < 1u << DEK_LOG_LOGINS; num++) {
-        const struct obj *login = obj_find(&hca->crypto_logins, num);
-
-        if (login && login->uid == uid) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Finds the keys in the command: as they are, or wrapped together with the key tag. */
@@ -46,10 +28,7 @@ static enum syn dek_take_key(struct hca *hca, uint16_t uid,
         memcpy(plain, key, len);
         return SYN_OK;
     }
-    if (!dek_user_is_in(hca, uid)) {
-        return SYN_DEK_LOGIN;
-    }
-    return aes_unwrap(card_kek, key, len + WRAP_BYTES, plain) ? SYN_OK : SYN_DEK_KEY;
+    return kek_unwrap(hca, uid, key, len + KEK_WRAP_BYTES, plain);
 }
 
 /* Gives the DEK the keys of the command; if that fails, the DEK keeps its own. */
@@ -137,6 +116,13 @@ enum syn dek_modify(struct hca *hca, struct obj *obj, const void *ctx)
     return dek_set_key(hca, dek, obj->uid, object);
 }
 
+/* A wrapped key is only queried in a session (mlx5dv_dek_create(3)). */
+enum syn dek_may_query(struct hca *hca, uint16_t uid)
+{
+    return hca->limits.crypto == HCA_CRYPTO_WRAPPED && !kek_has_session(hca, uid) ? SYN_DEK_LOGIN
+                                                                                  : SYN_OK;
+}
+
 void dek_free(struct hca *hca, struct obj *obj)
 {
     struct dek *dek = (struct dek *)obj;
@@ -151,32 +137,4 @@ struct dek *dek_find(struct hca *hca, uint32_t num, uint32_t pdn)
     struct dek *dek = (struct dek *)obj_find(&hca->deks, num);
 
     return dek && dek->pdn == pdn ? dek : NULL;
-}
-
-/* The card has one credential and one KEK, both with number 0. */
-enum syn crypto_login_create(struct hca *hca, uint16_t uid, const void *ctx, uint32_t *num)
-{
-    const struct prm_crypto_login_obj *object = ctx;
-    uint8_t secret[LOGIN_SECRET_BYTES];
-    struct crypto_login *login;
-
-    if (!crypto_is_there(hca) || hca->limits.crypto != HCA_CRYPTO_WRAPPED) {
-        return SYN_LOGIN_MODE;
-    }
-    if (PRM_GET(crypto_login_obj, object, credential_pointer) ||
-        PRM_GET(crypto_login_obj, object, session_import_kek_ptr)) {
-        return SYN_LOGIN_NUMBER;
-    }
-    if (!aes_unwrap(card_kek, PRM_PTR(crypto_login_obj, object, credential),
-                    LOGIN_SECRET_BYTES + WRAP_BYTES, secret) ||
-        memcmp(secret, card_credential, sizeof(secret))) {
-        return SYN_LOGIN_CREDENTIAL;
-    }
-    login = obj_make(hca, OBJ_CRYPTO_LOGIN, uid, sizeof(*login));
-    if (!login) {
-        return SYN_NO_MEMORY;
-    }
-    PRM_SET(crypto_login_obj, login->ctx, state, PRM_CRYPTO_LOGIN_STATE_VALID);
-    *num = login->obj.num;
-    return SYN_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "model/memory/crypto.h"
+#include "model/memory/kek.h"
 #include "model/memory/mkey_priv.h"
 #include "model/memory/psv.h"
 #include "tests/unit/mkey_bench.h"
@@ -95,10 +96,10 @@ START_TEST(keys_are_unwrapped_as_the_rfc_says)
     from_hex("28C9F404C4B810F4CBCCB35CFB87F8263F5786E2D80ED326CBC7F0E71A99F43BFB988B9B7A02DD21",
              wrapped);
     from_hex("00112233445566778899AABBCCDDEEFF000102030405060708090A0B0C0D0E0F", want);
-    ck_assert(aes_unwrap(card_kek, wrapped, sizeof(wrapped), key));
+    ck_assert(aes_unwrap(card_kek, KEK_MAX, wrapped, sizeof(wrapped), key));
     ck_assert_mem_eq(key, want, sizeof(want));
     wrapped[rand() % 40] ^= 0x10;
-    ck_assert(!aes_unwrap(card_kek, wrapped, sizeof(wrapped), key));
+    ck_assert(!aes_unwrap(card_kek, KEK_MAX, wrapped, sizeof(wrapped), key));
 }
 END_TEST
 

@@ -424,15 +424,15 @@ static uint8_t make_qp(void)
     return create_qp(PRM_QP_ST_RC);
 }
 
-static uint8_t make_dek(void)
-{
-    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, crypto_dek_in(d.fw, in, pdn));
-}
-
-static uint8_t make_login(void)
-{
-    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, crypto_login_in(d.fw, in));
-}
+#define MAKE_CRYPTO(name)                                                                          \
+    static uint8_t make_##name(void)                                                               \
+    {                                                                                              \
+        return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, crypto_##name##_in(d.fw, in, pdn));        \
+    }
+MAKE_CRYPTO(dek)
+MAKE_CRYPTO(login)
+MAKE_CRYPTO(credential)
+MAKE_CRYPTO(kek)
 
 static uint8_t make_reserved_qpns(void)
 {
@@ -682,6 +682,8 @@ static const struct {
     {"signature value", OBJ_PSV, make_psv, false},
     {"data encryption key", OBJ_ENCRYPTION_KEY, make_dek, false},
     {"crypto login", OBJ_CRYPTO_LOGIN, make_login, false},
+    {"credential", OBJ_CREDENTIAL, make_credential, false},
+    {"key encryption key", OBJ_IMPORT_KEK, make_kek, false},
     {"EQ", OBJ_EQ, make_eq, false},
     {"CQ", OBJ_CQ, make_cq, true},
     {"SRQ", OBJ_SRQ, make_srq, true},

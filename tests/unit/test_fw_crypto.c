@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tests the commands on data encryption keys and logins: general objects of a card with crypto. */
+/* Tests the commands on data encryption keys, KEKs, credentials and logins: general objects of a
+ * card with crypto. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fw/fw_internal.h"
 #include "model/memory/dek.h"
+#include "model/memory/kek.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
@@ -12,9 +14,11 @@
 #define OUT_LEN (PRM_SIZE(general_obj_out_cmd_hdr) + PRM_SIZE(encryption_key_obj))
 #define DEK     PRM_GENERAL_OBJ_TYPE_ENCRYPTION_KEY
 #define LOGIN   PRM_GENERAL_OBJ_TYPE_CRYPTO_LOGIN
+#define KEK     PRM_GENERAL_OBJ_TYPE_IMPORT_KEK
+#define CRED    PRM_GENERAL_OBJ_TYPE_CREDENTIAL
 
 static struct fwd d;
-static uint16_t uid;
+static uint16_t uid, second_uid;
 static uint32_t pdn;
 static void *const in = (uint8_t[IN_LEN]){0}, *const out = (uint8_t[OUT_LEN]){0};
 
@@ -32,22 +36,28 @@ static void from_hex(const char *hex, uint8_t *bytes)
     }
 }
 
-static void open_as(const char *profile)
+/* Makes a user, who has a PD; the following commands are those of the user. */
+static void open_uctx(void)
 {
     struct prm_create_uctx_in create[1] = {0};
     struct prm_create_uctx_out made[1];
     struct prm_alloc_pd_in alloc[1] = {0};
     struct prm_alloc_pd_out pd[1];
 
-    fwd_init_as(&d, profile);
-    fwd_bring_up(&d);
     PRM_SET(create_uctx_in, create, opcode, PRM_CMD_OP_CREATE_UCTX);
     ck_assert_uint_eq(fwd_cmd(&d, create, sizeof(create), made, sizeof(made)), SYN_OK);
-    uid = (uint16_t)PRM_GET(create_uctx_out, made, uid);
+    uid = second_uid = (uint16_t)PRM_GET(create_uctx_out, made, uid);
     PRM_SET(alloc_pd_in, alloc, opcode, PRM_CMD_OP_ALLOC_PD);
     PRM_SET(alloc_pd_in, alloc, uid, uid);
     ck_assert_uint_eq(fwd_cmd(&d, alloc, sizeof(alloc), pd, sizeof(pd)), SYN_OK);
     pdn = PRM_GET(alloc_pd_out, pd, pd);
+}
+
+static void open_as(const char *profile)
+{
+    fwd_init_as(&d, profile);
+    fwd_bring_up(&d);
+    open_uctx();
     from_hex("bd2a276ae8c7464c7e8b396674ac6e0e9558c84c6009b3fa413cf06a67a200823e4d720df2419fa9",
              wrapped_key);
     from_hex(
@@ -184,6 +194,188 @@ START_TEST(a_session_needs_the_cards_credential)
 }
 END_TEST
 
+/* Made with another implementation (OpenSSL's enc): new KEKs of bytes a0 to af and a0 to bf,
+ * wrapped by the card's KEK; the text "another credential" with zeros up to 40 bytes, wrapped by
+ * the card's KEK; the same, and keys of bytes 40 to 5f, wrapped by each of the new KEKs. */
+static const struct {
+    uint32_t size; /* enum prm_dek_size */
+    size_t len;    /* of the wrapped KEK */
+    const char *kek, *secret, *key;
+} new_keks[] = {
+    {PRM_DEK_SIZE_128, 24, "dca059d4ac7cacfeb9cfe2aa0f38634f803d71d09c761de0",
+     "83eaeceaeb066a5b3a64ab49598da50c63adbda7107a4c169c2c53bd25202bbb12856aeb47d00c42452b36bd77c4"
+     "c85e",
+     "bdbdce2a25c9442c72e69430dbb77fdc63681e3fa525c1e73c1487404e1a0779f8c36707c606a724"},
+    {PRM_DEK_SIZE_256, 40,
+     "d29fa348b506fb7c8df0ad97bd22b94a3ec5a9cc74787fb26eb58ffc9d91387901c82b4370386891",
+     "a3a4bb0a95f93dd6753ed3e7f218a5dfc58c9fde8703724eb52edc51ce298befb2fbae0d6a8d70998d00dbff5260"
+     "a08c",
+     "aea2e792c546c96a0b9532f9168bc1d8efeade927277a0ccb20e75d656c60cc0530659cf07026aad"},
+};
+static const char new_secret[] =
+    "0f5958a8dc5271ad5e130073a754d226fbeaf366171f1db1fd977a603c927eebbabe54dbaa6e668677058bf5ccaf"
+    "18a6";
+
+/* CREATE of a KEK, in in. */
+static struct prm_import_kek_obj *kek_in(int i)
+{
+    struct prm_import_kek_obj *kek = begin(PRM_CMD_OP_CREATE_GENERAL_OBJECT, KEK, 0);
+
+    PRM_SET(import_kek_obj, kek, key_size, new_keks[i].size);
+    from_hex(new_keks[i].kek, PRM_PTR(import_kek_obj, kek, key));
+    return kek;
+}
+
+static struct prm_credential_obj *credential_in(unsigned role)
+{
+    struct prm_credential_obj *credential = begin(PRM_CMD_OP_CREATE_GENERAL_OBJECT, CRED, 0);
+
+    PRM_SET(credential_obj, credential, credential_role, role);
+    from_hex(new_secret, PRM_PTR(credential_obj, credential, credential));
+    return credential;
+}
+
+/* Runs the command that is in in, which must succeed. Returns the object's number. */
+static uint32_t must(void)
+{
+    ck_assert_uint_eq(run(), SYN_OK);
+    return made();
+}
+
+static uint32_t new_login(int i, uint32_t credential, uint32_t kek)
+{
+    struct prm_crypto_login_obj *login = login_in();
+
+    PRM_SET(crypto_login_obj, login, credential_pointer, credential);
+    PRM_SET(crypto_login_obj, login, session_import_kek_ptr, kek);
+    from_hex(new_keks[i].secret, PRM_PTR(crypto_login_obj, login, credential));
+    return must();
+}
+
+static uint32_t login_state(uint32_t num)
+{
+    const struct prm_crypto_login_obj *told =
+        (const void *)((uint8_t *)out + PRM_SIZE(general_obj_out_cmd_hdr));
+
+    begin(PRM_CMD_OP_QUERY_GENERAL_OBJECT, LOGIN, num);
+    ck_assert_uint_eq(run(), SYN_OK);
+    return PRM_GET(crypto_login_obj, told, state);
+}
+
+/* A session of another user, with its own KEK and credential, imports a key that only this KEK
+ * unwraps. */
+START_TEST(an_officer_makes_keks_and_credentials)
+{
+    static const uint8_t zeros[128];
+    void *told = (uint8_t *)out + PRM_SIZE(general_obj_out_cmd_hdr);
+    uint32_t kek, credential, login, dek;
+    uint8_t key[40];
+
+    log_in();
+    kek_in(_i);
+    kek = must();
+    ck_assert_uint_gt(kek, 0); /* 0 is the card's */
+    credential_in(PRM_CREDENTIAL_ROLE_USER);
+    credential = must();
+    ck_assert_uint_gt(credential, 0);
+    begin(PRM_CMD_OP_QUERY_GENERAL_OBJECT, KEK, kek);
+    ck_assert_uint_eq(run(), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(import_kek_obj, told, key_size), new_keks[_i].size);
+    ck_assert_mem_eq(PRM_PTR(import_kek_obj, told, key), zeros, sizeof(zeros));
+    begin(PRM_CMD_OP_QUERY_GENERAL_OBJECT, CRED, credential);
+    ck_assert_uint_eq(run(), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(credential_obj, told, credential_role), PRM_CREDENTIAL_ROLE_USER);
+    ck_assert_mem_eq(PRM_PTR(credential_obj, told, credential), zeros, 48);
+
+    open_uctx();
+    login = new_login(_i, credential, kek);
+    begin(PRM_CMD_OP_QUERY_GENERAL_OBJECT, LOGIN, login);
+    ck_assert_uint_eq(run(), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(crypto_login_obj, told, credential_pointer), credential);
+    ck_assert_uint_eq(PRM_GET(crypto_login_obj, told, session_import_kek_ptr), kek);
+    dek_in(wrapped_key, sizeof(wrapped_key));
+    ck_assert_uint_eq(run(), SYN_DEK_KEY);
+    from_hex(new_keks[_i].key, key);
+    dek_in(key, sizeof(key));
+    dek = must();
+    ck_assert_ptr_nonnull(dek_find(&d.fw->hca, dek, pdn));
+    /* the session's credential is a user's */
+    kek_in(_i);
+    ck_assert_uint_eq(run(), SYN_LOGIN_ROLE);
+    credential_in(PRM_CREDENTIAL_ROLE_OFFICER);
+    ck_assert_uint_eq(run(), SYN_LOGIN_ROLE);
+    /* an officer's objects are not the user's to end */
+    ck_assert_uint_eq(destroy(KEK, kek), SYN_BAD_UID);
+    ck_assert_uint_eq(destroy(CRED, credential), SYN_BAD_UID);
+}
+END_TEST
+
+/* mlx5dv_crypto_login(3): such a session becomes invalid, and its keys can still be used. */
+START_TEST(a_session_ends_with_its_kek_or_credential)
+{
+    uint32_t kek, credential, login, other, dek, again;
+    uint16_t officer = uid;
+    uint8_t key[40];
+
+    other = log_in();
+    kek_in(0);
+    kek = must();
+    credential_in(PRM_CREDENTIAL_ROLE_OFFICER);
+    credential = must();
+    open_uctx();
+    login = new_login(0, credential, kek);
+    from_hex(new_keks[0].key, key);
+    dek_in(key, sizeof(key));
+    dek = must();
+    uid = officer;
+    ck_assert_uint_eq(_i ? destroy(KEK, kek) : destroy(CRED, credential), SYN_OK);
+    ck_assert_uint_eq(login_state(other), PRM_CRYPTO_LOGIN_STATE_VALID);
+    /* not even another object of the same number revives it */
+    do {
+        if (_i) {
+            kek_in(0);
+        } else {
+            credential_in(PRM_CREDENTIAL_ROLE_OFFICER);
+        }
+        again = must();
+    } while (again != (_i ? kek : credential) && !destroy(_i ? KEK : CRED, again));
+    uid = second_uid;
+    ck_assert_uint_eq(login_state(login), PRM_CRYPTO_LOGIN_STATE_INVALID);
+    ck_assert_ptr_nonnull(dek_find(&d.fw->hca, dek, pdn)->xts);
+    dek_in(key, sizeof(key));
+    ck_assert_uint_eq(run(), SYN_DEK_LOGIN);
+    begin(PRM_CMD_OP_QUERY_GENERAL_OBJECT, DEK, dek);
+    ck_assert_uint_eq(run(), SYN_DEK_LOGIN);
+    kek_in(0);
+    ck_assert_uint_eq(run(), SYN_LOGIN_ROLE);
+    new_login(0, credential, kek);
+    begin(PRM_CMD_OP_QUERY_GENERAL_OBJECT, DEK, dek);
+    ck_assert_uint_eq(run(), SYN_OK);
+}
+END_TEST
+
+START_TEST(keks_and_credentials_that_are_not_legal_are_refused)
+{
+    kek_in(0);
+    ck_assert_uint_eq(run(), SYN_LOGIN_ROLE); /* no session */
+    log_in();
+    PRM_SET(import_kek_obj, kek_in(0), key_size, 2);
+    ck_assert_uint_eq(run(), SYN_DEK_SIZE);
+    PRM_SET(import_kek_obj, kek_in(0), key_size, PRM_DEK_SIZE_256);
+    ck_assert_uint_eq(run(), SYN_DEK_KEY);
+    credential_in(2);
+    ck_assert_uint_eq(run(), SYN_LOGIN_ROLE);
+    ((uint8_t *)PRM_PTR(credential_obj, credential_in(0), credential))[47] ^= 1;
+    ck_assert_uint_eq(run(), SYN_DEK_KEY);
+    kek_in(0);
+    ck_assert_uint_eq(must(), 1);
+    begin(PRM_CMD_OP_MODIFY_GENERAL_OBJECT, KEK, 1);
+    ck_assert_uint_eq(run(), SYN_NO_OBJ_TYPE);
+    ck_assert_uint_eq(destroy(KEK, 0), SYN_NO_GENERAL_OBJECT); /* the card's own */
+    ck_assert_uint_eq(destroy(CRED, 1), SYN_NO_GENERAL_OBJECT);
+}
+END_TEST
+
 START_TEST(keys_that_are_not_legal_are_refused)
 {
     log_in();
@@ -267,7 +459,7 @@ START_TEST(capabilities_say_how_keys_are_imported)
     uint8_t bytes[4096];
     struct prm_crypto_cap *cap = (void *)bytes;
     struct prm_cmd_hca_cap *general = (void *)bytes;
-    uint64_t types = 1ull << DEK | 1ull << LOGIN;
+    uint64_t types = 1ull << DEK | 1ull << LOGIN, wrapped_types = 1ull << KEK | 1ull << CRED;
 
     open_as(cards[_i].profile);
     ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL, false, bytes), SYN_OK);
@@ -275,12 +467,19 @@ START_TEST(capabilities_say_how_keys_are_imported)
     ck_assert_uint_eq(PRM_GET(cmd_hca_cap, general, aes_xts_multi_block_be_tweak), cards[_i].has);
     ck_assert_uint_eq(PRM_GET(cmd_hca_cap, general, general_obj_types) & types,
                       cards[_i].has ? types : 0);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, general, general_obj_types) & wrapped_types,
+                      cards[_i].wrapped ? wrapped_types : 0);
     if (cards[_i].has) {
         ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_CRYPTO, false, bytes), SYN_OK);
         ck_assert_uint_eq(PRM_GET(crypto_cap, cap, wrapped_crypto_operational), cards[_i].wrapped);
         ck_assert_uint_eq(PRM_GET(crypto_cap, cap, wrapped_import_method),
                           cards[_i].wrapped ? 4 : 0);
         ck_assert_uint_eq(PRM_GET(crypto_cap, cap, log_max_num_deks), DEK_LOG_MAX);
+        ck_assert_uint_eq(PRM_GET(crypto_cap, cap, log_max_num_import_keks),
+                          cards[_i].wrapped ? KEK_LOG_MAX : 0);
+        ck_assert_uint_eq(PRM_GET(crypto_cap, cap, log_max_num_creds),
+                          cards[_i].wrapped ? KEK_LOG_MAX_CREDENTIALS : 0);
+        ck_assert_uint_eq(PRM_GET(crypto_cap, cap, num_nv_import_keks), cards[_i].wrapped);
         ck_assert_uint_eq(PRM_GET(crypto_cap, cap, log_dek_max_alloc), 0);
     } else {
         dek_in(wrapped_key, 40);
@@ -300,6 +499,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_session_needs_the_cards_credential);
     tcase_add_test(tc, keys_that_are_not_legal_are_refused);
     tcase_add_test(tc, only_the_key_can_be_modified);
+    tcase_add_loop_test(tc, an_officer_makes_keks_and_credentials, 0, 2);
+    tcase_add_loop_test(tc, a_session_ends_with_its_kek_or_credential, 0, 2);
+    tcase_add_test(tc, keks_and_credentials_that_are_not_legal_are_refused);
     suite_add_tcase(s, tc);
     tcase_add_checked_fixture(plain, setup_plaintext, teardown);
     tcase_add_test(plain, a_card_for_plaintext_takes_keys_as_they_are);

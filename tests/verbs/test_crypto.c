@@ -254,7 +254,8 @@ START_TEST(keys_are_imported_as_the_card_takes_them)
 }
 END_TEST
 
-/* The session of the context counts for keys that name none. */
+/* The session of the context counts for keys that name none. A wrapped key is only queried in a
+ * session (mlx5dv_dek_create(3)). */
 START_TEST(a_key_may_use_the_contexts_session)
 {
     struct mlx5dv_crypto_login_attr login = login_attr();
@@ -268,8 +269,9 @@ START_TEST(a_key_may_use_the_contexts_session)
     ck_assert_int_eq(hv_dv_crypto_login(v->a, &login), 0);
     dek = hv_dv_dek_create(v->a, &attr);
     ck_assert_ptr_nonnull(dek);
-    ck_assert_int_eq(hv_dv_crypto_logout(v->a), 0);
     ck_assert_int_eq(hv_dv_dek_query(dek, &(struct mlx5dv_dek_attr){0}), 0);
+    ck_assert_int_eq(hv_dv_crypto_logout(v->a), 0);
+    ck_assert_int_eq(hv_dv_dek_query(dek, &(struct mlx5dv_dek_attr){0}), EINVAL);
     ck_assert_int_eq(hv_dv_dek_destroy(dek), 0);
 }
 END_TEST
