@@ -110,15 +110,11 @@ struct completion {
     bool tm_sync; /* IBV_WC_TM_SYNC_REQ */
 };
 
-/* Whether the CQE is for the library alone: a signature error, or a receive of an SRQ whose pages
- * were missing. Then it is taken, and *err is 0 or CQ_POLL_ERR. The CQ's lock is held. */
-bool cq_take_own(struct user_cq *cq, const struct prm_cqe64 *cqe, int *err);
-static inline bool cq_may_be_own(const struct prm_cqe64 *cqe)
-{
-    return cqe_op_own(cqe) >> 4 >= PRM_CQE_OPCODE_SIG_ERR;
-}
-
-/* Removes the CQE's WQE from its queue. Returns 0 or CQ_POLL_ERR. The CQ's lock is held. */
+/* Removes the CQE's WQE from its queue. Returns 0 or CQ_POLL_ERR. The CQ's lock is held.
+ *
+ * CQ_OWN: the CQE was for the library alone, which has handled it: a signature error, or a receive
+ * of an SRQ whose pages were missing. Programs see no completion. */
+#define CQ_OWN 1
 int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completion *done);
 
 /* Implements ibv_poll_cq(). */

@@ -17,25 +17,25 @@ static struct user_cq *cq_of(struct ibv_cq_ex *ex)
 /* Takes the next CQE: returns 0, ENOENT or CQ_POLL_ERR. */
 static inline int cq_ex_take(struct user_cq *cq)
 {
-    const struct prm_cqe64 *cqe = cq_sw_cqe64(cq, cq->ci);
-    struct completion done = {0};
+    const struct prm_cqe64 *cqe;
+    struct completion done;
     int err;
 
-    while (cqe && G_UNLIKELY(cq_may_be_own(cqe)) && cq_take_own(cq, cqe, &err)) {
+    for (;;) {
+        cqe = cq_sw_cqe64(cq, cq->ci);
+        if (!cqe) {
+            return ENOENT;
+        }
         cq->ci++;
-        if (err) {
-            return CQ_POLL_ERR;
+        err = cq_complete(cq, cqe, &done);
+        if (G_LIKELY(err != CQ_OWN)) {
+            break;
         }
         cq_update_ci(cq);
-        cqe = cq_sw_cqe64(cq, cq->ci);
     }
-    if (!cqe) {
-        return ENOENT;
-    }
-    cq->ci++;
     cq->cur_cqe = cqe;
-    if (cq_complete(cq, cqe, &done)) {
-        return CQ_POLL_ERR;
+    if (G_UNLIKELY(err)) {
+        return err;
     }
     cq->ex.wr_id = done.wr_id;
     cq->ex.status = done.status;

@@ -149,42 +149,56 @@ static G_GNUC_NO_INLINE int cq_poll_complete_tm(struct user_cq *cq, const struct
 #define VENDOR_PAGE_FAULT 0x93 /* MLX5_CQE_VENDOR_SYNDROME_ODP_PFAULT */
 
 /* The SRQ of a receive that the device gave back because pages were missing, or NULL. */
-static struct hv_srq *cq_poll_faulted_srq(struct user_cq *cq, const struct prm_cqe64 *cqe)
+static struct hv_srq *cq_poll_faulted_srq(const struct hv_rsc *rsc, const struct prm_cqe64 *cqe)
 {
-    const struct hv_rsc *rsc;
-
     if (cqe_op_own(cqe) >> 4 != PRM_CQE_OPCODE_RESP_ERR ||
         PRM_GET(err_cqe, cqe_failed(cqe), syndrome) != PRM_CQE_SYNDROME_REMOTE_ABORTED_ERR ||
         PRM_GET(err_cqe, cqe_failed(cqe), vendor_err_synd) != VENDOR_PAGE_FAULT) {
         return NULL;
     }
-    rsc = cq_poll_find_rsc(cq, cqe);
-    return !rsc                       ? NULL
-           : rsc->type == HV_RSC_QP   ? ((struct user_qp *)rsc->obj)->srq
+    return rsc->type == HV_RSC_QP     ? ((struct user_qp *)rsc->obj)->srq
            : rsc->type == HV_RSC_XSRQ ? rsc->obj
                                       : NULL;
 }
 
-bool cq_take_own(struct user_cq *cq, const struct prm_cqe64 *cqe, int *err)
+/* A CQE of a failed WQE, a signature error, or a CQE that names no queue (rsc is NULL). */
+static G_GNUC_NO_INLINE __attribute__((cold)) int
+cq_poll_complete_failed(struct user_cq *cq, const struct hv_rsc *rsc, const struct prm_cqe64 *cqe,
+                        struct completion *done)
 {
+    uint8_t opcode = cqe_op_own(cqe) >> 4;
     uint32_t index = PRM_GET(cqe64, cqe, wqe_counter);
     struct hv_srq *srq;
 
-    *err = 0;
-    if (cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_SIG_ERR) {
-        *err = hv_dv_sig_error(cq->ibv.context, cqe);
-        return true;
+    if (opcode == PRM_CQE_OPCODE_SIG_ERR) {
+        return hv_dv_sig_error(cq->ibv.context, cqe) ? CQ_POLL_ERR : CQ_OWN;
     }
-    srq = cq_poll_faulted_srq(cq, cqe);
-    if (!srq) {
-        return false;
+    if (!rsc) {
+        if (cq->on_gpu) {
+            hv_cq_poll_lost(cq);
+        }
+        return CQ_POLL_ERR;
     }
-    if (index < srq->ring_cnt) {
+    if (opcode != PRM_CQE_OPCODE_REQ_ERR && opcode != PRM_CQE_OPCODE_RESP_ERR) {
+        return CQ_POLL_ERR;
+    }
+    srq = cq_poll_faulted_srq(rsc, cqe);
+    if (srq) {
+        if (index >= srq->ring_cnt) {
+            return CQ_POLL_ERR;
+        }
         hv_srq_fault(srq, (uint16_t)index);
-    } else {
-        *err = CQ_POLL_ERR;
+        return CQ_OWN;
     }
-    return true;
+    done->status = status_of_syndrome[PRM_GET(err_cqe, cqe_failed(cqe), syndrome)];
+    if (done->status == IBV_WC_SUCCESS) {
+        done->status = IBV_WC_GENERAL_ERR;
+    }
+    if (hv_explains(cq->hca)) {
+        hv_explain(cq, rsc, cqe, done->status);
+    }
+    return opcode == PRM_CQE_OPCODE_REQ_ERR ? cq_poll_complete_send(cq, rsc, cqe, done)
+                                            : cq_poll_complete_recv(cq, rsc, cqe, done);
 }
 
 int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completion *done)
@@ -192,11 +206,8 @@ int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completi
     const struct hv_rsc *rsc = cq_poll_find_rsc(cq, cqe);
 
     *done = (struct completion){.status = IBV_WC_SUCCESS};
-    if (!rsc) {
-        if (cq->on_gpu) {
-            hv_cq_poll_lost(cq);
-        }
-        return CQ_POLL_ERR;
+    if (G_UNLIKELY(!rsc)) {
+        return cq_poll_complete_failed(cq, rsc, cqe, done);
     }
     switch (cqe_op_own(cqe) >> 4) {
     case PRM_CQE_OPCODE_REQ:
@@ -209,20 +220,8 @@ int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completi
                                              : cq_poll_complete_recv(cq, rsc, cqe, done);
     case PRM_CQE_OPCODE_NO_PACKET:
         return hv_tm_is_cqe(cqe) ? cq_poll_complete_tm(cq, rsc, cqe, done) : CQ_POLL_ERR;
-    case PRM_CQE_OPCODE_REQ_ERR:
-    case PRM_CQE_OPCODE_RESP_ERR:
-        done->status = status_of_syndrome[PRM_GET(err_cqe, cqe_failed(cqe), syndrome)];
-        if (done->status == IBV_WC_SUCCESS) {
-            done->status = IBV_WC_GENERAL_ERR;
-        }
-        if (hv_explains(cq->hca)) {
-            hv_explain(cq, rsc, cqe, done->status);
-        }
-        return cqe_op_own(cqe) >> 4 == PRM_CQE_OPCODE_REQ_ERR
-                   ? cq_poll_complete_send(cq, rsc, cqe, done)
-                   : cq_poll_complete_recv(cq, rsc, cqe, done);
     default:
-        return CQ_POLL_ERR;
+        return cq_poll_complete_failed(cq, rsc, cqe, done);
     }
 }
 
@@ -283,14 +282,15 @@ static inline void cq_poll_fill_recv(struct ibv_wc *wc, const struct prm_cqe64 *
     wc->pkey_index = PRM_GET(cqe64, cqe, pkey) & 0xffff;
 }
 
-/* Polls one completion: 0, or CQ_POLL_ERR. */
+/* Polls one completion: 0, CQ_OWN, or CQ_POLL_ERR. */
 static inline int poll_one(struct user_cq *cq, const struct prm_cqe64 *cqe, struct ibv_wc *wc)
 {
     uint8_t opcode = cqe_op_own(cqe) >> 4;
     struct completion done;
+    int err = cq_complete(cq, cqe, &done);
 
-    if (cq_complete(cq, cqe, &done)) {
-        return CQ_POLL_ERR;
+    if (G_UNLIKELY(err)) {
+        return err;
     }
     wc->wr_id = done.wr_id;
     wc->status = done.status;
@@ -308,7 +308,6 @@ static inline int poll_one(struct user_cq *cq, const struct prm_cqe64 *cqe, stru
 
 static inline int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
 {
-    uint32_t first = cq->ci;
     int polled = 0, err = 0;
 
     while (polled < num_entries) {
@@ -318,15 +317,17 @@ static inline int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc
             break;
         }
         cq->ci++;
-        if (G_LIKELY(!cq_may_be_own(cqe)) || !cq_take_own(cq, cqe, &err)) {
-            err = poll_one(cq, cqe, wc + polled);
-            polled += !err;
-        }
-        if (err) {
+        err = poll_one(cq, cqe, wc + polled);
+        if (G_LIKELY(!err)) {
+            polled++;
+        } else if (err == CQ_OWN) {
+            cq_update_ci(cq);
+            err = 0;
+        } else {
             break;
         }
     }
-    if (cq->ci != first) {
+    if (polled || err) {
         cq_update_ci(cq);
     }
     return err ? err : polled;
