@@ -123,33 +123,14 @@ void requester_forget_lines(struct qp *qp)
     requester_line_forget(qp->req.flight->rx_line, qp);
 }
 
-static void requester_line_fill(struct qp *qp, struct send_line *line, uint32_t num,
-                                enum wqe_source_id id, uint16_t index, unsigned max_bb)
+void requester_line_fill(struct qp *qp, struct send_line *line, uint32_t num, enum wqe_source_id id,
+                         uint16_t index, unsigned max_bb)
 {
     line->syndrome = wqe_source_fetch(qp, id, index, max_bb, &line->wqe);
     line->qp = qp;
     line->num = num;
     line->source = (uint8_t)id;
     line->cursor = (struct sge_cursor){0};
-}
-
-static bool requester_line_has(const struct send_line *line, const struct qp *qp, uint32_t num)
-{
-    return line->qp == qp && line->num == num;
-}
-
-const struct send_wqe *requester_wqe(struct qp *qp, struct send_line *line, uint32_t num)
-{
-    const struct send_desc *desc = flight_desc(qp->req.flight, num);
-
-    if (!requester_line_has(line, qp, num)) {
-        requester_line_fill(qp, line, num, desc->source, desc->index, desc->num_bb);
-    }
-    if (line->syndrome || line->wqe.opcode != desc->opcode || line->wqe.len != desc->len ||
-        line->wqe.num_bb != desc->num_bb) {
-        return NULL;
-    }
-    return &line->wqe;
 }
 
 /* -- parking ----------------------------------------------------------------------------------- */

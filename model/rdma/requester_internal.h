@@ -7,6 +7,7 @@
 #include "model/rdma/qp.h"
 #include "model/rdma/send_wqe.h"
 #include "model/rdma/wqe_lines.h"
+#include "model/rdma/wqe_source.h"
 
 /* Whether started WQEs go on in the QP's state. */
 static inline bool qp_may_send(const struct qp *qp)
@@ -25,8 +26,30 @@ bool requester_recovery_step(struct qp *qp, enum requester_recovery_event event)
 /* Frees the lines that have WQEs of the QP. */
 void requester_forget_lines(struct qp *qp);
 
+/* Fetches WQE num into the line. */
+void requester_line_fill(struct qp *qp, struct send_line *line, uint32_t num, enum wqe_source_id id,
+                         uint16_t index, unsigned max_bb);
+static inline bool requester_line_has(const struct send_line *line, const struct qp *qp,
+                                      uint32_t num)
+{
+    return line->qp == qp && line->num == num;
+}
+
 /* The WQE of a started descriptor, from the line or its source. NULL: the WQE has changed. */
-const struct send_wqe *requester_wqe(struct qp *qp, struct send_line *line, uint32_t num);
+static inline const struct send_wqe *requester_wqe(struct qp *qp, struct send_line *line,
+                                                   uint32_t num)
+{
+    const struct send_desc *desc = flight_desc(qp->req.flight, num);
+
+    if (G_UNLIKELY(!requester_line_has(line, qp, num))) {
+        requester_line_fill(qp, line, num, desc->source, desc->index, desc->num_bb);
+    }
+    if (line->syndrome || line->wqe.opcode != desc->opcode || line->wqe.len != desc->len ||
+        line->wqe.num_bb != desc->num_bb) {
+        return NULL;
+    }
+    return &line->wqe;
+}
 
 /* Completes the WQEs that are done, in order, up to the first that is not. A failed WQE takes the
  * QP to ERR or SQER. */

@@ -313,6 +313,21 @@ static void requester_rx_ack(struct qp *qp, const struct roce_packet *pkt)
 
 /* -- READ and atomic responses ----------------------------------------------------------------- */
 
+/* Response data could not be written. */
+static G_GNUC_NO_INLINE __attribute__((cold)) bool
+requester_not_delivered(struct qp *qp, struct send_desc *desc, enum mem_result result,
+                        const struct send_wqe *wqe, uint64_t offset, size_t len)
+{
+    if (result != MEM_FAULT ||
+        !requester_park(qp, true,
+                        &(struct wqe_part){wqe, desc->index, desc->source != WQE_SOURCE_RING,
+                                           offset, (uint32_t)len})) {
+        desc->answered = true;
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+    }
+    return false;
+}
+
 /* Writes response data to the WQE's list. If the list does not take it, the WQE fails. */
 static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t offset,
                               const void *data, size_t len)
@@ -336,17 +351,9 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
                                &line->cursor, offset, data, len)
                  : MEM_OK;
     if (result == MEM_OK) {
-        sig_check_sent(qp, wqe_source_pdn(qp, desc->source));
-        return qp_may_send(qp);
+        return sig_check_sent(qp, wqe_source_pdn(qp, desc->source));
     }
-    if (result != MEM_FAULT ||
-        !requester_park(qp, true,
-                        &(struct wqe_part){wqe, desc->index, desc->source != WQE_SOURCE_RING,
-                                           offset, (uint32_t)len})) {
-        desc->answered = true;
-        requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
-    }
-    return false;
+    return requester_not_delivered(qp, desc, result, wqe, offset, len);
 }
 
 /* Whether the WQE's CQE carries its response data, all of which is in this packet. Only the oldest

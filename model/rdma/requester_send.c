@@ -158,10 +158,14 @@ static void send_advance(struct qp *qp, struct send_desc *desc)
 }
 
 /* The data of a packet could not be read. */
-static enum send_wait send_without_data(struct qp *qp, struct send_desc *desc,
-                                        enum mem_result result, const struct wqe_part *part)
+static G_GNUC_NO_INLINE __attribute__((cold)) enum send_wait
+send_without_data(struct qp *qp, struct send_desc *desc, enum mem_result result,
+                  const struct send_wqe *wqe, uint64_t offset, uint32_t len)
 {
-    if (result == MEM_FAULT && requester_park(qp, false, part)) {
+    if (result == MEM_FAULT &&
+        requester_park(
+            qp, false,
+            &(struct wqe_part){wqe, desc->index, desc->source != WQE_SOURCE_RING, offset, len})) {
         return SEND_WAITS_PAGE;
     }
     requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
@@ -203,17 +207,14 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
         result = send_wqe_gather(qp->hca, wqe, qp->pdn, &line->cursor, offset, payload, len);
         if (result != MEM_OK) {
             port_tx_commit(qp->hca, 0, PORT_NO_TD);
-            return send_without_data(
-                qp, desc, result,
-                &(struct wqe_part){wqe, desc->index, desc->source != WQE_SOURCE_RING, offset, len});
+            return send_without_data(qp, desc, result, wqe, offset, len);
         }
     }
     port_tx_commit_roce(qp->hca, &pkt, len);
     if (G_UNLIKELY(qp->peer.limiter)) {
         reaction_note_sent(&qp->peer, roce_frame_len(&pkt, len));
     }
-    sig_check_sent(qp, qp->pdn);
-    if (G_LIKELY(qp_may_send(qp))) {
+    if (sig_check_sent(qp, qp->pdn)) {
         send_advance(qp, desc);
     }
     return SEND_GOES_ON;

@@ -237,6 +237,24 @@ static enum verdict exec_check_reth(struct peer *peer, const struct roce_packet 
                                        pkt->reth.len, access));
 }
 
+/* The packet's data could not be written to va. left: bytes of the WRITE from va on. */
+static G_GNUC_NO_INLINE __attribute__((cold)) enum verdict
+exec_write_failed(struct peer *peer, const struct roce_packet *pkt, enum mem_result result,
+                  uint32_t rkey, uint64_t va, uint64_t left)
+{
+    uint64_t done = peer->resp.done;
+
+    return verdict_of_remote(peer, result,
+                             &(struct fault_step){
+                                 .op = FAULT_WRITE,
+                                 .key = rkey,
+                                 .va = va - done,
+                                 .done = done,
+                                 .len = done + left,
+                                 .part = (uint32_t)pkt->payload_len,
+                             });
+}
+
 static enum verdict exec_write(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
     struct qp *qp = peer->qp;
@@ -273,24 +291,13 @@ static enum verdict exec_write(struct peer *peer, const struct roce_packet *pkt,
         resp->done = 0;
     }
     if (pkt->payload_len) {
-        uint64_t done = first ? 0 : resp->done;
         enum mem_result result = mkey_write(qp->hca, rkey, resp->pdn, va, pkt->payload,
                                             pkt->payload_len, MEM_REMOTE_WRITE);
 
-        verdict = verdict_of_remote(peer, result,
-                                    &(struct fault_step){
-                                        .op = FAULT_WRITE,
-                                        .key = rkey,
-                                        .va = va - done,
-                                        .done = done,
-                                        .len = done + left,
-                                        .part = (uint32_t)pkt->payload_len,
-                                    });
-        if (verdict != VERDICT_OK) {
-            return verdict;
+        if (G_UNLIKELY(result != MEM_OK)) {
+            return exec_write_failed(peer, pkt, result, rkey, va, left);
         }
-        sig_check_received(peer, resp->pdn);
-        if (responder_goes_on(peer) != VERDICT_OK) {
+        if (!sig_check_received(peer, resp->pdn)) {
             return VERDICT_DROP;
         }
     }
@@ -440,8 +447,9 @@ static enum verdict exec_check_extended(struct peer *peer, const struct roce_pac
     return VERDICT_OK;
 }
 
-static enum verdict exec_atomic_failed(struct peer *peer, enum mem_result result, uint32_t rkey,
-                                       uint64_t va, uint32_t len)
+static G_GNUC_NO_INLINE __attribute__((cold)) enum verdict
+exec_atomic_failed(struct peer *peer, enum mem_result result, uint32_t rkey, uint64_t va,
+                   uint32_t len)
 {
     return verdict_of_remote(peer, result,
                              &(struct fault_step){

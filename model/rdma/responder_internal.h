@@ -82,12 +82,6 @@ struct sink {
     bool in_cqe; /* the data goes into the CQE instead */
 };
 
-/* VERDICT_OK, unless the QP is in ERR because a CQ had no room for a signature error. */
-static inline enum verdict responder_goes_on(const struct peer *peer)
-{
-    return G_LIKELY(peer->qp->state != PRM_QP_STATE_ERR) ? VERDICT_OK : VERDICT_DROP;
-}
-
 /* -- model/rdma/responder.c ------------------------------------------------------------------- */
 
 bool responder_step(struct peer *peer, enum responder_event event);

@@ -350,7 +350,7 @@ static bool responder_send_answer(struct peer *peer)
     } else {
         responder_answer_sent(resp, answer);
     }
-    sig_check_received(peer, pdn);
+    (void)sig_check_received(peer, pdn);
     return true;
 }
 

@@ -105,8 +105,7 @@ enum verdict responder_scatter_to(struct peer *peer, const struct sge *sge, unsi
         sge_scatter(peer->qp->hca, sge, num_sge, resp->recv_pdn, &resp->cursor, offset, data, len);
 
     if (result == MEM_OK) {
-        sig_check_received(peer, resp->recv_pdn);
-        return responder_goes_on(peer);
+        return sig_check_received(peer, resp->recv_pdn) ? VERDICT_OK : VERDICT_DROP;
     }
     if (result == MEM_FAULT && responder_parks_recv(peer, sge, offset, len)) {
         return VERDICT_FAULT;

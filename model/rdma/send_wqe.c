@@ -199,6 +199,28 @@ static bool send_wqe_parse_mmo(struct send_wqe *wqe, struct parse *p)
     return true;
 }
 
+/* Parses what follows the control segment of an operation that sends nothing on the wire. */
+static G_GNUC_NO_INLINE bool send_wqe_parse_local(struct send_wqe *wqe, struct parse *p)
+{
+    if (wqe->op->flags & SEND_OP_UMR) {
+        return send_wqe_parse_umr(wqe, p);
+    }
+    if (wqe->op->flags & SEND_OP_TAGS) {
+        return send_wqe_parse_tags(wqe, p);
+    }
+    switch (wqe->opcode) {
+    case PRM_WQE_OPCODE_SET_PSV:
+        wqe->psv = send_wqe_take(p, PRM_SIZE(wqe_set_psv_seg));
+        return wqe->psv;
+    case PRM_WQE_OPCODE_DUMP:
+        return send_wqe_parse_data(wqe, p, false);
+    case PRM_WQE_OPCODE_MMO:
+        return send_wqe_parse_mmo(wqe, p);
+    default:
+        return true;
+    }
+}
+
 static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
                                     const struct service *service)
 {
@@ -238,24 +260,8 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
         wqe->swap_add = PRM_GET(wqe_atomic_seg, seg, swap_add);
         wqe->compare = PRM_GET(wqe_atomic_seg, seg, compare);
     }
-    if (wqe->op->flags & SEND_OP_UMR) {
-        return send_wqe_parse_umr(wqe, p);
-    }
-    if (wqe->op->flags & SEND_OP_TAGS) {
-        return send_wqe_parse_tags(wqe, p);
-    }
-    if (wqe->opcode == PRM_WQE_OPCODE_SET_PSV) {
-        wqe->psv = send_wqe_take(p, PRM_SIZE(wqe_set_psv_seg));
-        return wqe->psv;
-    }
-    if (wqe->opcode == PRM_WQE_OPCODE_DUMP) {
-        return send_wqe_parse_data(wqe, p, false);
-    }
-    if (wqe->opcode == PRM_WQE_OPCODE_MMO) {
-        return send_wqe_parse_mmo(wqe, p);
-    }
-    if (wqe->op->flags & SEND_OP_LOCAL) {
-        return true;
+    if (G_UNLIKELY(wqe->op->flags & SEND_OP_LOCAL)) {
+        return send_wqe_parse_local(wqe, p);
     }
     return send_wqe_parse_data(wqe, p, !(wqe->op->flags & (SEND_OP_READ | SEND_OP_ATOMIC)));
 }
@@ -264,11 +270,9 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
  * The result of an atomic has 8 bytes, or the length of one of its numbers. */
 static bool send_wqe_length_ok(const struct send_wqe *wqe, const struct send_limits *limits)
 {
-    if (wqe->opcode == PRM_WQE_OPCODE_MMO) {
-        return mmo_length_ok(&(struct mmo_copy){.from = wqe->sge[0], .to = wqe->sge[1]});
-    }
-    if (wqe->op->flags & SEND_OP_LOCAL && wqe->opcode != PRM_WQE_OPCODE_DUMP) {
-        return true;
+    if (G_UNLIKELY(wqe->op->flags & SEND_OP_LOCAL) && wqe->opcode != PRM_WQE_OPCODE_DUMP) {
+        return wqe->opcode != PRM_WQE_OPCODE_MMO ||
+               mmo_length_ok(&(struct mmo_copy){.from = wqe->sge[0], .to = wqe->sge[1]});
     }
     if (wqe->op->flags & SEND_OP_ATOMIC) {
         return wqe->len == (wqe->op->flags & SEND_OP_EXTENDED ? wqe->number_len : 8);

@@ -2,6 +2,7 @@
 /* Builds and posts SIG_ERR CQEs (model/rdma/sig_report.h). */
 #include <inttypes.h>
 #include "model/memory/sig.h"
+#include "model/rdma/requester_internal.h"
 #include "model/rdma/responder_internal.h"
 #include "model/rdma/sig_report.h"
 
@@ -52,17 +53,19 @@ static bool sig_report_all(struct qp *qp, struct cq *cq, uint32_t pdn)
     return any;
 }
 
-void sig_report_sent(struct qp *qp, uint32_t pdn)
+bool sig_report_sent(struct qp *qp, uint32_t pdn)
 {
     if (sig_report_all(qp, qp->send_cq, pdn) && PRM_GET(qpc, qp->qpc, drain_sigerr) &&
         qp->state == PRM_QP_STATE_RTS) {
         qp_set_state(qp, PRM_QP_STATE_SQ_DRAINING);
     }
+    return qp_may_send(qp);
 }
 
-void sig_report_received(struct peer *peer, uint32_t pdn)
+bool sig_report_received(struct peer *peer, uint32_t pdn)
 {
     const struct srq *srq = responder_srq(peer);
 
     sig_report_all(peer->qp, srq && srq->cq ? srq->cq : peer->qp->recv_cq, pdn);
+    return peer->qp->state != PRM_QP_STATE_ERR;
 }

@@ -13,24 +13,20 @@
 
 #include "model/rdma/qp.h"
 
-/* Both may take the QP to ERR, if the CQ has no room. */
-void sig_report_sent(struct qp *qp, uint32_t pdn) __attribute__((cold));
-void sig_report_received(struct peer *peer, uint32_t pdn) __attribute__((cold));
+/* False: the CQ had no room for a report, and the QP is in ERR. */
+bool sig_report_sent(struct qp *qp, uint32_t pdn) G_GNUC_NO_INLINE __attribute__((cold));
+bool sig_report_received(struct peer *peer, uint32_t pdn) G_GNUC_NO_INLINE __attribute__((cold));
 
-/* Called after the requester has used keys of the PD. */
-static inline void sig_check_sent(struct qp *qp, uint32_t pdn)
+/* Called after the requester has used keys of the PD. False: the QP is in ERR now. */
+static inline bool sig_check_sent(struct qp *qp, uint32_t pdn)
 {
-    if (G_UNLIKELY(qp->hca->sig_pending)) {
-        sig_report_sent(qp, pdn);
-    }
+    return G_LIKELY(!qp->hca->sig_pending) || sig_report_sent(qp, pdn);
 }
 
-/* Called after the responder has used keys of the PD. */
-static inline void sig_check_received(struct peer *peer, uint32_t pdn)
+/* Called after the responder has used keys of the PD. False: the QP is in ERR now. */
+static inline bool sig_check_received(struct peer *peer, uint32_t pdn)
 {
-    if (G_UNLIKELY(peer->qp->hca->sig_pending)) {
-        sig_report_received(peer, pdn);
-    }
+    return G_LIKELY(!peer->qp->hca->sig_pending) || sig_report_received(peer, pdn);
 }
 
 #endif

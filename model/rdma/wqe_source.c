@@ -175,6 +175,17 @@ uint16_t wqe_source_next(const struct qp *qp, enum wqe_source_id id)
     return id == WQE_SOURCE_RING ? (uint16_t)qp->sq.ci : qp->req.device->next;
 }
 
+/* The lengths of the list become lengths on the wire, of which the whole message is limited. */
+static G_GNUC_NO_INLINE __attribute__((cold)) uint8_t
+wqe_source_to_wire(struct qp *qp, struct send_wqe *wqe, uint8_t log_msg_max)
+{
+    if (wqe->op->flags & SEND_OP_LOCAL) {
+        return 0;
+    }
+    mkey_list_to_wire(qp->hca, wqe->sge, wqe->num_sge, &wqe->len);
+    return wqe->len > 1ULL << log_msg_max ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR : 0;
+}
+
 uint8_t wqe_source_fetch(struct qp *qp, enum wqe_source_id id, uint16_t index, unsigned max_bb,
                          struct send_wqe *wqe)
 {
@@ -186,13 +197,9 @@ uint8_t wqe_source_fetch(struct qp *qp, enum wqe_source_id id, uint16_t index, u
     }
     limits = wqe_source_limits(qp);
     syndrome = send_wqe_fetch(qp->hca, &qp->sq, index, max_bb, &limits, wqe);
-    if (!syndrome && !(wqe->op->flags & SEND_OP_LOCAL)) {
-        mkey_list_to_wire(qp->hca, wqe->sge, wqe->num_sge, &wqe->len);
-        if (wqe->len > 1ULL << limits.log_msg_max) {
-            syndrome = PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
-        }
-    }
-    return syndrome;
+    return G_LIKELY(!qp->hca->transforms) || syndrome
+               ? syndrome
+               : wqe_source_to_wire(qp, wqe, limits.log_msg_max);
 }
 
 void wqe_source_advance(struct qp *qp, enum wqe_source_id id, unsigned num_bb)
