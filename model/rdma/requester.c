@@ -133,6 +133,16 @@ void requester_line_fill(struct qp *qp, struct send_line *line, uint32_t num, en
     line->cursor = (struct sge_cursor){0};
 }
 
+/* If only the length differs, a key in the list has changed: elements of keys with signatures have
+ * the length that the key gives them (docs/adr/0026). A key that is gone gives none. */
+uint8_t requester_why_changed(const struct send_line *line, const struct send_desc *desc)
+{
+    bool length = !line->syndrome && line->wqe.opcode == desc->opcode &&
+                  line->wqe.num_bb == desc->num_bb && line->wqe.len != desc->len;
+
+    return length ? PRM_CQE_SYNDROME_LOCAL_PROT_ERR : PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+}
+
 /* -- parking ----------------------------------------------------------------------------------- */
 
 static enum fault_op requester_fault_op(const struct send_wqe *wqe)

@@ -344,7 +344,7 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
     wqe = requester_wqe(qp, line, num);
     if (!wqe) {
         desc->answered = true;
-        requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+        requester_fail(qp, desc, requester_why_changed(line, desc));
         return false;
     }
     result = len ? sge_scatter(qp->hca, wqe->sge, wqe->num_sge, wqe_source_pdn(qp, desc->source),

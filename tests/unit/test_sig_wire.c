@@ -490,6 +490,47 @@ START_TEST(a_full_cq_fails_the_queue_pair)
 }
 END_TEST
 
+/* Drops all packets. */
+static bool dead(struct lab *l, unsigned from, const struct roce_packet *pkt)
+{
+    (void)l;
+    (void)from;
+    (void)pkt;
+    return false;
+}
+
+/* The elements of a list have the length that the keys give them, which is unknown when a key is
+ * gone. A WQE that is sent again then fails like any WQE without its key. */
+START_TEST(a_key_that_is_destroyed_in_use_is_a_protection_error)
+{
+    const bool reads = _i;
+    struct lab_cqe cqe;
+    struct sig_key k;
+    struct lab_wr wr;
+
+    connect(PRM_QP_MTU_1024);
+    make_key(&lab->side[0], &k);
+    configure(&a, &k, &none, &dif, DATA, true);
+    wr = wr_of(reads ? PRM_WQE_OPCODE_RDMA_READ : PRM_WQE_OPCODE_RDMA_WRITE, 0, DATA, k.key);
+    wr.raddr = lab_mem(&lab->side[1], FULL, 3);
+    wr.rkey = lab->side[1].key;
+    lab->tap = dead;
+    lab_post(&a, &wr);
+    lab_run(lab);
+    ck_assert_int_eq(mkey_destroy(&lab->side[0].hca, 0, k.key >> 8), SYN_OK);
+    /* another WQE takes the place where the first one is kept */
+    wr = wr_of(PRM_WQE_OPCODE_SEND, lab_mem(&lab->side[0], 16, 0), 16, 0);
+    lab_post(&a, &wr);
+    lab_run(lab);
+    lab->tap = NULL;
+    settle();
+    ck_assert(lab_poll(&lab->side[0], &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ_ERR);
+    ck_assert_uint_eq(cqe.syndrome, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+    ck_assert_uint_eq(a.qp->state, PRM_QP_STATE_ERR);
+}
+END_TEST
+
 /* A SET_PSV of a PSV that does not exist, or belongs to another PD, fails. */
 START_TEST(only_a_psv_of_the_pd_can_be_set)
 {
@@ -524,6 +565,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_bad_signature_drains_the_send_queue);
     tcase_add_test(tc, bad_data_of_a_read_drains_the_send_queue);
     tcase_add_loop_test(tc, a_full_cq_fails_the_queue_pair, 0, 2);
+    tcase_add_loop_test(tc, a_key_that_is_destroyed_in_use_is_a_protection_error, 0, 2);
     tcase_add_loop_test(tc, only_a_psv_of_the_pd_can_be_set, 0, 2);
     suite_add_tcase(s, tc);
     return s;
