@@ -98,19 +98,6 @@ static void paging_ended(struct access *a)
 
 /* -- hosts and keys ---------------------------------------------------------------------------- */
 
-static struct sim_host *paging_make_host(struct job *job, struct sim_host *host, unsigned nth)
-{
-    const struct sim_options *o = &job->sim->options;
-
-    host->number = (unsigned)(o->hosts + o->jobs) + 2 * job->number + nth;
-    host->port = fabric_num_ports(job->sim->fabric);
-    sim_check(job, host->port < FABRIC_PORTS, "there is no port for another host");
-    host->profile = chance_one_in(&job->chance, 2) ? NULL : "cx8";
-    sim_host_up(job->sim, host, fabric_plug(job->sim->fabric));
-    sim_host_begin(host);
-    return host;
-}
-
 static void paging_make_plain(struct paging *p, unsigned h, uint8_t *memory)
 {
     const unsigned rights = IBV_ACCESS_LOCAL_WRITE | REMOTE;
@@ -183,7 +170,8 @@ static void kind_paging_make(struct job *job)
     p->access.ctrl_done = paging_ctrl_done;
     p->access.ended = paging_ended;
     for (unsigned h = 0; h < 2; h++) {
-        p->access.host[h] = paging_make_host(job, &p->host[h], h);
+        sim_host_own(job, &p->host[h], h, chance_one_in(&job->chance, 2) ? NULL : "cx8");
+        p->access.host[h] = &p->host[h];
         memory[h] = sim_memory(job->sim, MEMORY);
     }
     access_init(&p->access, job, memory, MEMORY);

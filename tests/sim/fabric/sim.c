@@ -313,6 +313,18 @@ void sim_host_begin(struct sim_host *host)
     host->icm = sim_hca(host)->icm.used;
 }
 
+void sim_host_own(struct job *job, struct sim_host *host, unsigned nth, const char *profile)
+{
+    const struct sim_options *o = &job->sim->options;
+
+    host->number = (unsigned)(o->hosts + o->jobs) + 2 * job->number + nth;
+    host->port = fabric_num_ports(job->sim->fabric);
+    sim_check(job, host->port < FABRIC_PORTS, "there is no port for another host");
+    host->profile = profile;
+    sim_host_up(job->sim, host, fabric_plug(job->sim->fabric));
+    sim_host_begin(host);
+}
+
 void sim_host_reset(struct sim_host *host)
 {
     hv_sim_device_reset(host->device);

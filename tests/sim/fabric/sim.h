@@ -139,6 +139,9 @@ void sim_span_free(struct job *job, struct span *span);
  * be destroyed; the HCA is removed. */
 void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port);
 void sim_host_begin(struct sim_host *host);
+/* Brings up the nth further host of a job: 0 or 1. sim_host_down() removes it. profile: NULL is the
+ * usual generation. */
+void sim_host_own(struct job *job, struct sim_host *host, unsigned nth, const char *profile);
 void sim_host_down(struct sim_host *host);
 /* Resets its function. The job must then destroy its objects, and the host goes down. */
 void sim_host_reset(struct sim_host *host);
