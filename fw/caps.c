@@ -304,6 +304,9 @@ void caps_reset(struct fw *fw)
         caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL, PRM_cmd_hca_cap_dma_mmo_qp_FIELD, true);
     fw->hca.limits.no_send_dbr = caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL_2,
                                             PRM_cmd_hca_cap_2_send_dbr_mode_no_dbr_ext_FIELD, true);
+    fw->hca.limits.real_time =
+        caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL, PRM_cmd_hca_cap_sq_ts_format_FIELD, true) ==
+        PRM_CAP_TS_FORMAT_FREE_RUNNING_AND_REAL_TIME;
     fw->hca.limits.enhanced_cqes = caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL,
                                               PRM_cmd_hca_cap_enhanced_cqe_compression_FIELD, true);
     caps_apply(fw);

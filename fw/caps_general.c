@@ -97,6 +97,8 @@ const struct cap caps_general[] = {
     FLAG(cq_moderation, NEEDS(MODIFY_CQ)),
     FLAG(cq_period_mode_modify, NEEDS(MODIFY_CQ)),
     FLAG(cq_period_start_from_cqe),
+    VALUE(sq_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING_AND_REAL_TIME),
+    VALUE(rq_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING_AND_REAL_TIME),
     FLAG(cqe_compression),
     FLAG(cqe_compression_128),
     FLAG(mini_cqe_resp_stride_index),

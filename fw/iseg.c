@@ -10,6 +10,7 @@
 #include "fw/cmd.h"
 #include "fw/fw_internal.h"
 #include "model/card/card.h"
+#include "model/core/real_time.h"
 
 #define ISEG(field)   PRM_OFFSET(initial_seg, field)
 #define ISEG_CLR_INT  0x100c /* the dword of clear_int */
@@ -61,6 +62,12 @@ static uint64_t iseg_timer_now(struct fw *fw)
     return hca_now(&fw->hca);
 }
 
+/* The real-time clock: seconds and nanoseconds. 0 on a card without one. */
+static uint64_t iseg_real_time(struct fw *fw)
+{
+    return fw->hca.limits.real_time ? real_time_stamp(fw->hca.real_time, hca_now(&fw->hca)) : 0;
+}
+
 uint32_t iseg_read(struct fw *fw, uint64_t offset)
 {
     if (offset < 8) {
@@ -92,7 +99,9 @@ uint32_t iseg_read(struct fw *fw, uint64_t offset)
     case ISEG(health_syndrome):
         return health_counter(fw);
     case ISEG(real_time_h):
+        return (uint32_t)(iseg_real_time(fw) >> 32);
     case ISEG(real_time_l):
+        return (uint32_t)iseg_real_time(fw);
     case ISEG_CLR_INT:
     case ISEG_CLR_INTX:
         return 0;

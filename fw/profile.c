@@ -73,9 +73,16 @@
 /* Compressed CQEs of the enhanced layout are newer than ConnectX-5: Linux has them since 6.0
  * (mlx5e, enhanced_cqe_compression), DPDK since 23.03, and its guide says that devices may have
  * only the basic layout. No source names the first generation; here it is ConnectX-6 Dx. */
-#define BEFORE_CX6DX COPIES(0, 0, 0), AT_MOST(GENERAL, cmd_hca_cap, enhanced_cqe_compression, 0)
-#define ON_CX6DX     COPIES(1, 0, MMO_LOG_MAX)
-#define SINCE_CX7    COPIES(0, 1, MMO_LOG_MAX)
+/* The clock of MTUTC came with ConnectX-6 Dx: DPDK's guides set REAL_TIME_CLOCK_ENABLE on that card
+ * (platform/mlx5.rst). docs/adr/0028 says why the cards are configured so. */
+#define FREE_RUNNING                                                                               \
+    AT_MOST(GENERAL, cmd_hca_cap, sq_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING),                   \
+        AT_MOST(GENERAL, cmd_hca_cap, rq_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING),               \
+        AT_MOST(ROCE, roce_cap, qp_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING)
+#define BEFORE_CX6DX                                                                               \
+    COPIES(0, 0, 0), FREE_RUNNING, AT_MOST(GENERAL, cmd_hca_cap, enhanced_cqe_compression, 0)
+#define ON_CX6DX  COPIES(1, 0, MMO_LOG_MAX)
+#define SINCE_CX7 COPIES(0, 1, MMO_LOG_MAX)
 
 static const struct fw_cap_limit of_cx5[] = {
     BEFORE_CX7,

@@ -54,6 +54,7 @@ extern const struct fw_reg regs_module[]; /* fw/regs_module.c */
 extern const struct fw_reg regs_qos[];    /* fw/regs_qos.c */
 extern const struct fw_reg regs_link[];   /* fw/regs_link.c */
 extern const struct fw_reg regs_device[]; /* fw/regs_device.c */
+extern const struct fw_reg regs_clock[];  /* fw/regs_clock.c */
 extern const struct fw_reg regs_update[]; /* fw/regs_update.c */
 extern const struct fw_reg regs_nv[];     /* fw/regs_nv.c */
 

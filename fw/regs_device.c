@@ -114,8 +114,8 @@ static enum syn regs_mqis_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
-/* MCAM: which registers from 0x9000 to 0x91ff exist, a group at a time. None of their features is
- * reported. */
+/* MCAM: which registers from 0x9000 to 0x91ff exist, a group at a time, and of their features those
+ * of the real-time clock. */
 #define MCAM_FIRST  0x9000
 #define MCAM_GROUPS 4
 
@@ -129,6 +129,13 @@ static enum syn regs_mcam_query(struct fw *fw, const void *in, void *out)
     PRM_SET(mcam_reg, out, access_reg_group, group);
     fw_reg_mask((uint16_t)(MCAM_FIRST + group * REG_GROUP),
                 PRM_PTR(mcam_reg, out, mng_access_reg_cap_mask_access_regs));
+    if (fw->hca.limits.real_time) {
+        void *features = PRM_PTR(mcam_reg, out, mng_feature_cap_mask_enhanced_features);
+
+        PRM_SET(mcam_enhanced_features, features, ptpcyc2realtime_modify, 1);
+        PRM_SET(mcam_enhanced_features, features, mtutc_time_adjustment_extended_range, 1);
+        PRM_SET(mcam_enhanced_features, features, mtutc_freq_adj_units, 1);
+    }
     return SYN_OK;
 }
 

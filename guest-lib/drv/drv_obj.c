@@ -102,6 +102,26 @@ int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16])
     return drv_cmd_simple(drv, in, sizeof(in));
 }
 
+int drv_set_real_time(struct drv *drv, uint64_t ns)
+{
+    struct {
+        struct prm_access_register_in in;
+        struct prm_mtutc_reg mtutc;
+    } write = {0};
+    struct {
+        struct prm_access_register_out out;
+        struct prm_mtutc_reg mtutc;
+    } done = {0};
+
+    PRM_SET(access_register_in, &write.in, opcode, PRM_CMD_OP_ACCESS_REG);
+    PRM_SET(access_register_in, &write.in, op_mod, PRM_ACCESS_REGISTER_OP_WRITE);
+    PRM_SET(access_register_in, &write.in, register_id, PRM_REG_ID_MTUTC);
+    PRM_SET(mtutc_reg, &write.mtutc, operation, PRM_MTUTC_OPERATION_SET_TIME_IMMEDIATE);
+    PRM_SET(mtutc_reg, &write.mtutc, utc_sec, (uint32_t)(ns / 1000000000u));
+    PRM_SET(mtutc_reg, &write.mtutc, utc_nsec, (uint32_t)(ns % 1000000000u));
+    return drv_cmd(drv, &write, sizeof(write), &done, sizeof(done));
+}
+
 int drv_set_port_mtu(struct drv *drv, unsigned bytes)
 {
     struct {

@@ -31,6 +31,7 @@ bool hca_restart_card(struct hca *hca)
 
     if (alone) {
         uplink_reset(vport->uplink);
+        hca->card->real_time = (struct real_time){0};
         vport->counters = vport->cleared = (struct vport_counters){0};
     }
     vport_release(vport);

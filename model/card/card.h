@@ -13,10 +13,12 @@
 #define HCASIM_MODEL_CARD_H
 
 #include "model/core/hca.h"
+#include "model/core/real_time.h"
 #include "model/port/eswitch.h"
 
 struct card {
     struct eswitch sw;
+    struct real_time real_time;
     bool ends_with_function; /* hca_init() made the card */
 };
 

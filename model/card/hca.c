@@ -74,6 +74,7 @@ void hca_init_on(struct hca *hca, const struct hca_host_ops *ops, void *host,
     obj_table_start(&hca->qpns, limits->qpn_start);
     steering_init(hca);
     hca->card = card;
+    hca->real_time = &card->real_time;
     port_init(hca, eswitch_vport(&card->sw, number, mac));
 }
 

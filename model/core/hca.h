@@ -73,6 +73,7 @@ struct hca_limits {
     bool mmo_sq, mmo_qp;
     bool enhanced_cqes; /* CQs may compress in the enhanced layout: cqc.cqe_compression_layout */
     uint8_t crypto;     /* enum hca_crypto */
+    bool real_time;     /* time stamps may be those of the card's real-time clock */
 };
 
 /* How data encryption keys are imported (model/memory/dek.h). */
@@ -172,9 +173,10 @@ struct hca {
     uint8_t may_fault[PAGING_TRANSPORTS];
     struct mem_fault fault; /* the last access that returned MEM_FAULT */
 
-    struct card *card;    /* the card whose function this is (model/card/card.h) */
-    struct vport *vport;  /* the function's vport on that card */
-    uint64_t event_count; /* async events delivered, for tests and traces */
+    struct real_time *real_time; /* the card's (model/core/real_time.h) */
+    struct card *card;           /* the card whose function this is (model/card/card.h) */
+    struct vport *vport;         /* the function's vport on that card */
+    uint64_t event_count;        /* async events delivered, for tests and traces */
 
     /* All costs are counted in pieces. A call of the host for DMA, a frame received or sent, a
      * frame delivered, and HCA_PIECE_ENTRIES entries of a list in the device's own memory cost one

@@ -21,6 +21,7 @@ struct eth_sq {
     struct obj obj; /* num is the SQN, in the QPN space */
     struct prm_sqc sqc[1];
     uint8_t state;       /* PRM_SQC_STATE_ */
+    bool real_time;      /* ts_format (model/queue/cqe.h) */
     uint32_t user_index; /* goes into each CQE, like a QP's user index */
     struct wq wq;        /* slots are 64-byte basic blocks */
     uint32_t pdn;
@@ -36,9 +37,10 @@ struct eth_sq {
 struct eth_rq {
     struct obj obj; /* refs: TIRs and RQTs */
     struct prm_rqc rqc[1];
-    uint8_t state; /* PRM_RQC_STATE_ */
-    bool vsd;      /* VLAN tags are left in the frame */
-    bool pads_end; /* wq.end_padding_mode (model/memory/end_pad.h) */
+    uint8_t state;  /* PRM_RQC_STATE_ */
+    bool vsd;       /* VLAN tags are left in the frame */
+    bool pads_end;  /* wq.end_padding_mode (model/memory/end_pad.h) */
+    bool real_time; /* ts_format (model/queue/cqe.h) */
     uint32_t user_index, counter_set_id, pdn;
     struct wq wq;
     struct cq *cq;

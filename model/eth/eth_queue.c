@@ -4,6 +4,7 @@
 #include "model/core/pd.h"
 #include "model/eth/eth_priv.h"
 #include "model/eth/eth_queue.h"
+#include "model/queue/cqe.h"
 #include "model/queue/eq.h"
 #include "model/queue/srq.h"
 
@@ -113,6 +114,9 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
         PRM_GET(sqc, sqc, non_wire)) {
         return SYN_ETH_WQ;
     }
+    if (!queue_ts_format_ok(hca, PRM_GET(sqc, sqc, ts_format))) {
+        return SYN_TS_FORMAT;
+    }
     uar = obj_find(&hca->uars, PRM_GET(wq, wq, uar_page));
     syn = uid_check(uar, uid, SYN_NO_UAR);
     if (syn != SYN_OK) {
@@ -131,6 +135,7 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     memcpy(sq->sqc, sqc, sizeof(sq->sqc));
     eth_wq_init(&sq->obj, &sq->wq, wq, buf, dbr + DBR_SEND);
     sq->state = PRM_SQC_STATE_RST;
+    sq->real_time = queue_real_time(hca, PRM_GET(sqc, sqc, ts_format));
     sq->user_index = eth_user_index(PRM_GET(sqc, sqc, user_index));
     sq->pdn = PRM_GET(wq, wq, pd);
     sq->cq = cq;
@@ -243,6 +248,9 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
         PRM_GET(wq, wq, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN) {
         return SYN_ETH_WQ;
     }
+    if (!queue_ts_format_ok(hca, PRM_GET(rqc, rqc, ts_format))) {
+        return SYN_TS_FORMAT;
+    }
     rq = obj_make(hca, OBJ_RQ, uid, sizeof(*rq));
     if (!rq) {
         return SYN_NO_MEMORY;
@@ -252,6 +260,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     rq->wq.start_padding = true;
     rq->state = PRM_RQC_STATE_RST;
     rq->vsd = PRM_GET(rqc, rqc, vsd);
+    rq->real_time = queue_real_time(hca, PRM_GET(rqc, rqc, ts_format));
     rq->pads_end = PRM_GET(wq, wq, end_padding_mode) == PRM_WQ_END_PADDING_ALIGN;
     rq->user_index = eth_user_index(PRM_GET(rqc, rqc, user_index));
     rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);

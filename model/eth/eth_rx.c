@@ -234,9 +234,11 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     PRM_SET(cqe64, cqe, rx_hash_type_ip, rss->ip);
     PRM_SET(cqe64, cqe, rx_hash_type_l4, rss->l4);
     /* on receive, sop_drop_qpn carries the flow tag */
-    cqe_received(
-        cqe,
-        (struct cqe_about){.qpn = flow_tag, .srqn = rq->user_index, .index = (uint16_t)wqe.index},
-        PRM_CQE_OPCODE_RESP_SEND, (uint32_t)stored, false);
+    cqe_received(cqe,
+                 (struct cqe_about){.qpn = flow_tag,
+                                    .srqn = rq->user_index,
+                                    .index = (uint16_t)wqe.index,
+                                    .real_time = rq->real_time},
+                 PRM_CQE_OPCODE_RESP_SEND, (uint32_t)stored, false);
     cq_post(hca, rq->cq, cqe, false);
 }

@@ -21,7 +21,8 @@
 
 static struct cqe_about eth_sq_about(const struct eth_sq *sq, uint16_t index)
 {
-    return (struct cqe_about){.qpn = sq->obj.num, .srqn = sq->user_index, .index = index};
+    return (struct cqe_about){
+        .qpn = sq->obj.num, .srqn = sq->user_index, .index = index, .real_time = sq->real_time};
 }
 
 static void eth_sq_complete(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)

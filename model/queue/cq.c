@@ -14,6 +14,7 @@
  */
 #include "model/core/obj_class.h"
 #include "model/core/pd.h"
+#include "model/core/real_time.h"
 #include "model/core/trace.h"
 #include "model/queue/cq_priv.h"
 #include "model/queue/cqe.h"
@@ -377,13 +378,15 @@ static bool cq_has_timestamp(uint32_t opcode)
 }
 
 /* Sets the fields that all CQEs have in common. */
-static void cq_finish_cqe(struct prm_cqe64 *cqe, uint64_t now)
+static void cq_finish_cqe(struct hca *hca, struct prm_cqe64 *cqe, uint64_t now)
 {
     struct prm_err_cqe *failed = (void *)cqe; /* the same bytes as an error CQE */
     uint8_t opcode = (uint8_t)PRM_GET(cqe64, cqe, opcode);
 
     if (cq_has_timestamp(opcode)) {
-        PRM_SET(cqe64, cqe, timestamp, now);
+        PRM_SET(cqe64, cqe, timestamp,
+                G_UNLIKELY(PRM_GET(cqe64, cqe, timestamp)) ? real_time_stamp(hca->real_time, now)
+                                                           : now);
     } else if (opcode == PRM_CQE_OPCODE_REQ_ERR || opcode == PRM_CQE_OPCODE_RESP_ERR) {
         uint8_t syndrome = (uint8_t)PRM_GET(err_cqe, failed, syndrome);
 
@@ -415,7 +418,7 @@ bool cq_post_data(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool so
         return false;
     }
     now = hca_now(hca);
-    cq_finish_cqe(cqe, now);
+    cq_finish_cqe(hca, cqe, now);
     cq->last_cqe_ns = now;
     if (!cq_put(hca, cq, cqe, data)) {
         return false;

@@ -7,6 +7,7 @@
 #ifndef HCASIM_MODEL_CQE_H
 #define HCASIM_MODEL_CQE_H
 
+#include "model/core/hca.h"
 #include "prm/prm.h"
 
 /*
@@ -26,12 +27,30 @@ struct cqe_data {
     uint8_t room; /* CQE_DATA_32 or _64 */
 };
 
+/* Whether a queue may ask for a format of time stamps (ts_format of qpc, sqc and rqc). All cards
+ * know the default. */
+static inline bool queue_ts_format_ok(const struct hca *hca, uint32_t ts_format)
+{
+    return ts_format <= (hca->limits.real_time ? PRM_TS_FORMAT_REAL_TIME : PRM_TS_FORMAT_DEFAULT);
+}
+
+/* Whether the time stamps of such a queue are those of the real-time clock. On a card that has one,
+ * that is the default: MTUTC says so (DPDK: mlx5_rt_timestamp_config()). */
+static inline bool queue_real_time(const struct hca *hca, uint32_t ts_format)
+{
+    return hca->limits.real_time && ts_format != PRM_TS_FORMAT_FREE_RUNNING;
+}
+
 /* The completed WQE and its queue. */
 struct cqe_about {
     uint32_t qpn;   /* QP, SQ or RQ; on an RQ of frames the flow tag */
     uint32_t srqn;  /* the SRQ's or QP's user index; in CQEs of version 0 the SRQN */
     uint16_t index; /* wqe_counter */
+    bool real_time; /* the time stamp is that of the real-time clock (queue_real_time()) */
 };
+
+/* In the field timestamp of an image: cq_post() writes the stamp of the real-time clock there. */
+#define CQE_REAL_TIME 1
 
 static inline void cqe_fill(struct prm_cqe64 *cqe, struct cqe_about about,
                             enum prm_cqe_opcode opcode)
@@ -48,6 +67,7 @@ static inline void cqe_sent(struct prm_cqe64 *cqe, struct cqe_about about, uint8
                             uint32_t byte_cnt)
 {
     cqe_fill(cqe, about, PRM_CQE_OPCODE_REQ);
+    PRM_SET(cqe64, cqe, timestamp, about.real_time ? CQE_REAL_TIME : 0);
     PRM_SET(cqe64, cqe, send_wqe_opcode, wqe_opcode);
     PRM_SET(cqe64, cqe, byte_cnt, byte_cnt);
 }
@@ -68,6 +88,7 @@ static inline void cqe_received(struct prm_cqe64 *cqe, struct cqe_about about,
                                 enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited)
 {
     cqe_fill(cqe, about, opcode);
+    PRM_SET(cqe64, cqe, timestamp, about.real_time ? CQE_REAL_TIME : 0);
     PRM_SET(cqe64, cqe, byte_cnt, byte_cnt);
     PRM_SET(cqe64, cqe, se, solicited);
 }

@@ -235,10 +235,12 @@ static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
     }
     if (PRM_GET(qpc, qpc, cd_master) || PRM_GET(qpc, qpc, cd_slave_send) ||
         PRM_GET(qpc, qpc, cd_slave_receive) || PRM_GET(qpc, qpc, ulp_stateless_offload_mode) ||
-        PRM_GET(qpc, qpc, ts_format) > 1 ||
         PRM_GET(qpc, qpc, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN || qp_recv_asked(qpc) < 0 ||
         qp_send_asked(qpc) < 0) {
         return SYN_QP_FEATURE;
+    }
+    if (!queue_ts_format_ok(hca, PRM_GET(qpc, qpc, ts_format))) {
+        return SYN_TS_FORMAT;
     }
     if (PRM_GET(qpc, qpc, send_dbr_mode) >
         (hca->limits.no_send_dbr ? PRM_SEND_DBR_MODE_NO_DBR_EXT : PRM_SEND_DBR_MODE_DBR_VALID)) {
@@ -476,6 +478,7 @@ enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, 
     responder_init(&qp->peer);
     qp_load_in_cqe(qp, qpc);
     qp->pads_end = PRM_GET(qpc, qpc, end_padding_mode) == PRM_WQ_END_PADDING_ALIGN;
+    qp->real_time = queue_real_time(hca, PRM_GET(qpc, qpc, ts_format));
     qp_count_refs(qp, 1);
     mem_buf_take(&qp->obj, &qp->buf, buf);
     qp_load(qp);

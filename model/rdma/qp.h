@@ -77,6 +77,7 @@ struct qp {
     /* Bytes of data that its CQEs may carry: 64, 32 or 0. */
     uint8_t recv_in_cqe, send_in_cqe;
     bool pads_end;     /* qpc.end_padding_mode: received messages (model/memory/end_pad.h) */
+    bool real_time;    /* qpc.ts_format (model/queue/cqe.h) */
     bool rlky, fre;    /* as created: WQEs may use the reserved lkey; UMR may register memory */
     bool rq_signature; /* receive WQEs begin with a signature segment */
     bool block_lb_mc;  /* own multicasts are not delivered to this QP */

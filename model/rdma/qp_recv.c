@@ -67,8 +67,10 @@ static struct cq *recv_cq(struct qp *qp, struct srq *xrc_srq)
 
 static struct cqe_about recv_about(const struct qp *qp, const struct srq *xrc_srq, uint32_t index)
 {
-    return (struct cqe_about){
-        .qpn = qp->obj.num, .srqn = qp_recv_cqe_srqn(qp, xrc_srq), .index = (uint16_t)index};
+    return (struct cqe_about){.qpn = qp->obj.num,
+                              .srqn = qp_recv_cqe_srqn(qp, xrc_srq),
+                              .index = (uint16_t)index,
+                              .real_time = qp->real_time};
 }
 
 void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,

@@ -53,7 +53,8 @@ static void ring_count_error(struct q_counter *c, uint8_t syndrome)
 
 static struct cqe_about ring_about(const struct qp *qp, uint16_t index)
 {
-    return (struct cqe_about){.qpn = qp->obj.num, .srqn = qp_cqe_srqn(qp), .index = index};
+    return (struct cqe_about){
+        .qpn = qp->obj.num, .srqn = qp_cqe_srqn(qp), .index = index, .real_time = qp->real_time};
 }
 
 static void ring_complete_error(struct qp *qp, uint16_t index, uint8_t opcode, uint8_t syndrome)

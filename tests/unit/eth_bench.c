@@ -197,6 +197,7 @@ void bench_sq_new_sized(struct bench *b, uint32_t tisn, unsigned log_size, struc
 
     queue_init(b, sq, log_size, 6, PRM_PTR(sqc, sqc, wq));
     PRM_SET(sqc, sqc, cqn, sq->cqn);
+    PRM_SET(sqc, sqc, ts_format, b->ts_format);
     PRM_SET(sqc, sqc, flush_in_error_en, 1);
     PRM_SET(sqc, sqc, tis_lst_sz, tisn != 0);
     PRM_SET(sqc, sqc, tis_num_0, tisn);
@@ -223,6 +224,7 @@ void bench_rq_new_sized(struct bench *b, const struct prm_rqc *more, unsigned lo
     PRM_SET(rqc, rqc, rlky, 1);
     PRM_SET(rqc, rqc, user_index, BENCH_RQ_INDEX);
     PRM_SET(rqc, rqc, cqn, rq->cqn);
+    PRM_SET(rqc, rqc, ts_format, b->ts_format);
     buf = ring_buf(rq->ring, 64u << log_size);
     ck_assert_int_eq(eth_rq_create(&b->rig.hca, 0, rqc, &buf, rq->dbr, &rq->num), SYN_OK);
     ck_assert_int_eq(bench_rq_move(rq, PRM_RQC_STATE_RST, PRM_RQC_STATE_RDY), SYN_OK);

@@ -33,6 +33,7 @@ struct bench {
     unsigned num_frames; /* frames that came out of the HCA */
     struct bench_frame *frames;
     uint32_t tdn, tisn;
+    uint8_t ts_format;  /* PRM_TS_FORMAT_ of the queues made here */
     uint8_t table_type; /* PRM_FLOW_TABLE_TYPE_ of the tables made here; 0 is NIC_RX */
 };
 

@@ -384,6 +384,7 @@ void lab_qp_new(struct lab_side *side, const struct lab_qp_attr *attr, struct la
     }
     PRM_SET(qpc, qpc, cs_req, attr->cs_req);
     PRM_SET(qpc, qpc, cs_res, attr->cs_res);
+    PRM_SET(qpc, qpc, ts_format, attr->ts_format);
     PRM_SET(qpc, qpc, cqn_snd, attr->cqn ? attr->cqn : side->cqn);
     PRM_SET(qpc, qpc, cqn_rcv, attr->cqn ? attr->cqn : side->cqn);
     buf = lab_buf(qp->rq_ring, rq_bytes + (64ull << qp->log_sq));
@@ -593,6 +594,7 @@ bool lab_poll(struct lab_side *side, struct lab_cqe *cqe)
         .qpn = PRM_GET(cqe64, raw, qpn),
         .byte_cnt = PRM_GET(cqe64, raw, byte_cnt),
         .imm = PRM_GET(cqe64, raw, immediate),
+        .stamp = PRM_GET(cqe64, raw, timestamp),
     };
     if (cqe->opcode == PRM_CQE_OPCODE_REQ_ERR || cqe->opcode == PRM_CQE_OPCODE_RESP_ERR) {
         cqe->syndrome = (uint8_t)PRM_GET(err_cqe, raw, syndrome);

@@ -71,6 +71,7 @@ struct lab_qp_attr {
     uint32_t cqn;  /* 0: the CQ of the side */
     uint8_t log_streams, log_errored; /* of a DCI */
     uint8_t cs_req, cs_res;           /* PRM_CS_REQ_, PRM_CS_RES_: data in CQEs */
+    uint8_t ts_format;                /* PRM_TS_FORMAT_ */
 };
 extern const struct lab_qp_attr lab_rc;
 
@@ -119,6 +120,7 @@ struct lab_cqe {
     uint8_t send_opcode, syndrome;
     uint16_t counter;
     uint32_t qpn, byte_cnt, imm;
+    uint64_t stamp; /* time stamp; nothing in an error CQE */
 };
 
 struct lab *lab_new(void);

@@ -2,6 +2,7 @@
 /* Tests Ethernet receive queues: where a frame lands and what its CQE says (driver: en_rx.c). */
 #include <check.h>
 #include <string.h>
+#include "model/core/real_time.h"
 #include "model/eth/eth_priv.h"
 #include "model/eth/eth_queue.h"
 #include "model/queue/q_counter.h"
@@ -301,6 +302,32 @@ START_TEST(fragments_have_no_transport)
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, l3_ok), 1);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, l4_ok), 0);
     ck_assert_uint_eq(PRM_GET(cqe64, cqe, check_sum), bench_sum(frame + 14, len - 14, 0));
+}
+END_TEST
+
+/* rqc.ts_format: the free-running timer, or seconds and nanoseconds of the real-time clock. */
+START_TEST(time_stamps_are_of_the_clock_that_the_queue_asks_for)
+{
+    struct bench_pkt pkt = packet(4, 17, 64);
+    uint8_t frame[256];
+    size_t len = bench_build(frame, &pkt);
+    const uint8_t *stored;
+    struct prm_rqc rqc[1] = {0};
+    struct mem_buf buf = {0};
+    const struct prm_cqe64 *cqe;
+    uint32_t num;
+
+    b->ts_format = (uint8_t)_i;
+    b->rig.hca.limits.real_time = true;
+    real_time_set(b->rig.hca.real_time, b->rig.host.now, 5000000007ull);
+    make_rq(false, false);
+    cqe = receive(frame, len, &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, timestamp), _i ? 5ull << 32 | 7 : b->rig.host.now);
+
+    b->rig.hca.limits.real_time = false;
+    PRM_SET(rqc, rqc, cqn, rq.cqn);
+    PRM_SET(rqc, rqc, ts_format, PRM_TS_FORMAT_REAL_TIME);
+    ck_assert_int_eq(eth_rq_create(&b->rig.hca, 0, rqc, &buf, 0, &num), SYN_TS_FORMAT);
 }
 END_TEST
 
@@ -696,6 +723,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, padding_is_not_in_the_sum);
     tcase_add_test(tcase, wrong_checksums_are_not_ok);
     tcase_add_test(tcase, fragments_have_no_transport);
+    tcase_add_loop_test(tcase, time_stamps_are_of_the_clock_that_the_queue_asks_for, 0, 3);
     tcase_add_test(tcase, options_behind_the_network_header_are_reported);
     tcase_add_test(tcase, the_sum_is_right_for_headers_that_make_no_sense);
     tcase_add_test(tcase, frames_that_are_not_ip_have_only_their_fcs_checked);

@@ -3,6 +3,7 @@
  * WQE. */
 #include <check.h>
 #include <string.h>
+#include "model/core/real_time.h"
 #include "model/eth/eth_priv.h"
 #include "model/eth/eth_queue.h"
 #include "model/queue/mmo.h"
@@ -826,6 +827,29 @@ START_TEST(only_the_owner_may_modify_and_destroy)
 }
 END_TEST
 
+/* sqc.ts_format: the free-running timer, or seconds and nanoseconds of the real-time clock. */
+START_TEST(time_stamps_are_of_the_clock_that_the_queue_asks_for)
+{
+    struct bench_pkt pkt = packet(4, 17, 64);
+    uint8_t frame[256];
+    size_t len = bench_build(frame, &pkt);
+
+    b->rig.hca.limits.real_time = true;
+    real_time_set(b->rig.hca.real_time, b->rig.host.now, 5000000007ull);
+    for (b->ts_format = 0; b->ts_format < 3; b->ts_format++) {
+        struct bench_wr wr = wr_of(frame, len, 18);
+        const struct prm_cqe64 *cqe;
+
+        bench_sq_new(b, b->tisn, &sq);
+        bench_send(&sq, &wr);
+        cqe = bench_cqe(&sq);
+        ck_assert_ptr_nonnull(cqe);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, timestamp),
+                          b->ts_format ? 5ull << 32 | 7 : b->rig.host.now);
+    }
+}
+END_TEST
+
 START_TEST(a_queue_that_names_what_is_not_there_is_refused)
 {
     struct prm_sqc sqc[1] = {0};
@@ -854,6 +878,9 @@ START_TEST(a_queue_that_names_what_is_not_there_is_refused)
     PRM_SET(wq, wq, log_wq_stride, 7);
     ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_WQ);
     PRM_SET(wq, wq, log_wq_stride, 6);
+    PRM_SET(sqc, sqc, ts_format, PRM_TS_FORMAT_REAL_TIME);
+    ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_TS_FORMAT);
+    PRM_SET(sqc, sqc, ts_format, PRM_TS_FORMAT_DEFAULT);
     ck_assert_int_eq(eth_sq_create(&b->rig.hca, RIG_USER, sqc, &buf, 0, &num), SYN_BAD_UID);
 }
 END_TEST
@@ -898,6 +925,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, illegal_moves_are_refused);
     tcase_add_test(tcase, a_queue_that_never_sent_can_go_to_err);
     tcase_add_test(tcase, only_the_owner_may_modify_and_destroy);
+    tcase_add_test(tcase, time_stamps_are_of_the_clock_that_the_queue_asks_for);
     tcase_add_test(tcase, a_queue_that_names_what_is_not_there_is_refused);
     suite_add_tcase(suite, tcase);
     return suite;

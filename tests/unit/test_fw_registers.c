@@ -140,6 +140,96 @@ START_TEST(groups_that_are_not_there_are_refused)
 }
 END_TEST
 
+/* -- the real-time clock ----------------------------------------------------------------------- */
+
+static void be(const char *profile)
+{
+    fwd_clear(&d);
+    fwd_init_as(&d, profile);
+    fwd_bring_up(&d);
+}
+
+/* Seconds and nanoseconds in the initialization segment (driver: mlx5_read_time()). */
+static uint64_t clock_now(void)
+{
+    size_t at = PRM_OFFSET(initial_seg, real_time_h);
+    uint64_t h = fw_mmio_read(d.fw, at, 4), l = fw_mmio_read(d.fw, at + 4, 4);
+
+    return h * 1000000000ull + l;
+}
+
+static enum syn write_clock(unsigned operation, uint32_t sec, uint32_t nsec, int32_t shift,
+                            unsigned unit, int32_t freq)
+{
+    struct prm_mtutc_reg reg[1] = {0};
+
+    PRM_SET(mtutc_reg, reg, operation, operation);
+    PRM_SET(mtutc_reg, reg, utc_sec, sec);
+    PRM_SET(mtutc_reg, reg, utc_nsec, nsec);
+    PRM_SET(mtutc_reg, reg, time_adjustment, (uint32_t)shift);
+    PRM_SET(mtutc_reg, reg, freq_adj_units, unit);
+    PRM_SET(mtutc_reg, reg, freq_adjustment, (uint32_t)freq);
+    return WRITE(MTUTC, reg);
+}
+
+/* Driver lib/clock.c: mlx5_ptp_settime_real_time(), _adjtime_real_time(), _freq_adj_real_time(). */
+START_TEST(the_real_time_clock_is_set_shifted_and_tuned)
+{
+    struct prm_mtutc_reg reg[1] = {0};
+    struct prm_mcam_reg mcam[1] = {0};
+    void *features = PRM_PTR(mcam_reg, mcam, mng_feature_cap_mask_enhanced_features);
+    uint8_t cap[4096];
+
+    be("cx7");
+    d.host.now += 3000000005;
+    ck_assert_uint_eq(clock_now(), d.host.now); /* until it is set */
+    ck_assert_uint_eq(READ(MCAM, mcam), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(mcam_enhanced_features, features, ptpcyc2realtime_modify), 1);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_ROCE, true, cap), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(roce_cap, (void *)cap, qp_ts_format),
+                      PRM_CAP_TS_FORMAT_FREE_RUNNING_AND_REAL_TIME);
+
+    ck_assert_int_eq(write_clock(1, 1000, 500, 0, 0, 0), SYN_OK);
+    ck_assert_uint_eq(clock_now(), 1000000000500ull);
+    ck_assert_int_eq(write_clock(2, 0, 0, -200000, 0, 0), SYN_OK);
+    ck_assert_uint_eq(clock_now(), 999999800500ull);
+    ck_assert_int_eq(write_clock(3, 0, 0, 0, PRM_MTUTC_UNIT_PPB, 1000), SYN_OK);
+    d.host.now += 1000000000;
+    ck_assert_uint_eq(clock_now(), 1000999800500ull + 1000);
+    ck_assert_int_eq(write_clock(3, 0, 0, 0, PRM_MTUTC_UNIT_SCALED_PPM, -65536), SYN_OK);
+    d.host.now += 1000000000;
+    ck_assert_uint_eq(clock_now(), 1001999800500ull);
+    ck_assert_uint_eq(READ(MTUTC, reg), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(mtutc_reg, reg, time_stamp_mode), PRM_MTUTC_MODE_REAL_TIME);
+    ck_assert_uint_eq(PRM_GET(mtutc_reg, reg, utc_sec), 1001);
+    ck_assert_uint_eq(PRM_GET(mtutc_reg, reg, utc_nsec), 999800500);
+
+    /* beyond what the driver asks for, nothing changes */
+    ck_assert_int_eq(write_clock(2, 0, 0, 200001, 0, 0), SYN_REG_VALUE);
+    ck_assert_int_eq(write_clock(2, 0, 0, INT32_MIN, 0, 0), SYN_REG_VALUE);
+    ck_assert_int_eq(write_clock(3, 0, 0, 0, PRM_MTUTC_UNIT_PPB, 50001000), SYN_REG_VALUE);
+    ck_assert_int_eq(write_clock(3, 0, 0, 0, 2, 0), SYN_REG_VALUE);
+    ck_assert_int_eq(write_clock(1, 0, 1000000001, 0, 0, 0), SYN_REG_VALUE);
+    ck_assert_int_eq(write_clock(0, 0, 0, 0, 0, 0), SYN_REG_VALUE);
+    ck_assert_uint_eq(clock_now(), 1001999800500ull);
+}
+END_TEST
+
+START_TEST(a_connectx_5_has_the_free_running_timer_alone)
+{
+    struct prm_mtutc_reg reg[1] = {0};
+    struct prm_mcam_reg mcam[1] = {0};
+    void *features = PRM_PTR(mcam_reg, mcam, mng_feature_cap_mask_enhanced_features);
+
+    ck_assert_uint_eq(READ(MTUTC, reg), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(mtutc_reg, reg, time_stamp_mode), PRM_MTUTC_MODE_INTERNAL_TIMER);
+    ck_assert_int_eq(write_clock(1, 1000, 0, 0, 0, 0), SYN_REG_ACCESS);
+    ck_assert_uint_eq(clock_now(), 0);
+    ck_assert_uint_eq(READ(MCAM, mcam), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(mcam_enhanced_features, features, ptpcyc2realtime_modify), 0);
+}
+END_TEST
+
 /* Registers can also be accessed without commands: Mellanox's tools use the vendor specific
  * capability. */
 START_TEST(registers_are_accessed_without_commands_too)
@@ -442,6 +532,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, the_bus_of_a_module_has_no_other_address);
     tcase_add_test(tc, unsupported_error_correction_is_refused);
     tcase_add_test(tc, port_counters_cannot_be_cleared);
+    tcase_add_test(tc, the_real_time_clock_is_set_shifted_and_tuned);
+    tcase_add_test(tc, a_connectx_5_has_the_free_running_timer_alone);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -77,7 +77,9 @@ START_TEST(a_qpc_that_cannot_work_is_refused)
     REFUSED(cqn_rcv, 0xfff, SYN_QP_CQ);
     REFUSED(log_rq_stride, 7, SYN_QP_SIZE);
     REFUSED(cd_master, 1, SYN_QP_FEATURE);
-    REFUSED(ts_format, 2, SYN_QP_FEATURE);
+    REFUSED(ts_format, PRM_TS_FORMAT_REAL_TIME, SYN_TS_FORMAT);
+    b.hca.limits.real_time = true;
+    REFUSED(ts_format, 3, SYN_TS_FORMAT);
     REFUSED(log_sq_size, 15, SYN_BAD_PAS);
     ck_assert_uint_eq(b.hca.qpns.count, 0);
 }
