@@ -181,6 +181,8 @@ int drv_dereg_mr(struct drv *drv, struct drv_mr *mr);
 
 /* Sets an entry of the RoCE address table: a v2 GID with the port's MAC. */
 int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16]);
+/* Sets the real-time clock of a card that has one: nanoseconds since the epoch. */
+int drv_set_real_time(struct drv *drv, uint64_t ns);
 /* Sets the largest frame of the port, FCS included. */
 int drv_set_port_mtu(struct drv *drv, unsigned bytes);
 /* ::ffff:10.0.0.host, the GID that drv_open's callers use. */

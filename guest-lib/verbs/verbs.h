@@ -244,6 +244,7 @@ struct hv_cq {
     unsigned cqe_size;    /* 64 or 128 */
     bool pads;            /* all 128 bytes of a CQE are written */
     uint8_t compression;  /* enum mlx5dv_cqe_comp_res_format; 0: none */
+    bool real_time;       /* time stamps are those of the card's real-time clock */
     uint64_t pinned;      /* pages (kernel/memlock.h) */
     uint32_t *dbrec;      /* [0] consumer index, [1] arm word, big-endian */
     struct hv_uar *uar;

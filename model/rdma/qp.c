@@ -478,7 +478,11 @@ enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, 
     responder_init(&qp->peer);
     qp_load_in_cqe(qp, qpc);
     qp->pads_end = PRM_GET(qpc, qpc, end_padding_mode) == PRM_WQ_END_PADDING_ALIGN;
-    qp->real_time = queue_real_time(hca, PRM_GET(qpc, qpc, ts_format));
+    /* The completions of an XRC target go to CQs that know nothing of its format. mlx5_ib sets the
+     * default, and says that it means free-running there. */
+    qp->real_time = queue_real_time(hca, PRM_GET(qpc, qpc, ts_format)) &&
+                    !(PRM_GET(qpc, qpc, st) == PRM_QP_ST_XRC &&
+                      PRM_GET(qpc, qpc, ts_format) == PRM_TS_FORMAT_DEFAULT);
     qp_count_refs(qp, 1);
     mem_buf_take(&qp->obj, &qp->buf, buf);
     qp_load(qp);

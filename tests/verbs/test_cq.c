@@ -26,9 +26,9 @@ static struct ibv_comp_channel *channel_new(struct ibv_context *context)
     return channel;
 }
 
-static void setup(void)
+static void setup_on(struct verbs_table *table)
 {
-    v = verbs_table_new();
+    v = table;
     send_channel = channel_new(v->a);
     recv_channel = channel_new(v->b);
     send_cq = ibv_create_cq(v->a, CQE, NULL, send_channel, 0);
@@ -40,6 +40,16 @@ static void setup(void)
     table_connect(v, a, b);
     from = table_mr_new(v, 0);
     to = table_mr_new(v, 1);
+}
+
+static void setup(void)
+{
+    setup_on(verbs_table_new());
+}
+
+static void setup_with_clock(void)
+{
+    setup_on(verbs_table_on(verbs_hosts_new_as(2, NULL, "cx7")));
 }
 
 static void drop_qps(void)
@@ -511,6 +521,94 @@ START_TEST(wall_clock_stamps_are_the_same_moment)
 }
 END_TEST
 
+static uint64_t raw_clock(struct ibv_context *context)
+{
+    struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+
+    ck_assert_int_eq(ibv_query_rt_values_ex(context, &values), 0);
+    return (uint64_t)values.raw_clock.tv_sec * 1000000000 + (uint64_t)values.raw_clock.tv_nsec;
+}
+
+static struct ibv_cq_ex *real_time_cq(struct ibv_context *context)
+{
+    struct ibv_cq_init_attr_ex attr = {.cqe = CQE,
+                                       .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK};
+    struct ibv_cq_ex *ex = ibv_create_cq_ex(context, &attr);
+
+    ck_assert_ptr_nonnull(ex);
+    return ex;
+}
+
+/* The time stamp of the next receive completion, in nanoseconds. libmlx5 returns it as it is in the
+ * CQE: seconds and nanoseconds (mlx5_cq_fill_pfns()). */
+static uint64_t next_stamp(struct ibv_cq_ex *ex)
+{
+    struct ibv_poll_cq_attr poll = {0};
+    uint64_t stamp;
+
+    receive(1);
+    post(IBV_WR_SEND, 0, 0, 1);
+    table_wait(v);
+    ck_assert_int_eq(ibv_start_poll(ex, &poll), 0);
+    stamp = ibv_wc_read_completion_wallclock_ns(ex);
+    ibv_end_poll(ex);
+    ck_assert_uint_lt((uint32_t)stamp, 1000000000);
+    return (stamp >> 32) * 1000000000 + (uint32_t)stamp;
+}
+
+/* On a card with a real-time clock, a CQ of wall clock stamps has those of that clock. The clock
+ * shows the free-running timer until it is set. */
+START_TEST(real_time_stamps_are_those_of_the_card_s_clock)
+{
+    struct mlx5dv_context caps = {0};
+    struct ibv_cq_ex *ex = real_time_cq(v->b);
+    uint64_t before, stamp, set_to = 1700000000ull * 1000000000 + 7, set_at;
+
+    ck_assert_int_eq(hv_dv_query_device(v->b, &caps), 0);
+    ck_assert(caps.flags & MLX5DV_CONTEXT_FLAGS_REAL_TIME_TS);
+    drop_qps();
+    a = table_qp_new(v, 0, send_cq, NULL);
+    b = table_qp_new(v, 1, ibv_cq_ex_to_cq(ex), NULL);
+    table_connect(v, a, b);
+    before = raw_clock(v->b);
+    stamp = next_stamp(ex);
+    ck_assert_uint_ge(stamp, before);
+    ck_assert_uint_le(stamp, raw_clock(v->b));
+    set_at = raw_clock(v->b);
+    ck_assert_int_eq(drv_set_real_time(hv_drv(v->hca[1]), set_to), 0);
+    stamp = next_stamp(ex);
+    ck_assert_uint_ge(stamp, set_to);
+    ck_assert_uint_le(stamp - set_to, raw_clock(v->b) - set_at);
+    drop_qps();
+    ck_assert_int_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
+}
+END_TEST
+
+/* mlx5_ib: get_qp_ts_format(). */
+START_TEST(the_cqs_of_a_qp_ask_for_the_same_clock)
+{
+    struct ibv_cq_ex *ex = real_time_cq(v->a);
+    struct ibv_qp_init_attr attr = {.send_cq = send_cq,
+                                    .recv_cq = ibv_cq_ex_to_cq(ex),
+                                    .cap = {.max_send_wr = 1, .max_recv_wr = 1},
+                                    .qp_type = IBV_QPT_RC};
+
+    errno = 0;
+    ck_assert_ptr_null(ibv_create_qp(v->hosts->host[0].pd, &attr));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    ck_assert_int_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
+}
+END_TEST
+
+START_TEST(a_connectx_5_has_no_real_time_stamps)
+{
+    struct mlx5dv_context caps = {0};
+
+    ck_assert_int_eq(hv_dv_query_device(v->b, &caps), 0);
+    ck_assert(!(caps.flags & MLX5DV_CONTEXT_FLAGS_REAL_TIME_TS));
+}
+END_TEST
+
 START_TEST(extended_attributes_are_checked)
 {
     struct ibv_cq_init_attr_ex attr = {.cqe = CQE, .comp_mask = 1u << 7};
@@ -539,7 +637,7 @@ END_TEST
 
 Suite *unit_suite(void)
 {
-    TCase *tc = tcase_create("cq");
+    TCase *tc = tcase_create("cq"), *clock = tcase_create("clock");
     Suite *suite = suite_create("verbs-cq");
 
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -560,6 +658,11 @@ Suite *unit_suite(void)
     tcase_add_test(tc, extended_polling_reads_the_same);
     tcase_add_test(tc, wall_clock_stamps_are_the_same_moment);
     tcase_add_test(tc, extended_attributes_are_checked);
+    tcase_add_test(tc, a_connectx_5_has_no_real_time_stamps);
     suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(clock, setup_with_clock, teardown);
+    tcase_add_test(clock, real_time_stamps_are_those_of_the_card_s_clock);
+    tcase_add_test(clock, the_cqs_of_a_qp_ask_for_the_same_clock);
+    suite_add_tcase(suite, clock);
     return suite;
 }

@@ -230,6 +230,20 @@ void hv_forget_registers(struct hv_hca *hca, uint64_t offset, size_t size)
 
 G_STATIC_ASSERT(HV_COMP_VECTORS <= DRV_COMP_EQS);
 
+/* Sets the card's clock as mlx5_core does (mlx5_init_timer_clock()). In a simulation it keeps the
+ * time of the virtual clock. */
+static bool hca_set_clock(struct hv_hca *hca, const struct hv_port_config *config, GError **err)
+{
+    if (!hv_has_real_time(hca) || config->world) {
+        return true;
+    }
+    if (drv_set_real_time(hca->drv, (uint64_t)g_get_real_time() * 1000)) {
+        g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO, "the real-time clock cannot be set");
+        return false;
+    }
+    return true;
+}
+
 static bool hca_configure_port(struct hv_hca *hca, const struct hv_port_config *config,
                                GError **err)
 {
@@ -357,7 +371,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         hca_free_parts(hca);
         return NULL;
     }
-    if (!hca_configure_port(hca, config, err)) {
+    if (!hca_configure_port(hca, config, err) || !hca_set_clock(hca, config, err)) {
         drv_close(hca->drv);
         hca_free_parts(hca);
         return NULL;

@@ -226,7 +226,21 @@ void hv_forget_registers(struct hv_hca *hca, uint64_t offset, size_t size);
 uint32_t hv_iseg_read(struct hv_hca *hca, size_t offset);
 
 /* A field of the current general device capabilities; of those for Ethernet. */
-#define HV_CAP(hca, field)    PRM_GET(cmd_hca_cap, hv_drv(hca)->cap, field)
+#define HV_CAP(hca, field) PRM_GET(cmd_hca_cap, hv_drv(hca)->cap, field)
+
+/* Whether queues may have time stamps of the card's real-time clock (mlx5_ib: rt_supported()). */
+static inline bool hv_has_real_time(struct hv_hca *hca)
+{
+    return HV_CAP(hca, sq_ts_format) == PRM_CAP_TS_FORMAT_FREE_RUNNING_AND_REAL_TIME &&
+           HV_CAP(hca, rq_ts_format) == PRM_CAP_TS_FORMAT_FREE_RUNNING_AND_REAL_TIME;
+}
+
+/* The format of time stamps that a CQ asks of its queues, a PRM_TS_FORMAT_ (mlx5_ib:
+ * get_ts_format()). */
+static inline uint8_t hv_cq_ts_format(const struct hv_cq *cq)
+{
+    return cq->real_time ? PRM_TS_FORMAT_REAL_TIME : PRM_TS_FORMAT_FREE_RUNNING;
+}
 #define HV_CAP_2(hca, field)  PRM_GET(cmd_hca_cap_2, hv_drv(hca)->cap_2, field)
 #define HV_DM_CAP(hca, field) PRM_GET(device_mem_cap, hv_drv(hca)->device_mem_cap, field)
 #define HV_ETH_CAP(hca, field)                                                                     \

@@ -117,6 +117,21 @@ uint32_t hv_qp_ece(const struct hv_qp *qp)
     return HV_CAP(qp->hca, ece_support) ? qp->ece.asked : 0;
 }
 
+/* Sets the format of the time stamps (mlx5_ib: get_qp_ts_format()). Both CQs must ask for the same.
+ * 0 or errno. */
+static int qp_fill_ts_format(const struct hv_qp *qp, struct prm_qpc *qpc)
+{
+    uint8_t send = qp->send_cq ? hv_cq_ts_format(qp->send_cq) : PRM_TS_FORMAT_FREE_RUNNING;
+    uint8_t recv = qp->recv_cq ? hv_cq_ts_format(qp->recv_cq) : PRM_TS_FORMAT_FREE_RUNNING;
+
+    if (send != recv) {
+        return hv_refuse(qp->hca, EOPNOTSUPP,
+                         "create_qp: the CQs ask for time stamps of two different clocks");
+    }
+    PRM_SET(qpc, qpc, ts_format, send);
+    return 0;
+}
+
 static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
 {
     size_t len = PRM_SIZE(create_qp_in) + 8 * hv_ring_pages(qp->ring, qp->ring_size);
@@ -132,6 +147,10 @@ static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
     PRM_SET(create_qp_in, in, uid, qp->uid);
     PRM_SET(create_qp_in, in, ece, hv_qp_ece(qp));
     hv_qp_fill_identity(qp, qpc);
+    err = qp_fill_ts_format(qp, qpc);
+    if (err) {
+        return err;
+    }
     PRM_SET(qpc, qpc, block_lb_mc, qp->block_self_mcast);
     PRM_SET(qpc, qpc, end_padding_mode, qp->end_padding);
     PRM_SET(qpc, qpc, uar_page, qp->uar->page);

@@ -71,6 +71,7 @@ static int raw_create_sq(struct hv_qp *qp)
     PRM_SET(sqc, sqc, state, PRM_SQC_STATE_RST);
     PRM_SET(sqc, sqc, user_index, (uint32_t)qp->uidx);
     PRM_SET(sqc, sqc, cqn, qp->send_cq->cqn);
+    PRM_SET(sqc, sqc, ts_format, hv_cq_ts_format(qp->send_cq));
     PRM_SET(sqc, sqc, tis_lst_sz, 1);
     PRM_SET(sqc, sqc, tis_num_0, qp->tisn);
     PRM_SET(wq, PRM_PTR(sqc, sqc, wq), uar_page, qp->uar->page);
@@ -167,6 +168,7 @@ static int raw_create_rq(struct hv_qp *qp)
     PRM_SET(rqc, rqc, flush_in_error_en, 1);
     PRM_SET(rqc, rqc, user_index, (uint32_t)qp->uidx);
     PRM_SET(rqc, rqc, cqn, qp->recv_cq->cqn);
+    PRM_SET(rqc, rqc, ts_format, hv_cq_ts_format(qp->recv_cq));
     raw_fill_wq(qp, PRM_PTR(rqc, rqc, wq), &qp->rq);
     PRM_SET(wq, PRM_PTR(rqc, rqc, wq), end_padding_mode, qp->end_padding);
     err = hv_cmd(qp->hca, in, len, out, sizeof(out));

@@ -32,6 +32,7 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
     PRM_SET(rqc, rqc, flush_in_error_en, 1);
     PRM_SET(rqc, rqc, user_index, (uint32_t)wq->uidx);
     PRM_SET(rqc, rqc, cqn, hv_cq(wq->ibv.cq)->cqn);
+    PRM_SET(rqc, rqc, ts_format, hv_cq_ts_format(hv_cq(wq->ibv.cq)));
     PRM_SET(wq, ring, wq_type, PRM_WQ_TYPE_CYCLIC);
     PRM_SET(wq, ring, end_padding_mode, !!(flags & IBV_WQ_FLAGS_PCI_WRITE_END_PADDING));
     PRM_SET(wq, ring, pd, hv_real_pd(wq->ibv.pd)->pdn);

@@ -229,6 +229,10 @@ struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_in
     cq->uar = &ctx->uar;
     cq->cur_uidx = HV_UIDX_NONE;
     cq->wc_flags = attr->wc_flags;
+    cq->real_time = hv_has_real_time(cq->hca) &&
+                    (attr->wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                                       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)) ==
+                        IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
     cq->single_threaded =
         (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) || (env && !strcmp(env, "1"));
     if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {

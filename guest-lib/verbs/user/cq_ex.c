@@ -240,4 +240,8 @@ void hv_cq_ex_init(struct user_cq *cq, uint64_t wc_flags)
     READER(IBV_WC_EX_WITH_FLOW_TAG, read_flow_tag)
     READER(IBV_WC_EX_WITH_TM_INFO, read_tm_info)
     READER(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, read_completion_wallclock_ns)
+    if (cq->real_time) {
+        /* libmlx5 returns the stamp as it is, seconds and nanoseconds (mlx5_cq_fill_pfns()) */
+        ex->read_completion_wallclock_ns = cq_ex_read_completion_ts;
+    }
 }

@@ -123,6 +123,9 @@ int hv_dv_query_device(struct ibv_context *ctx, struct mlx5dv_context *attrs)
     if (HV_CAP(hca, cqe_128_always)) {
         caps.flags |= MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD;
     }
+    if (hv_has_real_time(hca)) {
+        caps.flags |= MLX5DV_CONTEXT_FLAGS_REAL_TIME_TS;
+    }
     attrs->version = 0;
     attrs->flags = caps.flags;
 #define GIVE(bit, field)                                                                           \
