@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Direct verbs, for what ordinary verbs do not offer: dynamic connections, keys of several pieces,
- * and SQD. */
+ * block signatures, copies, and SQD. */
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/qp.h"
 #include "tests/conformance/host.h"
 
 #define UMR_INLINE 256 /* bytes of a UMR's pieces: room for 16 */
+#define SIG_INLINE 512 /* the same with a descriptor of signatures */
 
 static struct ibv_qp_init_attr_ex direct_init(const struct host *host,
                                               const struct ibv_qp_init_attr *init)
@@ -116,19 +117,23 @@ static int direct_post(struct ibv_qp *qp, const struct ibv_send_wr *wr,
 /* -- keys -------------------------------------------------------------------------------------- */
 
 static struct ibv_qp *direct_make_configurer(const struct host *host,
-                                             const struct ibv_qp_init_attr *init)
+                                             const struct ibv_qp_init_attr *init, unsigned work)
 {
     struct ibv_qp_init_attr_ex attr = direct_init(host, init);
     /* data in a CQE would be copied to a key's addresses, which may not be those of the process */
     struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS |
                                                   MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
                                      .create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE,
-                                     .send_ops_flags = MLX5DV_QP_EX_WITH_MR_LIST};
+                                     .send_ops_flags =
+                                         (work & HOST_UMR ? MLX5DV_QP_EX_WITH_MR_LIST : 0) |
+                                         (work & HOST_SIG ? MLX5DV_QP_EX_WITH_MKEY_CONFIGURE : 0) |
+                                         (work & HOST_MMO ? MLX5DV_QP_EX_WITH_MEMCPY : 0)};
 
     attr.qp_type = IBV_QPT_RC;
     attr.srq = init->srq;
     attr.cap = init->cap;
-    attr.cap.max_inline_data = MAX(attr.cap.max_inline_data, UMR_INLINE);
+    attr.cap.max_inline_data =
+        MAX(attr.cap.max_inline_data, work & HOST_SIG ? SIG_INLINE : UMR_INLINE);
     attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     attr.send_ops_flags = IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_RDMA_READ;
     return hv_dv_create_qp(host->ctx, &attr, &dv);
@@ -196,6 +201,87 @@ static int direct_configure(struct ibv_qp *qp, const struct ibv_send_wr *wr, voi
     return ibv_wr_complete(ex);
 }
 
+static void *direct_make_sig_key(struct ibv_pd *pd, uint16_t pieces, uint32_t *key)
+{
+    struct mlx5dv_mkey_init_attr attr = {
+        .pd = pd,
+        .create_flags =
+            MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE,
+        .max_entries = pieces,
+    };
+    struct mlx5dv_mkey *mkey = hv_dv_create_mkey(&attr);
+
+    *key = mkey ? mkey->rkey : 0;
+    return mkey;
+}
+
+static int direct_configure_sig(struct ibv_qp *qp, const struct ibv_send_wr *wr, void *made,
+                                uint32_t rights, const struct host_sig *sig)
+{
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
+    struct mlx5dv_qp_ex *dv = ex ? hv_dv_qp_ex_from_ibv_qp_ex(ex) : NULL;
+    const struct mlx5dv_sig_t10dif dif = {.bg_type = MLX5DV_SIG_T10DIF_CRC,
+                                          .app_tag = sig->app_tag,
+                                          .ref_tag = sig->ref_tag,
+                                          .flags = MLX5DV_SIG_T10DIF_FLAG_REF_REMAP};
+    const struct mlx5dv_sig_block_domain domain = {
+        .sig_type = MLX5DV_SIG_TYPE_T10DIF, .sig.dif = &dif, .block_size = MLX5DV_BLOCK_SIZE_512};
+    const struct mlx5dv_sig_block_attr attr = {
+        .mem = sig->mem ? &domain : NULL,
+        .wire = sig->wire ? &domain : NULL,
+        .flags = sig->copies ? MLX5DV_SIG_BLOCK_ATTR_FLAG_COPY_MASK : 0,
+        .check_mask = sig->copies ? 0
+                                  : MLX5DV_SIG_MASK_T10DIF_GUARD | MLX5DV_SIG_MASK_T10DIF_APPTAG |
+                                        MLX5DV_SIG_MASK_T10DIF_REFTAG,
+        .copy_mask = sig->copies ? 0xff : 0,
+    };
+    struct mlx5dv_mkey_conf_attr conf = {0};
+
+    if (!dv || !dv->wr_mkey_configure) {
+        return EOPNOTSUPP;
+    }
+    ibv_wr_start(ex);
+    ex->wr_id = wr->wr_id;
+    ex->wr_flags = wr->send_flags | IBV_SEND_INLINE;
+    mlx5dv_wr_mkey_configure(dv, made, 3, &conf);
+    mlx5dv_wr_set_mkey_access_flags(dv, rights);
+    mlx5dv_wr_set_mkey_layout_list(dv, (uint16_t)wr->num_sge, wr->sg_list);
+    mlx5dv_wr_set_mkey_sig_block(dv, &attr);
+    return ibv_wr_complete(ex);
+}
+
+static int direct_check_sig(void *made, enum host_sig_error *error, uint64_t *offset)
+{
+    static const enum host_sig_error errors[] = {
+        [MLX5DV_MKEY_NO_ERR] = HOST_SIG_NONE,
+        [MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD] = HOST_SIG_GUARD,
+        [MLX5DV_MKEY_SIG_BLOCK_BAD_REFTAG] = HOST_SIG_REF_TAG,
+        [MLX5DV_MKEY_SIG_BLOCK_BAD_APPTAG] = HOST_SIG_APP_TAG,
+    };
+    struct mlx5dv_mkey_err info = {0};
+    int err = hv_dv_ops.mkey_check(made, &info, sizeof(info));
+
+    *error = errors[info.err_type];
+    *offset = info.err.sig.offset;
+    return err;
+}
+
+static int direct_copy(struct ibv_qp *qp, const struct ibv_send_wr *wr)
+{
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
+    struct mlx5dv_qp_ex *dv = ex ? hv_dv_qp_ex_from_ibv_qp_ex(ex) : NULL;
+    const struct ibv_sge *from = &wr->sg_list[0], *to = &wr->sg_list[1];
+
+    if (!dv || !dv->wr_memcpy) {
+        return EOPNOTSUPP;
+    }
+    ibv_wr_start(ex);
+    ex->wr_id = wr->wr_id;
+    ex->wr_flags = wr->send_flags;
+    mlx5dv_wr_memcpy(dv, to->lkey, to->addr, from->lkey, from->addr, from->length);
+    return ibv_wr_complete(ex);
+}
+
 /* -- states ------------------------------------------------------------------------------------ */
 
 /* Neither verbs nor DevX let a program do this: here it is a command of the driver. */
@@ -218,5 +304,9 @@ const struct host_direct host_direct = {
     .make_key = direct_make_key,
     .free_key = direct_free_key,
     .configure = direct_configure,
+    .make_sig_key = direct_make_sig_key,
+    .configure_sig = direct_configure_sig,
+    .check_sig = direct_check_sig,
+    .copy = direct_copy,
     .drain = direct_drain,
 };

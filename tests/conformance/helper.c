@@ -144,7 +144,7 @@ static void helper_answer(struct helper *helper, const char *line)
     const char *bound = strstr(line, " mw=");
 
     fprintf(helper->out, "ok");
-    if (!strcmp(words[0], "mr") || !strcmp(words[0], "mw") || bound) {
+    if (!strcmp(words[0], "mr") || !strcmp(words[0], "mw") || !strcmp(words[0], "null") || bound) {
         g_auto(GStrv) name = g_strsplit(bound ? bound + strlen(" mw=") : words[1], " ", 2);
         const struct play_mr *mr = play_mr(&helper->play, name[0]);
 

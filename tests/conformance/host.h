@@ -25,6 +25,30 @@ struct host_target {
     int stream; /* -1: none */
 };
 
+/* Work that a configurer's send queue accepts. */
+enum host_work {
+    HOST_UMR = 1, /* keys of several pieces */
+    HOST_SIG = 2, /* keys of several pieces with block signatures */
+    HOST_MMO = 4, /* copies from memory to memory */
+};
+
+/* The T10-DIF signatures of 512-byte blocks of a key: which domains have them, and their values.
+ * The reference tag grows by one from block to block. */
+struct host_sig {
+    bool mem, wire,
+        copies; /* copies: from one domain to the other, without a check of the values */
+    uint16_t app_tag;
+    uint32_t ref_tag;
+};
+
+/* What a key with signatures has found. */
+enum host_sig_error {
+    HOST_SIG_NONE,
+    HOST_SIG_GUARD,
+    HOST_SIG_REF_TAG,
+    HOST_SIG_APP_TAG,
+};
+
 /* Functions of these devices that ordinary verbs do not offer (direct.c). A function that returns
  * NULL sets errno; a function that returns an int returns 0 or an errno value. */
 struct host_direct {
@@ -36,14 +60,23 @@ struct host_direct {
                                      uint8_t streams, uint8_t errored);
     int (*post)(struct ibv_qp *initiator, const struct ibv_send_wr *wr,
                 const struct host_target *to);
-    /* Makes a connection whose send queue accepts UMRs. */
-    struct ibv_qp *(*make_configurer)(const struct host *host, const struct ibv_qp_init_attr *init);
+    /* Makes a connection whose send queue accepts more work (enum host_work). */
+    struct ibv_qp *(*make_configurer)(const struct host *host, const struct ibv_qp_init_attr *init,
+                                      unsigned work);
     /* Makes a free key. A UMR may turn it into a key of up to that many pieces of other keys; with
      * fixed, no UMR may. Sets *key; returns a handle, which free_key() frees. */
     void *(*make_key)(struct ibv_pd *pd, uint16_t pieces, bool rinval, bool fixed, uint32_t *key);
     int (*free_key)(void *made);
     int (*configure)(struct ibv_qp *configurer, const struct ibv_send_wr *wr, void *made,
                      uint32_t rights);
+    /* The same for a key with block signatures. */
+    void *(*make_sig_key)(struct ibv_pd *pd, uint16_t pieces, uint32_t *key);
+    int (*configure_sig)(struct ibv_qp *configurer, const struct ibv_send_wr *wr, void *made,
+                         uint32_t rights, const struct host_sig *sig);
+    /* Takes the error that the key has found since the last call, and the offset of its block. */
+    int (*check_sig)(void *made, enum host_sig_error *error, uint64_t *offset);
+    /* Posts a copy from the first of two ranges to the second one. */
+    int (*copy)(struct ibv_qp *configurer, const struct ibv_send_wr *wr);
     /* Moves the QP to SQD, where it arrives when all begun work is done. */
     int (*drain)(struct ibv_qp *qp);
 };

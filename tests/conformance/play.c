@@ -198,10 +198,31 @@ struct play_range play_range(struct play *p, const char *word)
 
 uint8_t play_pattern(unsigned seed, size_t offset)
 {
-    return (uint8_t)(offset * 7 + offset / 251 + seed * 61 + 1);
+    return seed == PLAY_ZEROS ? 0 : (uint8_t)(offset * 7 + offset / 251 + seed * 61 + 1);
 }
 
-size_t play_data(struct play *p, const char *word, uint8_t *bytes, size_t max)
+/* x and two digits for each byte */
+static size_t play_hex(struct play *p, const char *digits, uint8_t *bytes, size_t max)
+{
+    size_t len = strlen(digits) / 2;
+
+    if (strlen(digits) % 2 || len > max) {
+        words_mistake(&p->words, "'x%s' is not two digits for each of at most %zu bytes", digits,
+                      max);
+    }
+    for (size_t i = 0; i < 2 * len; i++) {
+        int digit = g_ascii_xdigit_value(digits[i]);
+
+        if (digit < 0) {
+            words_mistake(&p->words, "'%c' of 'x%s' is no hexadecimal digit", digits[i], digits);
+        }
+        bytes[i / 2] = (uint8_t)(i % 2 ? bytes[i / 2] << 4 | digit : digit);
+    }
+    return len;
+}
+
+/* N, N@OFFSET, N@REGION: bytes of a pattern */
+static size_t play_pattern_data(struct play *p, const char *word, uint8_t *bytes, size_t max)
 {
     g_auto(GStrv) parts = g_strsplit(word, "@", 2);
     size_t len = words_to_number(&p->words, parts[0]);
@@ -217,6 +238,18 @@ size_t play_data(struct play *p, const char *word, uint8_t *bytes, size_t max)
     }
     for (size_t i = 0; i < len; i++) {
         bytes[i] = play_pattern(mr ? mr->seed : 0, offset + i);
+    }
+    return len;
+}
+
+size_t play_data(struct play *p, const char *word, uint8_t *bytes, size_t max)
+{
+    g_auto(GStrv) parts = g_strsplit(word, ",", -1);
+    size_t len = 0;
+
+    for (char **part = parts; *part; part++) {
+        len += **part == 'x' ? play_hex(p, *part + 1, bytes + len, max - len)
+                             : play_pattern_data(p, *part, bytes + len, max - len);
     }
     return len;
 }

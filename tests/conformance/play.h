@@ -20,12 +20,14 @@
 
 struct stand;
 
-/* A memory region, or a memory window or a key of several pieces; the last two have no bytes of
- * their own. */
+/* A memory region, or a memory window, a key of several pieces or a null key; the last three have
+ * no bytes of their own. */
 struct play_mr {
     const char *name;
     struct ibv_mw *mw;
     void *key;         /* a key of several pieces: the handle of host_direct */
+    bool has_sig;      /* it has block signatures */
+    struct ibv_dm *dm; /* the region is of device memory; bytes has a copy of it */
     struct ibv_mr *mr; /* NULL: another process has it, or it is destroyed */
     uint8_t *bytes;
     size_t len;
@@ -134,10 +136,12 @@ struct play_range {
     size_t offset, len;
 };
 struct play_range play_range(struct play *p, const char *word);
-/* 16, 16@4: bytes of the pattern that a peer sends, from its first byte or that offset on. 16@m+4:
- * the bytes that the region held there at first. At most WIRE_FRAME_MAX, or max bytes. Returns the
- * length. */
+/* x00ff: these bytes. x00ff,16: one part after the other. 16, 16@4: bytes of the pattern that a
+ * peer sends, from its first byte or that offset on. 16@m+4: the bytes that the region held there
+ * at first. At most WIRE_FRAME_MAX, or max bytes. Returns the length. */
 size_t play_data(struct play *p, const char *word, uint8_t *bytes, size_t max);
+/* seed PLAY_ZEROS: zeros */
+#define PLAY_ZEROS UINT_MAX
 uint8_t play_pattern(unsigned seed, size_t offset);
 
 /* Checks the result of a call. With errno=NAME it must have failed with that errno; without it, it
@@ -158,6 +162,7 @@ void play_free_objects(struct play *p);
 void play_free_qps(struct play *p);
 
 play_step_fn play_new_mr, play_dereg, play_new_srq, play_memory, play_new_mw, play_new_key;
+play_step_fn play_new_null, play_check;
 play_step_fn play_new_qp, play_modify, play_query, play_destroy, play_resize;
 play_step_fn play_recv, play_send, play_wc, play_event, play_arm, play_notice;
 

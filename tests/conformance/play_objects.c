@@ -33,12 +33,26 @@ static void play_take_pages(struct play *p, const struct play_mr *mr)
     g_assert_no_errno(madvise(mr->bytes, (mr->len + PAGE - 1) / PAGE * PAGE, MADV_DONTNEED));
 }
 
-/* mr NAME LEN [rights=lw,rw,...] [other_pd] [paged]: its bytes are its own pattern, or zeros if it
- * is paged: an on-demand region without pages */
+/* Makes a region of device memory, whose bytes are mr->bytes. Its addresses begin with 0. */
+static void play_make_dm(struct play *p, struct play_mr *mr, struct ibv_pd *pd, unsigned rights)
+{
+    struct ibv_alloc_dm_attr attr = {.length = mr->len};
+
+    mr->dm = ibv_alloc_dm(p->host->ctx, &attr);
+    if (!mr->dm) {
+        play_cannot(p, "the device has no such memory of its own", errno);
+    }
+    g_assert_cmpint(ibv_memcpy_to_dm(mr->dm, 0, mr->bytes, mr->len), ==, 0);
+    mr->mr = ibv_reg_dm_mr(pd, mr->dm, 0, mr->len, rights | IBV_ACCESS_ZERO_BASED);
+}
+
+/* mr NAME LEN [rights=lw,rw,...] [other_pd] [paged | dm]: its bytes are its own pattern, or zeros
+ * if it is paged: an on-demand region without pages. dm: device memory */
 void play_new_mr(struct play *p)
 {
     struct play_mr *mr = g_new0(struct play_mr, 1);
     const char *name = words_need(&p->words, "the region's name");
+    struct ibv_pd *pd;
     bool paged;
     unsigned rights = play_rights(p, "rights",
                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -59,13 +73,17 @@ void play_new_mr(struct play *p)
     mr->name = name;
     paged = words_flag(&p->words, "paged");
     rights |= paged ? IBV_ACCESS_ON_DEMAND : 0;
-    mr->mr = ibv_reg_mr(words_flag(&p->words, "other_pd") ? p->host->other_pd : p->host->pd,
-                        mr->bytes, mr->len, (int)rights);
+    pd = words_flag(&p->words, "other_pd") ? p->host->other_pd : p->host->pd;
+    if (words_flag(&p->words, "dm")) {
+        play_make_dm(p, mr, pd, rights);
+    } else {
+        mr->mr = ibv_reg_mr(pd, mr->bytes, mr->len, (int)rights);
+    }
     if (paged) {
         play_take_pages(p, mr);
     }
     play_result(p, mr->mr ? 0 : errno);
-    mr->addr = (uintptr_t)mr->bytes;
+    mr->addr = mr->dm ? 0 : (uintptr_t)mr->bytes;
     mr->lkey = mr->mr ? mr->mr->lkey : 0;
     mr->rkey = mr->mr ? mr->mr->rkey : 0;
     g_ptr_array_add(p->mrs, mr);
@@ -86,8 +104,25 @@ void play_new_mw(struct play *p)
     g_ptr_array_add(p->mrs, mr);
 }
 
-/* key NAME PIECES [rinval] [fixed] [other_pd]: a key that is free until a UMR gives it pieces;
- * fixed: no UMR may */
+/* null NAME: a key of any range of addresses, which reads as zeros and keeps nothing */
+void play_new_null(struct play *p)
+{
+    struct play_mr *mr = g_new0(struct play_mr, 1);
+
+    mr->name = words_need(&p->words, "the key's name");
+    mr->mr = ibv_alloc_null_mr(p->host->pd);
+    if (!mr->mr) {
+        play_cannot(p, "the device has no null key", errno);
+    }
+    mr->seed = PLAY_ZEROS;
+    mr->len = MR_MAX;
+    mr->lkey = mr->mr->lkey;
+    mr->rkey = mr->mr->rkey;
+    g_ptr_array_add(p->mrs, mr);
+}
+
+/* key NAME PIECES [rinval] [fixed] [other_pd] [sig]: a key that is free until a UMR gives it
+ * pieces; fixed: no UMR may; sig: it may have block signatures */
 void play_new_key(struct play *p)
 {
     const struct host_direct *direct = p->host->direct;
@@ -100,13 +135,47 @@ void play_new_key(struct play *p)
     }
     mr->name = words_need(w, "the key's name");
     pieces = (uint16_t)words_to_number(w, words_need(w, "how many pieces"));
-    mr->key = direct->make_key(words_flag(w, "other_pd") ? p->host->other_pd : p->host->pd, pieces,
+    mr->has_sig = words_flag(w, "sig");
+    mr->key =
+        mr->has_sig
+            ? direct->make_sig_key(p->host->pd, pieces, &mr->rkey)
+            : direct->make_key(words_flag(w, "other_pd") ? p->host->other_pd : p->host->pd, pieces,
                                words_flag(w, "rinval"), words_flag(w, "fixed"), &mr->rkey);
     if (!mr->key) {
         words_fail(w, "there is no such key: %s", g_strerror(errno));
     }
     mr->lkey = mr->rkey;
     g_ptr_array_add(p->mrs, mr);
+}
+
+/* check NAME none | guard | app | ref [offset=N]: what a key with signatures has found since the
+ * last check, and where its block begins */
+void play_check(struct play *p)
+{
+    static const struct words_name errors[] = {
+        {"none", HOST_SIG_NONE},
+        {"guard", HOST_SIG_GUARD},
+        {"ref", HOST_SIG_REF_TAG},
+        {"app", HOST_SIG_APP_TAG},
+        {NULL, 0},
+    };
+    struct words *w = &p->words;
+    const struct play_mr *mr = play_mr(p, words_need(w, "the key's name"));
+    unsigned long wanted = words_to_choice(w, words_need(w, "what it has found"), errors);
+    enum host_sig_error error;
+    uint64_t offset;
+
+    if (!mr->has_sig) {
+        words_mistake(w, "'%s' is no key with signatures", mr->name);
+    }
+    play_settle(p);
+    if (p->host->direct->check_sig(mr->key, &error, &offset)) {
+        words_fail(w, "it cannot be checked");
+    }
+    if (error != wanted || offset != words_number(w, "offset", offset)) {
+        words_fail(w, "it is %s at offset %" G_GUINT64_FORMAT, words_name_of(errors, error),
+                   offset);
+    }
 }
 
 static int play_free_mr(struct play *p, struct play_mr *mr)
@@ -116,15 +185,20 @@ static int play_free_mr(struct play *p, struct play_mr *mr)
               : mr->mr  ? ibv_dereg_mr(mr->mr)
                         : 0;
 
+    if (!err && mr->dm) {
+        err = ibv_free_dm(mr->dm);
+    }
     if (!err) {
         mr->mw = NULL;
         mr->key = NULL;
         mr->mr = NULL;
+        mr->dm = NULL;
     }
     return err;
 }
 
-/* dereg NAME [errno=E]: a region, whose memory stays, or a window */
+/* dereg NAME [errno=E]: a region, whose memory stays unless it is the device's, or a window or key
+ */
 void play_dereg(struct play *p)
 {
     play_result(p, play_free_mr(p, play_mr(p, words_need(&p->words, "the region's name"))));
@@ -209,6 +283,19 @@ static void play_wait_for(struct play *p, const uint8_t *bytes, const uint8_t *w
     }
 }
 
+/* Brings a range of device memory and its copy in this process up to date. */
+static void play_dm_copy(const struct play_range *range, bool to_device)
+{
+    struct ibv_dm *dm = range->mr->dm;
+    uint8_t *bytes = range->mr->bytes + range->offset;
+
+    if (dm) {
+        g_assert_cmpint(to_device ? ibv_memcpy_to_dm(dm, range->offset, bytes, range->len)
+                                  : ibv_memcpy_from_dm(bytes, dm, range->offset, range->len),
+                        ==, 0);
+    }
+}
+
 /* memory RANGE is DATA | unchanged | number=N: checks it; with "set" in front: writes it */
 void play_memory(struct play *p)
 {
@@ -217,6 +304,9 @@ void play_memory(struct play *p)
     g_autofree uint8_t *wanted = NULL;
     uint8_t *bytes = range.mr->bytes + range.offset;
 
+    if (!range.mr->bytes) {
+        words_mistake(&p->words, "'%s' has no bytes of its own", range.mr->name);
+    }
     if (range.offset + range.len > range.mr->len) {
         words_mistake(&p->words, "that is outside the region");
     }
@@ -224,9 +314,11 @@ void play_memory(struct play *p)
     play_wanted(p, &range, wanted);
     if (set) {
         memcpy(bytes, wanted, range.len);
+        play_dm_copy(&range, true);
         return;
     }
     play_settle(p);
+    play_dm_copy(&range, false);
     play_wait_for(p, bytes, wanted, range.len);
     for (size_t i = 0; i < range.len; i++) {
         if (bytes[i] != wanted[i]) {

@@ -166,16 +166,17 @@ static struct ibv_qp *qp_make(struct play *p, const struct play_qp *qp,
 {
     const struct host_direct *direct = p->host->direct;
     struct words *w = &p->words;
-    bool umr = words_flag(w, "umr");
+    unsigned work = (words_flag(w, "umr") ? HOST_UMR : 0) | (words_flag(w, "sig") ? HOST_SIG : 0) |
+                    (words_flag(w, "mmo") ? HOST_MMO : 0);
 
-    if ((qp->type == PLAY_DCI || qp->type == PLAY_DCT || umr) && !direct) {
+    if ((qp->type == PLAY_DCI || qp->type == PLAY_DCT || work) && !direct) {
         play_cannot(p, "such a queue pair needs direct verbs", 0);
     }
-    if (umr && qp->type != IBV_QPT_RC) {
-        words_mistake(w, "UMRs are for a reliable connection");
+    if (work && qp->type != IBV_QPT_RC) {
+        words_mistake(w, "UMRs and copies are for a reliable connection");
     }
-    if (umr) {
-        return direct->make_configurer(p->host, init);
+    if (work) {
+        return direct->make_configurer(p->host, init, work);
     }
     switch (qp->type) {
     case IBV_QPT_XRC_RECV:
@@ -211,7 +212,7 @@ static void qp_make_cq(struct play *p, struct play_qp *qp)
 }
 
 /* qp NAME TYPE [state=RTS] [srq=S] [cq=QP] [cqe=N] [wr=N] [sge=N] [inline=N] [sig=all] [umr]
- * [key=K] [streams=N] [errored=N] [an attribute ...] */
+ * [sig] [mmo] [key=K] [streams=N] [errored=N] [an attribute ...] */
 void play_new_qp(struct play *p)
 {
     struct words *w = &p->words;

@@ -6,7 +6,9 @@
 #include <endian.h>
 
 #define SGES 8
-#define UMR  0x1000 /* a work request in addition to those of enum ibv_wr_opcode */
+/* work requests in addition to those of enum ibv_wr_opcode */
+#define UMR    0x1000
+#define MEMCPY 0x1001
 
 static const struct words_name send_opcodes[] = {
     {"SEND", IBV_WR_SEND},
@@ -20,6 +22,7 @@ static const struct words_name send_opcodes[] = {
     {"LOCAL_INV", IBV_WR_LOCAL_INV},
     {"BIND", IBV_WR_BIND_MW},
     {"UMR", UMR},
+    {"MEMCPY", MEMCPY},
     {NULL, 0},
 };
 
@@ -94,8 +97,50 @@ static void play_bind(struct play *p, struct ibv_send_wr *wr)
     }
 }
 
-/* UMR RANGE ... key=K [rights=R]: from now on the key consists of these pieces; its addresses begin
- * with 0 */
+/* mem, wire: the domains of a key with signatures that have them; copies, app=N, ref=N */
+static struct host_sig play_sig(struct play *p)
+{
+    struct words *w = &p->words;
+
+    return (struct host_sig){
+        .mem = words_flag(w, "mem"),
+        .wire = words_flag(w, "wire"),
+        .copies = words_flag(w, "copies"),
+        .app_tag = (uint16_t)words_number(w, "app", 0),
+        .ref_tag = (uint32_t)words_number(w, "ref", 0),
+    };
+}
+
+/* The length of a key as a list element counts it: the data, and those signatures that both domains
+ * have (docs/adr/0026). A block has 512 bytes, and a signature 8. */
+static size_t play_sig_len(const struct host_sig *sig, size_t pieces)
+{
+    return sig->mem && !sig->wire ? pieces - pieces / 520 * 8 : pieces;
+}
+
+/* MEMCPY FROM TO: a copy by the device, as long as the first range */
+static void play_copy(struct play *p, struct play_qp *qp, const char *error)
+{
+    struct words *w = &p->words;
+    struct ibv_sge sge[SGES];
+    struct ibv_send_wr wr = {
+        .sg_list = sge,
+        .send_flags = words_flag(w, "unsignaled") ? 0 : IBV_SEND_SIGNALED,
+    };
+
+    if (!p->host->direct) {
+        play_cannot(p, "copies need direct verbs", 0);
+    }
+    wr.wr_id = play_next_id(p, qp);
+    wr.num_sge = play_sges(p, sge);
+    if (wr.num_sge != 2) {
+        words_mistake(w, "a copy has two ranges: from, and to");
+    }
+    play_result_is(p, error, p->host->direct->copy(qp->qp, &wr));
+}
+
+/* UMR RANGE ... key=K [rights=R] [mem] [wire] [copies] [app=N] [ref=N]: from now on the key
+ * consists of these pieces; its addresses begin with 0 */
 static void play_umr(struct play *p, struct play_qp *qp, const char *error)
 {
     struct words *w = &p->words;
@@ -109,6 +154,9 @@ static void play_umr(struct play *p, struct play_qp *qp, const char *error)
                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                       IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 
+    struct host_sig sig = play_sig(p);
+    int err;
+
     if (!mr->key || !p->host->direct) {
         words_mistake(w, "'%s' is no key of several pieces", mr->name);
     }
@@ -118,7 +166,10 @@ static void play_umr(struct play *p, struct play_qp *qp, const char *error)
     for (int i = 0; i < wr.num_sge; i++) {
         mr->len += sge[i].length;
     }
-    play_result_is(p, error, p->host->direct->configure(qp->qp, &wr, mr->key, rights));
+    mr->len = mr->has_sig ? play_sig_len(&sig, mr->len) : mr->len;
+    err = mr->has_sig ? p->host->direct->configure_sig(qp->qp, &wr, mr->key, rights, &sig)
+                      : p->host->direct->configure(qp->qp, &wr, mr->key, rights);
+    play_result_is(p, error, err);
 }
 
 /* The target of a DCI's request: the peer, with a target's number. */
@@ -150,6 +201,10 @@ void play_send(struct play *p)
 
     if (opcode == UMR) {
         play_umr(p, qp, error);
+        return;
+    }
+    if (opcode == MEMCPY) {
+        play_copy(p, qp, error);
         return;
     }
     wr.opcode = (enum ibv_wr_opcode)opcode;
@@ -206,6 +261,7 @@ static const struct words_name wc_names[] = {
     {"LOCAL_INV", IBV_WC_LOCAL_INV},
     {"BIND", IBV_WC_BIND_MW},
     {"UMR", IBV_WC_DRIVER1},
+    {"MEMCPY", IBV_WC_DRIVER3},
     {"RECV", IBV_WC_RECV},
     {"RECV_IMM", IBV_WC_RECV_RDMA_WITH_IMM},
     {"LOC_LEN_ERR", WC_ERROR | IBV_WC_LOC_LEN_ERR},
