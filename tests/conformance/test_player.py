@@ -37,7 +37,7 @@ MISTAKES = (
     (["mr m"], "its length is missing"),
     (["mr m x"], "'x' is no number"),
     (["mr m 64 rihgts=rr"], "'rihgts=rr' is not known here; did you mean rights=?"),
-    (["mr m 64 colour=red"], "'colour=red' is not known here; this step knows: rights= paged other_pd errno="),
+    (["mr m 64 colour=red"], "'colour=red' is not known here; this step knows: rights= paged other_pd dm errno="),
     (["mr m 64 rights=x"], "'x' is none of: none all lw rw rr ra mw"),
     (["qp q rc", "< SEND_ONYL psn=0"], "the transport of 'q' has no opcode 'SEND_ONYL'; did you mean SEND_ONLY?"),
     (["qp q ud", "< XYZZY"], "the transport of 'q' has no opcode 'XYZZY'; opcodes: SEND_ONLY SEND_ONLY_IMM CNP"),
@@ -58,7 +58,7 @@ MISTAKES = (
 # The lines of a script, and the line that refuses it: no case is played.
 WRONG_SCRIPTS = (
     (["case  A", "rule  1  B", "frobnicate"], "3: there is no step 'frobnicate'; steps: < > + mr dereg srq memory qp modify "
-     "query destroy resize mw arm notice recv send wc event key device"),
+     "query destroy resize mw arm notice recv send wc event key null check device"),
     (["case  A", "rule  1  B", "mr m 64", "", "destory m"], "5: there is no step 'destory'; did you mean destroy?"),
     (["case  A", "rule  1  B", "mr m 64", "device profile=cx5"],
      "4: the step 'device' must be the first one of its case"),
