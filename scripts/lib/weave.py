@@ -52,7 +52,8 @@ class Function:
         self.body = brace
         self.end = text.index("\n}\n", brace) + len("\n}\n")
         self.start = text.rfind("\n", 0, text.rfind("\n", 0, brace)) + 1
-        while text[self.start].isspace():
+        # a line of parameters, or the name alone: the return type is on the line before it
+        while re.compile(r"\s|\w+\(").match(text, self.start):
             self.start = text.rfind("\n", 0, self.start - 1) + 1
         self.signature = text[self.start:brace].rstrip("\n")
         self.name = re.search(r"(\w+)\((?!\()", self.signature).group(1)  # no __attribute__((it))
