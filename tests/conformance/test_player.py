@@ -45,7 +45,7 @@ MISTAKES = (
     (["qp q rc", "< SEND_ONLY psn=0 dta=16"], "'dta=16' is not known here; did you mean data=?"),
     (["qp q rc", "recv q n:64"], "there is no region for 'n:64'"),
     (["qp q rc", "destroy q", "modify q ERR"], "'q' is destroyed"),
-    (["qp q rc", "wc q XYZZY"], "'XYZZY' is none of: SEND WRITE READ CAS FAA LOCAL_INV BIND UMR RECV RECV_IMM LOC_LEN_ERR "
+    (["qp q rc", "wc q XYZZY"], "'XYZZY' is none of: SEND WRITE READ CAS FAA LOCAL_INV BIND UMR MEMCPY RECV RECV_IMM LOC_LEN_ERR "
      "LOC_QP_OP_ERR LOC_PROT_ERR WR_FLUSH_ERR MW_BIND_ERR BAD_RESP_ERR LOC_ACCESS_ERR REM_INV_REQ_ERR REM_ACCESS_ERR "
      "REM_OP_ERR RETRY_EXC_ERR RNR_RETRY_EXC_ERR REM_ABORT_ERR"),
     (["qp q rc", "mw w", "send q BIND"], "mw= is missing: the window"),
