@@ -22,7 +22,8 @@ class Lab:
     """Guests a (10.0.0.1) and b (10.0.0.2): .vms, and .hosts, which after up() has for each guest
     the names of its netdev and RDMA device, its PCI address, and the GID index of its IPv4
     address. release: the guests' Debian release; kernel_release: the release of their kernel
-    alone. twin: guest a has a second HCA on the wire. Files (logs, captures) are left in work/."""
+    alone. twin: guest a has a second HCA on the wire. .provoked: patterns of the messages that
+    checks have caused on purpose. Files (logs, captures) are left in work/."""
 
     def __init__(self, work, device="hcasim", capture=False, guest=None, properties=None, twin=False,
                  release=None, kernel_release=None, **options):
@@ -32,6 +33,7 @@ class Lab:
         self.wire = f"hcasim-{os.getpid()}"
         self.captures = [self.work / f"{name}.pcap" for name in "ab"] if capture else []
         self.hosts = []
+        self.provoked = []
         self.release = release
         guest = guest or vmlib.Guest.prepare(release=release, kernel_release=kernel_release)
         self.vms = [vmlib.VM(name, work, guest, self._devices(i, properties or {}), **options)

@@ -8,7 +8,11 @@ what guest a uses.
 
 Each of them also has a load that lasts for HCASIM_IO_SECONDS (5 by default) and verifies all data:
 fio on disks, guest/fsx.py on a file, guest/rds.py with datagrams.
+
+NVMe and iSER also run with T10-PI, where the HCAs check the protection information of each block.
+Linux 6.12 has no T10-PI in its SRP, NFS and RDS.
 """
+import base64
 import json
 import os
 import pathlib
@@ -105,9 +109,9 @@ LAST_PASS = (f"fio --name=last --filename={{file}} --rw={{rw}} --bs=64k --size={
              "--verify_fatal=1 {what}")
 
 
-def both(lab, target, host):
+def both(lab, target, host, values=None):
     """Sets up in guest b what guest a then uses."""
-    names = [dict(entry, dev=entry["ibdev"]) for entry in lab.hosts]
+    names = [dict(entry, dev=entry["ibdev"], **values or {}) for entry in lab.hosts]
     lab.vms[1].run(target.format(**names[1], peer=names[0]["ip"]), 60)
     lab.vms[0].run(host.format(**names[0], peer=names[1]["ip"]), 60)
 
@@ -154,6 +158,137 @@ def nvme_reconnects(lab):
     expect(written == found, f"{written} was written, {found} is there")
     expect(any("reconnect" in line for _, line in lab.vms[0].dmesg()), "the connection was never lost")
     lab.vms[0].run(NVME_END, 60)
+
+
+# T10-PI. A disk of guest b keeps a tuple beside each block of 512 bytes: a guard, an application tag and
+# a reference tag. The HCA of the target checks the tuples of the data that it transfers, and so does
+# that of the initiator (IB_MR_TYPE_INTEGRITY). The disk itself checks nothing when it is read (dif=0),
+# so a wrong block gets as far as the HCA.
+PI_DISK = f"""
+set -e
+modprobe -a sd_mod; modprobe scsi_debug dif=0 dix=1 dev_size_mb={DISK_MB}
+until disk=$(ls /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block 2>/dev/null); do sleep 0.1; done
+until [ -b /dev/$disk ]; do sleep 0.1; done
+"""
+PI_DISK_END = "until rmmod scsi_debug; do sleep 0.1; done"
+# From then on b writes no tuples. If it writes a block, the old tuple stays.
+PI_NO_TUPLES = """
+set -e
+disk=$(ls /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block)
+echo 0 >/sys/block/$disk/integrity/write_generate
+echo /dev/$disk
+"""
+PI_IO = """
+set -e
+head -c 2M /dev/urandom >/tmp/data
+dd if=/tmp/data of={disk} bs=1M oflag=direct conv=fsync status=none
+dd if=/tmp/data of={disk} bs=4k count=32 oflag=direct conv=fsync status=none
+for bs in 4k 1M; do
+    dd if={disk} bs=$bs count=$((2097152 / $(numfmt --from=iec ${{bs^^}}))) iflag=direct status=none | cmp - /tmp/data
+done
+"""
+PI_NQN = "nqn.2026-11.hcasim:protected"
+PI_PORT = NVME_PORT + 1
+PI_NVME_TARGET = f"""
+modprobe -a nvmet-rdma configfs
+mountpoint -q /sys/kernel/config || mount -t configfs config /sys/kernel/config
+cd /sys/kernel/config/nvmet
+mkdir subsystems/{PI_NQN}; echo 1 >subsystems/{PI_NQN}/attr_allow_any_host; echo 1 >subsystems/{PI_NQN}/attr_pi_enable
+mkdir subsystems/{PI_NQN}/namespaces/1; cd subsystems/{PI_NQN}/namespaces/1
+echo /dev/$disk >device_path; echo 1 >enable
+cd /sys/kernel/config/nvmet; mkdir ports/2; cd ports/2
+echo ipv4 >addr_adrfam; echo rdma >addr_trtype; echo {{ip}} >addr_traddr; echo {PI_PORT} >addr_trsvcid
+echo 1 >param_pi_enable
+ln -s /sys/kernel/config/nvmet/subsystems/{PI_NQN} subsystems/{PI_NQN}
+"""
+PI_NVME_HOST = f"""
+set -e
+modprobe nvme-rdma
+echo "transport=rdma,traddr={{peer}},trsvcid={PI_PORT},nqn={PI_NQN},nr_io_queues=2" >/dev/nvme-fabrics
+"""
+# A disk has the number of its subsystem, which may differ from the number of the controller.
+PI_NVME_DISK = f"-d $(dirname $(grep -lx {PI_NQN} /sys/class/nvme-subsystem/*/subsysnqn))/nvme*n1"
+PI_NVME_LEAVE = f"echo 1 >$(dirname $(grep -lx {PI_NQN} /sys/class/nvme/*/subsysnqn))/delete_controller"
+PI_NVME_END = f"""
+set -e
+cd /sys/kernel/config/nvmet
+rm ports/2/subsystems/{PI_NQN}; rmdir ports/2
+echo 0 >subsystems/{PI_NQN}/namespaces/1/enable
+rmdir subsystems/{PI_NQN}/namespaces/1 subsystems/{PI_NQN}
+"""
+# What the kernel and the device write about a wrong block.
+PI_REPORTS = (r"Got SIGERR on key", r"PI error found type", r"the (guard|reference tag) of the block at byte .* does not match ")
+
+
+def begin_protected_nvme(lab):
+    """Connects guest a to a disk with T10-PI, and returns the disk."""
+    both(lab, PI_DISK + PI_NVME_TARGET, PI_NVME_HOST)
+    return disk_at(lab, PI_NVME_DISK)
+
+
+def end_protected_nvme(lab):
+    lab.vms[0].run(PI_NVME_LEAVE, 60)
+    lab.vms[1].run(PI_NVME_END + PI_DISK_END, 60)
+
+
+def signature_errors(vm):
+    """Returns the messages about signature errors that the guest's HCA reported."""
+    return [line for _, line in vm.dmesg() if "SIGERR" in line]
+
+
+def t10_guard(block):
+    """Returns the CRC of T10-DIF."""
+    crc = 0
+    for byte in block:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ (0x18bb7 if crc & 0x8000 else 0)) & 0xffff
+    return crc
+
+
+def write_block(vm, disk, number, block):
+    text = base64.b64encode(block).decode()
+    vm.run(f"echo {text} | base64 -d | dd of={disk} bs=512 seek={number} iflag=fullblock oflag=direct conv=notrunc status=none")
+
+
+def expect_protection(lab, disk, guard):
+    """Expects that all that guest a writes to a disk with T10-PI it reads again, and that both HCAs find a
+    block of the disk whose tuple is another block's. guard: "CRC" or "IP", the guard in a's memory."""
+    a, b = lab.vms
+    integrity = f"/sys/block/{disk.removeprefix('/dev/')}/integrity"
+    kind = a.run(f"cat {integrity}/format").out.strip()
+    expect(kind == f"T10-DIF-TYPE1-{guard}", f"the disk's integrity format is {kind}")
+    before = [len(signature_errors(vm)) for vm in lab.vms]
+    # If the kernel does not generate or verify tuples, the HCA inserts or strips them.
+    for generates, verifies in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        a.run(f"echo {generates} >{integrity}/write_generate; echo {verifies} >{integrity}/read_verify")
+        a.run(PI_IO.format(disk=disk), 60)
+    end_fio(begin_fio(a, disk, DISK_MB << 10, SECONDS), SECONDS)
+    expect(before == [len(signature_errors(vm)) for vm in lab.vms], "\n".join(signature_errors(a) + signature_errors(b)))
+
+    lab.provoked += PI_REPORTS
+    good, bad = random.Random(SEED).randbytes(512), random.Random(SEED + 1).randbytes(512)
+    write_block(a, disk, 1000, good)
+    write_block(b, b.run(PI_NO_TUPLES).out.strip(), 1000, bad)
+    read = f"LC_ALL=C dd if={disk} of=/dev/null bs=512 skip={{}} count=1 iflag=direct status=none"
+    a.run(read.format(999))
+    for verifies in (1, 0):
+        a.run(f"echo {verifies} >{integrity}/read_verify")
+        said = a.run(read.format(1000), check=False)
+        expect(said.status and "multibyte" in said.err, str(said))  # the text of EILSEQ
+    wanted = re.compile(rf"err_type 0 .* expected {t10_guard(good):x} actual {t10_guard(bad):x}$")
+    # An initiator over SCSI has its HCA check only what the kernel verifies as well.
+    for vm, count, least in zip(lab.vms, before, (1, 2)):
+        said = signature_errors(vm)[count:]
+        expect(len(said) >= least and all(map(wanted.search, said)), f"{vm.name}, {wanted.pattern}:\n" + "\n".join(said))
+    expect(any("protection error, dev" in line for _, line in a.dmesg()), "the block layer reported no error")
+
+
+@check("NVMe over RDMA with T10-PI: a reads what it wrote, and both HCAs find a block that is wrong on b's disk")
+def protected_nvme(lab):
+    disk = begin_protected_nvme(lab)
+    expect_protection(lab, disk, "CRC")
+    end_protected_nvme(lab)
 
 
 RDS_SERVER = """
@@ -274,10 +409,11 @@ set -e
 modprobe -a iscsi_target_mod ib_isert
 mountpoint -q /sys/kernel/config || mount -t configfs config /sys/kernel/config
 cd /sys/kernel/config/target
-mkdir -p core/rd_mcp_1/disk; echo rd_pages={DISK_MB * 256} >core/rd_mcp_1/disk/control
-echo 1 >core/rd_mcp_1/disk/enable
+mkdir -p core/{{store}}/disk; echo {{control}} >core/{{store}}/disk/control
+echo 1 >core/{{store}}/disk/enable
 mkdir -p iscsi/{ISER_NAME}/tpgt_1; cd iscsi/{ISER_NAME}/tpgt_1
-mkdir lun/lun_0; ln -s /sys/kernel/config/target/core/rd_mcp_1/disk lun/lun_0/disk
+mkdir lun/lun_0; ln -s /sys/kernel/config/target/core/{{store}}/disk lun/lun_0/disk
+echo {{protected}} >attrib/t10_pi
 mkdir np/{{ip}}:3260; echo 1 >np/{{ip}}:3260/iser
 echo 0 >attrib/authentication; echo 1 >attrib/generate_node_acls; echo 0 >attrib/demo_mode_write_protect
 echo 1 >enable
@@ -285,7 +421,7 @@ echo 1 >enable
 ISER_NODE = f"iscsiadm -m node -T {ISER_NAME} -p {{peer}}:3260 -I iser"
 ISER_INITIATOR = f"""
 set -e
-modprobe -a ib_iser sd_mod
+modprobe sd_mod; modprobe ib_iser pi_enable={{protected}}
 mkdir -p /etc/iscsi /var/lib/iscsi /run/lock
 echo InitiatorName=iqn.2026-11.hcasim:initiator >/etc/iscsi/initiatorname.iscsi
 pidof iscsid >/dev/null || iscsid
@@ -293,31 +429,48 @@ pidof iscsid >/dev/null || iscsid
 {ISER_NODE} -l
 """
 ISER_DISK = "/sys/class/iscsi_session/session*/device/target*/*/block/sd?"
-ISER_LOGOUT = f"{ISER_NODE} -u; {ISER_NODE} -o delete; kill $(pidof iscsid)"
+ISER_LOGOUT = f"{ISER_NODE} -u; {ISER_NODE} -o delete; kill $(pidof iscsid); modprobe -r ib_iser"
 ISER_END = f"""
 set -e
 cd /sys/kernel/config/target/iscsi/{ISER_NAME}/tpgt_1
 echo 0 >enable
 rm lun/lun_0/disk; rmdir lun/lun_0 np/*
-cd ../..; rmdir {ISER_NAME}/tpgt_1 {ISER_NAME}; cd ..; rmdir iscsi core/rd_mcp_1/disk core/rd_mcp_1
+cd ../..; rmdir {ISER_NAME}/tpgt_1 {ISER_NAME}; cd ..; rmdir iscsi core/{{store}}/disk core/{{store}}
 modprobe -r ib_isert iscsi_target_mod
 """
 
 
-def end_iser(lab):
+# Where the target keeps the disk: in memory, or on a disk of b with T10-PI.
+ISER_MEMORY = {"store": "rd_mcp_1", "control": f"rd_pages={DISK_MB * 256}", "protected": 0}
+ISER_PROTECTED = {"store": "iblock_1", "control": "udev_path=/dev/$disk", "protected": 1}
+
+
+def begin_iser(lab, store=ISER_MEMORY):
+    """Connects guest a to a disk of b, and returns the disk."""
+    both(lab, (PI_DISK if store["protected"] else "") + ISER_TARGET, ISER_INITIATOR, store)
+    return disk_at(lab, ISER_DISK)
+
+
+def end_iser(lab, store=ISER_MEMORY):
     lab.vms[0].run(ISER_LOGOUT.format(peer=lab.hosts[1]["ip"]), 60)
-    lab.vms[1].run(ISER_END, 60)
+    lab.vms[1].run(ISER_END.format(**store) + (PI_DISK_END if store["protected"] else ""), 60)
 
 
 @check("iSER: a uses a disk of b, and all that fio writes it reads again")
 def iser(lab):
-    both(lab, ISER_TARGET, ISER_INITIATOR)
+    disk = begin_iser(lab)
     connection = lab.vms[0].run("iscsiadm -m session").out
     expect(connection.startswith("iser:"), connection)
-    disk = disk_at(lab, ISER_DISK)
     lab.vms[0].run(DISK_IO.format(disk=disk), 180)
     end_fio(begin_fio(lab.vms[0], disk, DISK_MB << 10, SECONDS), SECONDS)
     end_iser(lab)
+
+
+@check("iSER with T10-PI: a reads what it wrote, and both HCAs find a block that is wrong on b's disk")
+def protected_iser(lab):
+    # Tuples in a's memory have an IP checksum as their guard; the HCA makes a CRC of it, and back.
+    expect_protection(lab, begin_iser(lab, ISER_PROTECTED), "IP")
+    end_iser(lab, ISER_PROTECTED)
 
 
 # Linux's target looks up by its own address who may log in, if the login comes by RDMA-CM.
@@ -376,13 +529,16 @@ def srp(lab):
     end_srp(lab)
 
 
-@check("NVMe, NFS, iSER, SRP and RDS at the same time: all data is right")
+@check("NVMe with and without T10-PI, NFS, iSER, SRP and RDS at the same time: all data is right")
 def all_at_once(lab):
     seconds = 2 * SECONDS if SECONDS < 60 else SECONDS  # each of them is slower than alone
-    both(lab, ISER_TARGET, ISER_INITIATOR)
+    before = [len(signature_errors(vm)) for vm in lab.vms]
+    names = [begin_iser(lab)]
     begin_srp(lab)
-    disks = [begin_fio(lab.vms[0], disk_at(lab, place), DISK_MB << 10, seconds) for place in (ISER_DISK, SRP_DISK)]
-    disks.append(begin_nvme(lab, seconds))
+    names.append(disk_at(lab, SRP_DISK))
+    disks = [begin_nvme(lab, seconds)]
+    names.append(begin_protected_nvme(lab))
+    disks += [begin_fio(lab.vms[0], name, DISK_MB << 10, seconds) for name in names]
     datagrams = begin_rds(lab, seconds)
     end_nfs(lab, begin_nfs(lab, seconds), seconds)
     for job in disks:
@@ -391,6 +547,8 @@ def all_at_once(lab):
     end_iser(lab)
     end_srp(lab)
     lab.vms[0].run(NVME_END, 60)
+    end_protected_nvme(lab)
+    expect(before == [len(signature_errors(vm)) for vm in lab.vms], "an HCA reported a signature error")
 
 
 check("no warning or error of mlx5 or infiniband in either guest's dmesg")(suite.clean_dmesg)
