@@ -517,6 +517,8 @@ static enum syn cq_resize(struct hca *hca, struct cq *cq, const struct prm_cqc *
 {
     struct prm_cqe64 cqe[1] = {0};
     struct mem_buf old = cq->ring;
+    uint32_t untold = cq->untold;
+    bool due = cq_is_due(cq);
     enum syn syn;
 
     if (PRM_GET(cqc, cqc, cqe_sz) != PRM_GET(cqc, cq->cqc, cqe_sz) || cq->cc) {
@@ -538,6 +540,11 @@ static enum syn cq_resize(struct hca *hca, struct cq *cq, const struct prm_cqc *
     PRM_SET(cqe64, cqe, opcode, PRM_CQE_OPCODE_RESIZE_CQ);
     if (!cq_put(hca, cq, cqe, NULL)) {
         return SYN_CQ_STATE;
+    }
+    /* the entry is no completion: it makes no event due, and moderation does not count it */
+    cq->untold = untold;
+    if (!due) {
+        cq->arm_ci = cq->pi;
     }
     buf->dbr_umem = old.dbr_umem; /* the doorbell record does not move */
     mem_buf_take(&cq->obj, &cq->ring, buf);

@@ -516,6 +516,96 @@ START_TEST(the_period_s_mode_can_be_modified)
 }
 END_TEST
 
+/* cq_max_count and cq_period: the event comes when the first of them is reached. */
+START_TEST(count_and_period_end_the_wait_whichever_is_first)
+{
+    struct test_cq t;
+
+    create_moderated(&t, 10, 3, _i);
+    arm(&t, NEXT);
+    if (_i == PRM_CQ_PERIOD_MODE_START_FROM_EQE) { /* an event from which the period counts */
+        post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+        ck_assert(take_event(&t));
+        poll(&t);
+        arm(&t, NEXT);
+    }
+    for (unsigned round = 0; round < 4; round++) {
+        post(&t, PRM_CQE_OPCODE_REQ, 1, false);
+        ck_assert(!take_event(&t));
+        if (round % 2) { /* two more CQEs, after 3 of 10 microseconds */
+            rig_advance(&rig, 3000);
+            post(&t, PRM_CQE_OPCODE_REQ, 2, false);
+            ck_assert(!take_event(&t));
+            post(&t, PRM_CQE_OPCODE_REQ, 3, false);
+        } else { /* two CQEs, and then the time */
+            post(&t, PRM_CQE_OPCODE_REQ, 2, false);
+            rig_advance(&rig, 9999);
+            ck_assert(!take_event(&t));
+            rig_advance(&rig, 1);
+        }
+        ck_assert(take_event(&t));
+        ck_assert_uint_eq(rig.host.deadline, UINT64_MAX); /* no timer is left */
+        while (poll(&t)) {
+        }
+        arm(&t, NEXT);
+    }
+}
+END_TEST
+
+/* A program that arms again while its event waits gets the event once, at the old time. */
+START_TEST(arming_again_does_not_move_a_moderated_event)
+{
+    struct test_cq t;
+
+    create_moderated(&t, 10, 100, PRM_CQ_PERIOD_MODE_START_FROM_CQE);
+    arm(&t, NEXT);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    rig_advance(&rig, 6000);
+    arm(&t, NEXT);
+    arm(&t, SOLIC); /* a request for any CQE is not narrowed */
+    rig_advance(&rig, 3999);
+    ck_assert(!take_event(&t));
+    rig_advance(&rig, 1);
+    ck_assert(take_event(&t));
+    rig_advance(&rig, 100000);
+    ck_assert(!take_event(&t));
+}
+END_TEST
+
+/* The new moderation holds for the event that waits. */
+START_TEST(a_change_holds_for_the_event_that_waits)
+{
+    static const struct {
+        unsigned usec, count, after; /* the event comes after so many microseconds */
+    } cases[] = {{4, 100, 4}, {10, 100, 10}, {50, 100, 50}, {50, 2, 3}, {2, 100, 3}, {50, 0, 3}};
+    const unsigned changed = 3; /* microseconds after the CQEs */
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct prm_cqc cqc[1] = {0};
+        struct test_cq t;
+
+        create_moderated(&t, 10, 100, PRM_CQ_PERIOD_MODE_START_FROM_CQE);
+        arm(&t, NEXT);
+        post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+        post(&t, PRM_CQE_OPCODE_REQ, 1, false);
+        rig_advance(&rig, changed * 1000);
+        PRM_SET(cqc, cqc, cq_period, cases[i].usec);
+        PRM_SET(cqc, cqc, cq_max_count, cases[i].count);
+        ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn,
+                                   PRM_CQ_MODIFY_CQ_PERIOD | PRM_CQ_MODIFY_CQ_MAX_COUNT, cqc, NULL),
+                         SYN_OK);
+        if (cases[i].after > changed) {
+            ck_assert(!take_event(&t));
+            rig_advance(&rig, (cases[i].after - changed) * 1000 - 1);
+            ck_assert(!take_event(&t));
+            rig_advance(&rig, 1);
+        }
+        ck_assert(take_event(&t));
+        ck_assert_int_eq(cq_destroy(&rig.hca, 0, t.cqn), SYN_OK);
+    }
+}
+END_TEST
+
 START_TEST(cq_may_go_away_while_its_timer_runs)
 {
     struct test_cq t;
@@ -574,6 +664,44 @@ START_TEST(overrun_can_be_ignored)
     ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, PRM_CQ_MODIFY_OI, cqc, NULL), SYN_OK);
     post(&t, PRM_CQE_OPCODE_REQ, 9, false);
     ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_CQ_OVERFLOW);
+}
+END_TEST
+
+/* A collapsed CQ as a program that polls one slot makes it (NVSHMEM): its record is never written.
+ * Events, moderation and the size of CQEs are those of any CQ; its one slot cannot be resized. */
+START_TEST(a_collapsed_cq_is_a_cq_otherwise)
+{
+    struct prm_cqc cqc[1], back[1];
+    struct mem_buf buf;
+    struct test_cq t;
+
+    fill_cqc(cqc, 2, _i ? PRM_CQE_SZ_128_BYTES : PRM_CQE_SZ_64_BYTES);
+    PRM_SET(cqc, cqc, cc, 1);
+    PRM_SET(cqc, cqc, oi, _i);
+    PRM_SET(cqc, cqc, cq_max_count, 3);
+    PRM_SET(cqc, cqc, cq_period, 10);
+    PRM_SET(cqc, cqc, cq_period_mode, PRM_CQ_PERIOD_MODE_START_FROM_CQE);
+    create_cq(&t, 2, cqc);
+    for (unsigned i = 0; i < 100; i++) {
+        unsigned event =
+            i % 5; /* arms before the first of five, and three of them make the event */
+
+        if (event == 0) {
+            t.ci = i;
+            arm(&t, NEXT);
+        }
+        post(&t, PRM_CQE_OPCODE_REQ, (uint16_t)i, false);
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe_at(&t, 0), wqe_counter), i);
+        ck_assert_int_eq(take_event(&t), event == 2 - (i >= 5 ? 2 : 0));
+    }
+    ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_OK);
+    ck_assert_int_eq(cq_query(&rig.hca, t.cqn, back), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cqc, back, cc), 1);
+    ck_assert_uint_eq(PRM_GET(cqc, back, producer_counter), 100);
+    new_ring(&buf, 3, t.stride);
+    PRM_SET(cqc, cqc, log_cq_size, 3);
+    ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, CQ_RESIZE_ALL, cqc, &buf), SYN_CQ_SIZE);
+    mem_buf_clear(&buf);
 }
 END_TEST
 
@@ -767,9 +895,13 @@ Suite *unit_suite(void)
     tcase_add_test(tc, period_from_eqe_counts_from_the_last_event);
     tcase_add_test(tc, moderation_can_be_modified);
     tcase_add_test(tc, the_period_s_mode_can_be_modified);
+    tcase_add_loop_test(tc, count_and_period_end_the_wait_whichever_is_first, 0, 2);
+    tcase_add_test(tc, arming_again_does_not_move_a_moderated_event);
+    tcase_add_test(tc, a_change_holds_for_the_event_that_waits);
     tcase_add_test(tc, cq_may_go_away_while_its_timer_runs);
     tcase_add_test(tc, overrun_is_an_event_and_ends_the_cq);
     tcase_add_test(tc, overrun_can_be_ignored);
+    tcase_add_loop_test(tc, a_collapsed_cq_is_a_cq_otherwise, 0, 2);
     tcase_add_test(tc, ring_that_does_not_answer_ends_the_cq);
     tcase_add_test(tc, bad_contexts_are_refused);
     tcase_add_test(tc, cq_in_use_cannot_be_destroyed);
