@@ -13,6 +13,7 @@
 #include "model/rdma/dci.h"
 #include "model/rdma/early.h"
 #include "model/rdma/qp.h"
+#include "model/rdma/wqe_source.h"
 
 #define S(name)   (1u << PRM_QP_STATE_##name)
 #define ANY_STATE 0xff
@@ -361,7 +362,7 @@ void qp_load(struct qp *qp)
     }
     qp->pkey = 0xffff;
     qp->mtu = (uint16_t)(mtu >= PRM_QP_MTU_256 && mtu <= PRM_QP_MTU_4096 ? 128u << mtu : 4096);
-    qp->log_msg_max = (uint8_t)PRM_GET(qpc, qpc, log_msg_max);
+    qp->log_msg_max = (uint8_t)MIN(PRM_GET(qpc, qpc, log_msg_max), qp->hca->limits.log_max_msg);
     qp->log_rra_max = (uint8_t)PRM_GET(qpc, qpc, log_rra_max);
     qp->log_sra_max = (uint8_t)PRM_GET(qpc, qpc, log_sra_max);
     qp->ack_req_freq = (uint16_t)(1u << PRM_GET(qpc, qpc, log_ack_req_freq));
@@ -374,6 +375,7 @@ void qp_load(struct qp *qp)
     qp->rwe = PRM_GET(qpc, qpc, rwe);
     qp->rae = PRM_GET(qpc, qpc, rae);
     qp->atomic_mode = (uint8_t)PRM_GET(qpc, qpc, atomic_mode);
+    wqe_source_set_limits(qp);
 }
 
 enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode, uint64_t opt_mask,

@@ -62,7 +62,6 @@ static uint8_t rendezvous_fetch(struct wqe_source *source, struct qp *qp, uint16
     struct rendezvous *r = (struct rendezvous *)source;
     uint16_t slot = *rendezvous_slot(r, index);
     const struct tag_entry *entry = rendezvous_entry(qp, slot);
-    struct send_limits limits = wqe_source_limits(qp);
     void *seg = wqe->image + PRM_SIZE(wqe_ctrl_seg);
     size_t len;
 
@@ -78,7 +77,7 @@ static uint8_t rendezvous_fetch(struct wqe_source *source, struct qp *qp, uint16
     PRM_SET(wqe_ctrl_seg, wqe->ctrl, wqe_index, index);
     PRM_SET(wqe_ctrl_seg, wqe->ctrl, qpn, qp->obj.num);
     PRM_SET(wqe_ctrl_seg, wqe->ctrl, ds, (len + DS_BYTES - 1) / DS_BYTES);
-    return send_wqe_decode(&limits, index, wqe);
+    return send_wqe_decode(&qp->req.limits, index, wqe);
 }
 
 static void rendezvous_ended(struct wqe_source *source, struct qp *qp, uint16_t index,

@@ -623,6 +623,7 @@ __attribute__((hot)) static void requester_work(struct hca *hca, struct work *wo
 bool requester_init(struct qp *qp)
 {
     qp->req.work.run = requester_work;
+    wqe_source_set_limits(qp);
     return !qp_may_request(qp) || flight_reserve(qp->hca);
 }
 

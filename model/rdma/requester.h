@@ -34,6 +34,7 @@
 
 #include "model/core/machine.h"
 #include "model/core/obj_class.h"
+#include "model/rdma/send_wqe.h"
 #include "wire/encap/roce.h"
 
 struct flight;
@@ -98,6 +99,7 @@ struct requester {
     struct flight *flight;     /* model/rdma/flight.h; NULL: nothing is in flight */
     struct wqe_source *device; /* source of WQEs that the device makes itself; NULL: none */
     uint8_t waits;             /* enum send_wait: result of the last run of the work */
+    struct send_limits limits; /* what its WQEs are checked against (model/rdma/wqe_source.c) */
 };
 
 /* model/rdma/qp.c calls these during the life of the QP. */

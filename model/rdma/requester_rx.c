@@ -337,6 +337,7 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
     uint32_t num = flight->head;
     const struct send_wqe *wqe;
     enum mem_result result;
+    uint32_t pdn;
 
     while (flight_desc(flight, num) != desc) {
         num++;
@@ -347,11 +348,13 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
         requester_fail(qp, desc, requester_why_changed(line, desc));
         return false;
     }
-    result = len ? sge_scatter(qp->hca, wqe->sge, wqe->num_sge, wqe_source_pdn(qp, desc->source),
-                               &line->cursor, offset, data, len)
-                 : MEM_OK;
+    if (!len) {
+        return true;
+    }
+    pdn = wqe_source_pdn(qp, desc->source);
+    result = sge_scatter(qp->hca, wqe->sge, wqe->num_sge, pdn, &line->cursor, offset, data, len);
     if (result == MEM_OK) {
-        return sig_check_sent(qp, wqe_source_pdn(qp, desc->source));
+        return sig_check_sent(qp, pdn);
     }
     return requester_not_delivered(qp, desc, result, wqe, offset, len);
 }

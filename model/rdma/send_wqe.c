@@ -134,12 +134,11 @@ static bool send_wqe_parse_umr(struct send_wqe *wqe, struct parse *p)
     if (!wqe->umr_ctrl || !wqe->umr_mkc) {
         return false;
     }
-    wqe->umr_xlt_len = (size_t)PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, xlt_octowords) * 16;
+    wqe->umr_xlt_len = PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, xlt_octowords) * DS_BYTES;
     /* The field is the low half of the offset of the entries in a UMR that has an offset. */
     if (PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, mkey_mask) >> PRM_MKEY_MASK_BSF_EN & 1 &&
         !PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, translation_offset_en)) {
-        wqe->umr_bsf_len =
-            (size_t)PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, bsf_octowords) * DS_BYTES;
+        wqe->umr_bsf_len = PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, bsf_octowords) * DS_BYTES;
     }
     if (PRM_GET(wqe_umr_ctrl_seg, wqe->umr_ctrl, inl)) {
         wqe->umr_xlt = send_wqe_take(p, wqe->umr_xlt_len + wqe->umr_bsf_len);

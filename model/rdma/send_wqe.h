@@ -58,13 +58,15 @@ struct send_wqe {
     const struct prm_wqe_av *av; /* UD, DC: wqe_av in the image */
     const struct prm_wqe_umr_ctrl_seg *umr_ctrl; /* UMR: segment in the image */
     const struct prm_mkc *umr_mkc;               /* UMR: segment in the image */
-    const struct prm_wqe_tm_seg *tags;           /* TAG_MATCHING: segment in the image */
-    const void
-        *umr_xlt;       /* UMR: inline entries and descriptor, or NULL: gather them from the list */
-    size_t umr_xlt_len; /* bytes of the entries */
-    size_t umr_bsf_len; /* bytes of the descriptor (BSF) behind the entries */
-    const struct prm_wqe_set_psv_seg *psv; /* SET_PSV: segment in the image */
-    uint64_t len;                          /* bytes of the list, including inline data */
+    union {
+        const struct prm_wqe_tm_seg *tags;     /* TAG_MATCHING: segment in the image */
+        const struct prm_wqe_set_psv_seg *psv; /* SET_PSV: segment in the image */
+    };
+    /* UMR: inline entries and descriptor, or NULL: gather them from the list */
+    const void *umr_xlt;
+    uint32_t umr_xlt_len; /* bytes of the entries */
+    uint32_t umr_bsf_len; /* bytes of the descriptor (BSF) behind the entries */
+    uint64_t len;         /* bytes of the list, including inline data */
     unsigned num_sge;
     bool has_inline;
     struct sge sge[WQE_MAX_SGE];

@@ -110,7 +110,7 @@ static bool tags_can_fetch(const struct peer *peer, const struct roce_packet *pk
     uint32_t len = PRM_GET(rvh, entry->rvh, len);
 
     return qp->service->owner->can_fetch(peer, pkt) && (flags & PKT_LAST) &&
-           len <= entry->buffer.len && len <= 1ull << wqe_source_limits(qp).log_msg_max;
+           len <= entry->buffer.len && len <= 1ull << qp->log_msg_max;
 }
 
 /* Takes a receive WQE for a message. */

@@ -91,11 +91,11 @@ static void ring_complete(struct qp *qp, const struct send_desc *desc)
 
 /* -- the ring: WQEs ---------------------------------------------------------------------------- */
 
-struct send_limits wqe_source_limits(const struct qp *qp)
+void wqe_source_set_limits(struct qp *qp)
 {
-    return (struct send_limits){
+    qp->req.limits = (struct send_limits){
         .service = qp->service,
-        .log_msg_max = MIN(qp->log_msg_max, qp->hca->limits.log_max_msg),
+        .log_msg_max = qp->log_msg_max,
         .max_wqe = MIN(qp->hca->limits.max_sq_wqe, WQE_MAX_BYTES),
         .denied = mkey_denied(qp->hca, qp->rlky),
     };
@@ -177,30 +177,26 @@ uint16_t wqe_source_next(const struct qp *qp, enum wqe_source_id id)
 }
 
 /* The lengths of the list become lengths on the wire, of which the whole message is limited. */
-static G_GNUC_NO_INLINE __attribute__((cold)) uint8_t
-wqe_source_to_wire(struct qp *qp, struct send_wqe *wqe, uint8_t log_msg_max)
+static G_GNUC_NO_INLINE __attribute__((cold)) uint8_t wqe_source_to_wire(struct qp *qp,
+                                                                         struct send_wqe *wqe)
 {
     if (wqe->op->flags & SEND_OP_LOCAL) {
         return 0;
     }
     mkey_list_to_wire(qp->hca, wqe->sge, wqe->num_sge, &wqe->len);
-    return wqe->len > 1ULL << log_msg_max ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR : 0;
+    return wqe->len > 1ULL << qp->req.limits.log_msg_max ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR : 0;
 }
 
 uint8_t wqe_source_fetch(struct qp *qp, enum wqe_source_id id, uint16_t index, unsigned max_bb,
                          struct send_wqe *wqe)
 {
-    struct send_limits limits;
     uint8_t syndrome;
 
     if (id == WQE_SOURCE_DEVICE) {
         return qp->req.device->ops->fetch(qp->req.device, qp, index, wqe);
     }
-    limits = wqe_source_limits(qp);
-    syndrome = send_wqe_fetch(qp->hca, &qp->sq, index, max_bb, &limits, wqe);
-    return G_LIKELY(!qp->hca->transforms) || syndrome
-               ? syndrome
-               : wqe_source_to_wire(qp, wqe, limits.log_msg_max);
+    syndrome = send_wqe_fetch(qp->hca, &qp->sq, index, max_bb, &qp->req.limits, wqe);
+    return G_LIKELY(!qp->hca->transforms) || syndrome ? syndrome : wqe_source_to_wire(qp, wqe);
 }
 
 void wqe_source_advance(struct qp *qp, enum wqe_source_id id, unsigned num_bb)

@@ -41,8 +41,8 @@ struct wqe_source_ops {
 void wqe_source_attach(struct qp *qp, struct wqe_source *source);
 /* Called when a WQE was posted there. */
 void wqe_source_kick(struct qp *qp);
-/* The limits that a WQE of this QP is checked against. */
-struct send_limits wqe_source_limits(const struct qp *qp);
+/* Sets qp->req.limits, when the QP is made and after each change of its context. */
+void wqe_source_set_limits(struct qp *qp);
 
 /* -- for the requester ------------------------------------------------------------------------- */
 

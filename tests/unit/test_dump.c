@@ -117,7 +117,7 @@ START_TEST(a_dump_has_no_inline_data_and_no_more_than_a_message)
     if (_i == 0) {
         lab_post(&a, &wr);
     } else {
-        a.qp->log_msg_max = 12;
+        a.qp->req.limits.log_msg_max = 12;
         post_dump(lab_mem(left, 8192, 1), 4097, 0);
     }
     lab_run(lab);

@@ -317,9 +317,10 @@ static inline int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc
             break;
         }
         cq->ci++;
-        err = poll_one(cq, cqe, wc + polled);
+        err = poll_one(cq, cqe, wc);
         if (G_LIKELY(!err)) {
             polled++;
+            wc++;
         } else if (err == CQ_OWN) {
             cq_update_ci(cq);
             err = 0;
