@@ -178,6 +178,11 @@ struct drv_mr {
 int drv_reg_mr(struct drv *drv, uint32_t pdn, const struct drv_mem *mem, uint64_t va, uint64_t len,
                unsigned access, struct drv_mr *mr);
 int drv_dereg_mr(struct drv *drv, struct drv_mr *mr);
+/* Fills in a CREATE_MKEY, whose bytes are 0, for an on-demand key with all rights on so many pages
+ * (an even number, no fewer than [va, va + len) touches). Opcode and variant are missing, and the
+ * page list, in which 0 is a page that is not there. */
+void drv_fill_paged_key(struct prm_create_mkey_in *in, uint32_t pdn, uint64_t va, uint64_t len,
+                        uint32_t pages);
 
 /* Sets an entry of the RoCE address table: a v2 GID with the port's MAC. */
 int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16]);

@@ -67,6 +67,28 @@ int drv_reg_mr(struct drv *drv, uint32_t pdn, const struct drv_mem *mem, uint64_
     return status;
 }
 
+void drv_fill_paged_key(struct prm_create_mkey_in *in, uint32_t pdn, uint64_t va, uint64_t len,
+                        uint32_t pages)
+{
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+
+    PRM_SET(create_mkey_in, in, pg_access, 1);
+    PRM_SET(create_mkey_in, in, translations_octword_actual_size, pages / 2);
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
+    PRM_SET(mkc, mkc, umr_en, 1);
+    PRM_SET(mkc, mkc, lr, 1);
+    PRM_SET(mkc, mkc, lw, 1);
+    PRM_SET(mkc, mkc, rr, 1);
+    PRM_SET(mkc, mkc, rw, 1);
+    PRM_SET(mkc, mkc, a, 1);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, pd, pdn);
+    PRM_SET(mkc, mkc, start_addr, va);
+    PRM_SET(mkc, mkc, len, len);
+    PRM_SET(mkc, mkc, translations_octword_size, pages / 2);
+    PRM_SET(mkc, mkc, log_page_size, 12);
+}
+
 int drv_dereg_mr(struct drv *drv, struct drv_mr *mr)
 {
     struct prm_destroy_mkey_in in[1] = {0};

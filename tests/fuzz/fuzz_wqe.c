@@ -238,26 +238,12 @@ static uint32_t new_paged_key(const struct guest *g)
     uint8_t bytes[PRM_SIZE(create_mkey_in) + PAGED_PAGES * 8] = {0};
     struct prm_create_mkey_in *cmd = (void *)bytes;
     struct prm_create_mkey_out out[1] = {0};
-    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, cmd, memory_key_mkey_entry);
     uint8_t *mtt = bytes + PRM_OFFSET(create_mkey_in, klm_pas_mtt);
     struct drv *drv = g->node->drv;
 
     PRM_SET(create_mkey_in, cmd, opcode, PRM_CMD_OP_CREATE_MKEY);
-    PRM_SET(create_mkey_in, cmd, pg_access, 1);
-    PRM_SET(create_mkey_in, cmd, translations_octword_actual_size, PAGED_PAGES / 2);
-    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
-    PRM_SET(mkc, mkc, umr_en, 1);
-    PRM_SET(mkc, mkc, lr, 1);
-    PRM_SET(mkc, mkc, lw, 1);
-    PRM_SET(mkc, mkc, rr, 1);
-    PRM_SET(mkc, mkc, rw, 1);
-    PRM_SET(mkc, mkc, a, 1);
-    PRM_SET(mkc, mkc, qpn, 0xffffff);
-    PRM_SET(mkc, mkc, pd, drv->pdn);
-    PRM_SET(mkc, mkc, start_addr, g->mem->va);
-    PRM_SET(mkc, mkc, len, PAGED_PAGES * PCI_PAGE - g->mem->va % PCI_PAGE);
-    PRM_SET(mkc, mkc, translations_octword_size, PAGED_PAGES / 2);
-    PRM_SET(mkc, mkc, log_page_size, 12);
+    drv_fill_paged_key(cmd, drv->pdn, g->mem->va, PAGED_PAGES * PCI_PAGE - g->mem->va % PCI_PAGE,
+                       PAGED_PAGES);
     prm_store64(mtt + 8, g->mem->mem.bus | 1);
     prm_store64(mtt + 16, g->mem->mem.bus | 3);
     g_assert_cmpint(drv_cmd(drv, bytes, sizeof(bytes), out, sizeof(out)), ==, 0);
