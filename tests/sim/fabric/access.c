@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Implements access.h: connections, operations, their views and results. */
-#include "tests/sim/fabric/access.h"
+/* Implements access.h: connections, operations and their results. */
+#include "tests/sim/fabric/access_views.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -20,226 +20,61 @@ static struct access_op *access_op_at(struct access_end *end, uint64_t nth)
     return &end->ops[nth % ACCESS_WINDOW];
 }
 
-/* -- views of a side --------------------------------------------------------------------------- */
+/* -- made and connected ------------------------------------------------------------------------ */
 
-/* Returns where the side's bytes lead. */
-static uint32_t *access_look(struct access *a, const struct access_side *side, uint32_t len,
-                             bool next)
+/* Makes the queues of both ends, for a service that is drawn. */
+static void access_make_queues(struct access *a, struct access_conn *c)
 {
-    uint32_t *view = g_new(uint32_t, len), done = 0;
+    c->service = a->draw_service ? a->draw_service(a) : SERVICE_OWN;
+    for (unsigned e = 0; e < 2; e++) {
+        struct access_end *end = &c->end[e];
 
-    for (unsigned i = 0; i < side->num_sge && done < len; i++) {
-        const struct access_sge *sge = &side->sge[i];
-        uint32_t in_sge = MIN(sge->len, len - done);
-
-        for (uint32_t at = 0; at < in_sge;) {
-            uint32_t run = in_sge - at;
-            uint32_t to = a->find(a, side->host, next, sge->key, side->need, sge->va + at, &run);
-
-            for (uint32_t b = 0; b < run; b++) {
-                view[done++] = mirror_is_byte(to) ? to + b : to;
-            }
-            at += run;
+        if (c->service == SERVICE_OWN) {
+            end->qp = a->make_qp(a, end->host, end->cq);
+            sim_check(a->job, end->qp, "no QP: errno %d", errno);
+        } else {
+            end->via = (struct service){.job = a->job, .kind = c->service, .host = end->host};
+            service_make(&end->via, c->end[!e].host, end->cq, ACCESS_WINDOW, ACCESS_SGES);
+            end->qp = end->via.qp;
         }
     }
-    return view;
 }
 
-/* An atomic needs a word that lies in one place, at a multiple of its length. */
-static void access_look_at_word(struct access *a, const struct access_side *side, uint32_t *view,
-                                bool next)
+static void access_make_cq(struct access *a, struct access_end *end)
 {
-    uint32_t run = 8;
-    uint32_t to = a->find(a, side->host, next, side->sge[0].key, side->need, side->sge[0].va, &run);
-
-    for (unsigned i = 0; i < 8; i++) {
-        view[i] = run == 8 && mirror_is_byte(to) && to % 8 == 0 ? to + i
-                  : run == 8 && to == MIRROR_NOWHERE            ? to
-                                                                : MIRROR_FAULT;
-    }
+    end->cq = ibv_create_cq(end->host->ctx, 2 * ACCESS_WINDOW, NULL, NULL, 0);
+    sim_check(a->job, end->cq, "no CQ: errno %d", errno);
 }
 
-static uint32_t *access_view(struct access *a, const struct access_op *op,
-                             const struct access_side *side, bool next)
+/* Destroys the queues. A CQ may have completions of a shared receive queue that nobody takes. */
+static void access_free_queues(struct access *a, struct access_conn *c, struct access_end *end)
 {
-    uint32_t *view = access_look(a, side, op->len, next);
-
-    if (op->what == ACCESS_FETCH_ADD && side == &op->far) {
-        access_look_at_word(a, side, view, next);
-    }
-    return view;
-}
-
-static bool access_view_faults(const uint32_t *view, uint32_t len)
-{
-    for (uint32_t i = 0; i < len; i++) {
-        if (view[i] == MIRROR_FAULT) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Returns whether the side's bytes may bring values to the other side that are not noted yet. */
-static bool access_brings_more(const struct access *a, const struct access_side *side,
-                               const uint32_t *view, uint32_t len, const struct brought *to)
-{
-    for (uint32_t i = 0; i < len; i++) {
-        if (view[i] != MIRROR_FAULT &&
-            !brought_has(to, i, mirror_value(&a->mirror[side->host], view[i]))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Notes the values that the side's newest view brings to the other side. */
-static void access_bring(const struct access *a, const struct access_side *side, uint32_t len,
-                         struct brought *to)
-{
-    const uint32_t *view = side->view[side->views - 1];
-    uint16_t *value;
-
-    if (to->n && !access_brings_more(a, side, view, len, to)) {
+    if (c->service == SERVICE_OWN) {
+        sim_must(a->job, ibv_destroy_qp(end->qp));
         return;
     }
-    g_assert_cmpuint(to->n, <, BROUGHT_MOST);
-    value = to->value[to->n++] = g_new(uint16_t, len);
-    for (uint32_t i = 0; i < len; i++) {
-        value[i] =
-            view[i] == MIRROR_FAULT ? BROUGHT_NONE : mirror_value(&a->mirror[side->host], view[i]);
-    }
+    service_free(&end->via);
+    sim_must(a->job, ibv_destroy_cq(end->cq));
+    access_make_cq(a, end);
 }
-
-/* The operand and the result of an atomic. */
-static void access_compute(struct access *a, struct access_op *op)
-{
-    uint64_t found = 0, sum;
-    uint8_t word[8];
-
-    for (unsigned i = 0; i < 8; i++) {
-        word[i] = op->far.view[0][i] == MIRROR_FAULT
-                      ? 0
-                      : mirror_value(&a->mirror[op->far.host], op->far.view[0][i]);
-    }
-    memcpy(&found, word, sizeof(found));
-    sum = found + op->add;
-    op->to_far.value[0] = g_new(uint16_t, 8);
-    op->to_near.value[0] = g_new(uint16_t, 8);
-    op->to_far.n = op->to_near.n = 1;
-    for (unsigned i = 0; i < 8; i++) {
-        op->to_near.value[0][i] = word[i];
-        op->to_far.value[0][i] = ((const uint8_t *)&sum)[i];
-    }
-}
-
-static struct brought *access_from(struct access_op *op, const struct access_side *side)
-{
-    return side == &op->near ? &op->to_far : &op->to_near;
-}
-
-/* Adds a view to a side, which then owns it. Returns false, and frees it, if the side cannot have
- * it. */
-static bool access_add_view(struct access *a, struct access_op *op, struct access_side *side,
-                            uint32_t *view)
-{
-    struct mirror *m = &a->mirror[side->host];
-    const struct brought *from = access_from(op, side);
-    uint32_t len = op->len;
-    bool free = side->views < ACCESS_VIEWS;
-
-    if (side->views && !memcmp(view, side->view[side->views - 1], len * sizeof(*view))) {
-        g_free(view);
-        return true;
-    }
-    for (unsigned i = 0; i < side->views; i++) {
-        mirror_release(m, side->view[i], len, side->writes);
-    }
-    free = free && (side->writes || from->n < BROUGHT_MOST ||
-                    !access_brings_more(a, side, view, len, from));
-    free = free && mirror_is_free(m, view, len, side->writes);
-    for (unsigned i = 0; i < side->views; i++) {
-        mirror_claim(m, side->view[i], len, side->writes);
-    }
-    if (!free) {
-        g_free(view);
-        return false;
-    }
-    mirror_claim(m, view, len, side->writes);
-    side->view[side->views++] = view;
-    return true;
-}
-
-/* Notes what the side may do now. */
-static void access_weigh(const struct access *a, struct access_op *op, struct access_side *side)
-{
-    const uint32_t *view = side->view[side->views - 1];
-
-    side->leads = side->leads ? side->leads : g_new0(bool, op->len);
-    for (uint32_t i = 0; i < op->len; i++) {
-        side->leads[i] |= view[i] != MIRROR_FAULT;
-        side->faults |= view[i] == MIRROR_FAULT;
-    }
-    if (!side->writes) {
-        access_bring(a, side, op->len, access_from(op, side));
-    }
-}
-
-static bool access_leads(const struct access_op *op, const struct access_side *side)
-{
-    for (uint32_t i = 0; i < op->len; i++) {
-        if (!side->leads[i]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Gives up views from the last one on, until there are n. */
-static void access_drop_views(struct access *a, const struct access_op *op,
-                              struct access_side *side, unsigned n)
-{
-    while (side->views > n) {
-        uint32_t *view = side->view[--side->views];
-
-        mirror_release(&a->mirror[side->host], view, op->len, side->writes);
-        g_free(view);
-    }
-}
-
-static void access_clear_op(struct access *a, struct access_op *op)
-{
-    struct access_side *const sides[] = {&op->near, &op->far};
-
-    for (unsigned i = 0; i < 2; i++) {
-        access_drop_views(a, op, sides[i], 0);
-        g_clear_pointer(&sides[i]->leads, g_free);
-    }
-    brought_free(&op->to_near);
-    brought_free(&op->to_far);
-}
-
-/* -- made and connected ------------------------------------------------------------------------ */
 
 static void access_connect(struct access *a, struct access_conn *c)
 {
     struct sim_host *const host[2] = {c->end[0].host, c->end[1].host};
-    struct ibv_qp *qp[2];
 
-    for (unsigned i = 0; i < 2; i++) {
-        struct access_end *end = &c->end[i];
-
-        if (end->qp && !c->destroyed) {
-            connect_move(a->job, end->qp, IBV_QPS_RESET);
-        } else {
-            end->qp = a->make_qp(a, end->host, end->cq);
-            sim_check(a->job, end->qp, "no QP: errno %d", errno);
-        }
-        qp[i] = end->qp;
-        end->broken = false;
+    if (c->destroyed) {
+        access_make_queues(a, c);
+    } else {
+        connect_move(a->job, c->end[0].qp, IBV_QPS_RESET);
+        connect_move(a->job, c->end[1].qp, IBV_QPS_RESET);
     }
-    connect_rc(a->job, host, qp);
-    c->destroyed = c->troubled = false;
+    if (c->service == SERVICE_OWN) {
+        connect_rc(a->job, host, (struct ibv_qp *const[]){c->end[0].qp, c->end[1].qp});
+    } else {
+        service_connect((struct service *const[]){&c->end[0].via, &c->end[1].via});
+    }
+    c->end[0].broken = c->end[1].broken = false;
+    c->destroyed = c->troubled = c->over = false;
     memset(c->doubtful, 0, sizeof(c->doubtful));
     c->state = ACCESS_RUNS;
 }
@@ -258,9 +93,9 @@ void access_init(struct access *a, struct job *job, uint8_t *const memory[2], si
             struct access_end *end = &a->conn[i].end[e];
 
             end->host = a->host[e];
-            end->cq = ibv_create_cq(end->host->ctx, 2 * ACCESS_WINDOW, NULL, NULL, 0);
-            sim_check(job, end->cq, "no CQ: errno %d", errno);
+            access_make_cq(a, end);
         }
+        a->conn[i].destroyed = true; /* there is nothing yet */
         access_connect(a, &a->conn[i]);
     }
 }
@@ -269,7 +104,7 @@ void access_free(struct access *a)
 {
     for (unsigned i = 0; i < ACCESS_CONNS; i++) {
         for (unsigned e = 0; e < 2; e++) {
-            sim_must(a->job, ibv_destroy_qp(a->conn[i].end[e].qp));
+            access_free_queues(a, &a->conn[i], &a->conn[i].end[e]);
             sim_must(a->job, ibv_destroy_cq(a->conn[i].end[e].cq));
         }
     }
@@ -288,7 +123,8 @@ static bool access_has_room(const struct access *a, const struct access_conn *c,
 {
     const struct access_end *end = &c->end[e];
 
-    return c->state == ACCESS_RUNS && !end->broken && end->posted - end->done < a->window;
+    return c->state == ACCESS_RUNS && !end->broken && !c->over &&
+           end->posted - end->done < a->window;
 }
 
 struct access_conn *access_find_room(struct access *a, unsigned host)
@@ -394,7 +230,8 @@ static void access_post_receive(struct access *a, struct access_end *end,
 
     wr.num_sge = access_list(&op->far, list);
     end->receives[end->receives_posted++ % ACCESS_WINDOW] = nth;
-    sim_must(a->job, ibv_post_recv(end->qp, &wr, &bad));
+    sim_must(a->job,
+             end->via.srq ? service_receive(&end->via, &wr) : ibv_post_recv(end->qp, &wr, &bad));
 }
 
 static void access_post_op(struct access *a, struct access_conn *c, unsigned e,
@@ -420,7 +257,9 @@ static void access_post_op(struct access *a, struct access_conn *c, unsigned e,
         wr.wr.rdma.remote_addr = op->far.sge[0].va;
         wr.wr.rdma.rkey = op->far.sge[0].key;
     }
-    sim_must(a->job, ibv_post_send(c->end[e].qp, &wr, &bad));
+    sim_must(a->job, c->service == SERVICE_OWN
+                         ? ibv_post_send(c->end[e].qp, &wr, &bad)
+                         : service_send(&c->end[e].via, &c->end[!e].via, &wr));
 }
 
 static bool access_post(struct access *a, struct access_conn *c, unsigned e)
@@ -603,11 +442,27 @@ static void access_took(struct access *a, struct access_conn *c, unsigned e,
         sim_check(a->job, nth >= c->end[!e].settled && op->far.faults,
                   "a receive fails that every key allows");
         break;
+    case IBV_WC_LOC_ACCESS_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+        /* a DC target continues after a fault, and tells of it like this (docs/adr/0009) */
+        sim_check(a->job, c->service == SERVICE_DC && over, "a receive ends with %s",
+                  ibv_wc_status_str(wc->status));
+        break;
     default:
         sim_check(a->job, wc->status == IBV_WC_WR_FLUSH_ERR && (over || end->broken),
                   "a receive ends with %s", ibv_wc_status_str(wc->status));
     }
-    end->broken = true;
+    if (c->service == SERVICE_OWN || c->service == SERVICE_RC) {
+        end->broken = true;
+    } else {
+        c->over = true; /* the initiator at this end goes on */
+    }
+}
+
+/* Returns whether the number is that of the end's QP or target. */
+static bool access_has_qp(const struct access_end *end, uint32_t qpn)
+{
+    return end->qp->qp_num == qpn || (end->via.target && end->via.target->qp_num == qpn);
 }
 
 static bool access_poll(struct access *a, struct access_conn *c, unsigned e)
@@ -617,7 +472,7 @@ static bool access_poll(struct access *a, struct access_conn *c, unsigned e)
     bool did = false;
 
     while (ibv_poll_cq(end->cq, 1, &wc) > 0) {
-        sim_check(a->job, c->state != ACCESS_IS_QUIET && wc.qp_num == end->qp->qp_num,
+        sim_check(a->job, c->state != ACCESS_IS_QUIET && access_has_qp(end, wc.qp_num),
                   "a completion of QP 0x%x, which has none outstanding", wc.qp_num);
         if (wc.wr_id & RECEIVE_WR) {
             access_took(a, c, e, &wc);
@@ -739,7 +594,7 @@ static struct access_conn *access_conn_of(struct access *a, unsigned host, uint3
     for (unsigned i = 0; i < ACCESS_CONNS; i++) {
         struct access_conn *c = &a->conn[i];
 
-        if (!c->destroyed && c->end[host].qp->qp_num == qpn) {
+        if (!c->destroyed && access_has_qp(&c->end[host], qpn)) {
             return c;
         }
     }
@@ -846,7 +701,7 @@ static void access_destroy_qps(struct access *a, struct access_conn *c)
     for (unsigned e = 0; e < 2; e++) {
         struct access_end *end = &c->end[e];
 
-        sim_must(a->job, ibv_destroy_qp(end->qp));
+        access_free_queues(a, c, end);
         end->broken = true;
         while (end->done < end->posted) {
             struct access_op *op = access_op_at(end, end->done++);
@@ -893,13 +748,21 @@ static bool access_is_drained(const struct access_conn *c)
            c->end[1].receives_done == c->end[1].receives_posted;
 }
 
+/* The same after the end. The receives in a shared receive queue are not flushed. */
+static bool access_has_drained(const struct access_conn *c)
+{
+    return c->service == SERVICE_OWN
+               ? access_is_drained(c)
+               : c->end[0].done == c->end[0].posted && c->end[1].done == c->end[1].posted;
+}
+
 /* -- steps ------------------------------------------------------------------------------------- */
 
 static bool access_run_conn(struct access *a, struct access_conn *c)
 {
     bool did = false;
 
-    if (c->end[0].broken || c->end[1].broken) {
+    if (c->end[0].broken || c->end[1].broken || c->over) {
         access_drain(a, c);
         return true;
     }
@@ -924,7 +787,11 @@ static bool access_step_conn(struct access *a, struct access_conn *c)
     case ACCESS_RUNS:
         return access_run_conn(a, c) || did;
     case ACCESS_DRAINS:
-        if (access_is_drained(c)) {
+        if (access_has_drained(c) && c->service != SERVICE_OWN) {
+            access_destroy_qps(a, c);
+            return true;
+        }
+        if (access_has_drained(c)) {
             access_rest(a, c);
             access_be_quiet(a, c);
             return true;
@@ -962,7 +829,7 @@ bool access_is_done(const struct access *a)
         const struct access_conn *c = &a->conn[i];
 
         if (c->state != ACCESS_RUNS || c->ops < a->limit || !access_is_drained(c) ||
-            c->end[0].broken || c->end[1].broken) {
+            c->end[0].broken || c->end[1].broken || c->over) {
             return false;
         }
     }

@@ -18,6 +18,7 @@
 #define HCASIM_TESTS_ACCESS_H
 
 #include "tests/sim/fabric/mirror.h"
+#include "tests/sim/fabric/service.h"
 
 #define ACCESS_CONNS  2
 #define ACCESS_WINDOW 16u
@@ -61,7 +62,8 @@ struct access_op {
 struct access_end {
     struct sim_host *host;
     struct ibv_cq *cq;
-    struct ibv_qp *qp;
+    struct service via; /* the queues, unless the service is SERVICE_OWN */
+    struct ibv_qp *qp;  /* requests */
     struct access_op ops[ACCESS_WINDOW];
     uint64_t posted, done, settled;   /* settled: the operations before it have no more effects */
     uint64_t receives[ACCESS_WINDOW]; /* the SENDs of the peer that the receives are for */
@@ -77,10 +79,12 @@ enum access_state {
 
 struct access_conn {
     struct access_end end[2];
+    enum service_kind service;
     enum access_state state;
     uint64_t quiet_ns, ops;
     bool destroyed;
     bool troubled; /* an operation of it may fail */
+    bool over;     /* a target has refused a message, and does not end by itself */
     /* At end [i]: what it requests itself [1], or its peer [0], may fail. */
     bool doubtful[2][2];
 };
@@ -97,6 +101,8 @@ struct access {
 
     /* Functions of the kind. */
     struct ibv_qp *(*make_qp)(struct access *a, struct sim_host *host, struct ibv_cq *cq);
+    /* Draws the service of a connection. NULL: SERVICE_OWN, for which make_qp() makes the QPs. */
+    enum service_kind (*draw_service)(struct access *a);
     /* Returns where the byte at va leads, and in *run how many bytes from there on, of the *run
      * that were asked for, follow each other. next: according to the keys after the change that is
      * under way. */

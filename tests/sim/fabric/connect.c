@@ -143,6 +143,76 @@ void connect_rc_patiently(struct job *job, struct sim_host *const host[2],
     connect_both(job, host, qp, CONNECT_PATIENT);
 }
 
+/* An initiator or a target. */
+void connect_xrc(const struct job *job, struct ibv_qp *qp, bool is_target,
+                 const struct ibv_qp *peer, const struct sim_host *peer_host, uint32_t psn)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .port_num = 1,
+        .qp_access_flags = RIGHTS,
+        .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = peer->qp_num,
+        .rq_psn = psn,
+        .sq_psn = psn,
+        .max_rd_atomic = 16,
+        .max_dest_rd_atomic = 16,
+        .min_rnr_timer = 1,
+        .timeout = SLOW,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .ah_attr = {.is_global = 1,
+                    .port_num = 1,
+                    .grh = {.dgid = peer_host->config.gid[1], .sgid_index = 1, .hop_limit = 1}},
+    };
+
+    sim_must(job,
+             ibv_modify_qp(qp, &attr,
+                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+    attr.qp_state = IBV_QPS_RTR;
+    sim_must(job, ibv_modify_qp(
+                      qp, &attr,
+                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                          (is_target ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)));
+    attr.qp_state = IBV_QPS_RTS;
+    sim_must(job, ibv_modify_qp(qp, &attr,
+                                IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+                                    (is_target ? 0
+                                               : IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                                     IBV_QP_MAX_QP_RD_ATOMIC)));
+}
+
+void connect_dc(const struct job *job, struct ibv_qp *qp, bool target)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .port_num = 1,
+        .qp_access_flags = RIGHTS,
+        .path_mtu = IBV_MTU_1024,
+        .max_rd_atomic = 16,
+        .min_rnr_timer = 1,
+        .timeout = SLOW,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1, .hop_limit = 1}},
+    };
+
+    sim_must(job, ibv_modify_qp(qp, &attr,
+                                IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                    (target ? IBV_QP_ACCESS_FLAGS : 0)));
+    attr.qp_state = IBV_QPS_RTR;
+    sim_must(job, ibv_modify_qp(qp, &attr,
+                                IBV_QP_STATE | IBV_QP_PATH_MTU |
+                                    (target ? IBV_QP_MIN_RNR_TIMER | IBV_QP_AV : 0)));
+    if (!target) {
+        attr.qp_state = IBV_QPS_RTS;
+        sim_must(job,
+                 ibv_modify_qp(qp, &attr,
+                               IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                   IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+    }
+}
+
 void connect_move(const struct job *job, struct ibv_qp *qp, enum ibv_qp_state state)
 {
     struct ibv_qp_attr attr = {.qp_state = state};

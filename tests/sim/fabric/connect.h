@@ -35,6 +35,10 @@ void connect_rc(struct job *job, struct sim_host *const host[2], struct ibv_qp *
 /* The same with a timeout that no storm outlasts. */
 void connect_rc_patiently(struct job *job, struct sim_host *const host[2],
                           struct ibv_qp *const qp[2]);
+/* Take an initiator or a target from RESET to the state in which it works. */
+void connect_xrc(const struct job *job, struct ibv_qp *qp, bool is_target,
+                 const struct ibv_qp *peer, const struct sim_host *peer_host, uint32_t psn);
+void connect_dc(const struct job *job, struct ibv_qp *qp, bool target);
 /* Moves a QP to ERR or to RESET. */
 void connect_move(const struct job *job, struct ibv_qp *qp, enum ibv_qp_state state);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * On-demand keys on both sides of connections, and a pager for each host that misbehaves (pager.h).
- * Pages come and go under traffic. Lists of keys name the on-demand keys, too. The job has hosts of
- * its own, of a generation that reports faults by queue or by memory.
+ * On-demand keys and implicit regions on both sides of connections of each reliable service (RC,
+ * XRC and DC, with receive queues that are shared or not), and a pager for each host that
+ * misbehaves (pager.h). Pages come and go under traffic. Lists of keys name the on-demand keys,
+ * too. The job has hosts of its own, of a generation that reports faults by queue or by memory.
  */
 #include "tests/sim/fabric/pager.h"
 #include <errno.h>
@@ -17,7 +18,7 @@
 
 /* Slots of the reference. */
 enum {
-    PLAIN = PAGER_KEYS,
+    PLAIN = PAGER_SLOTS,
     FIRST_LIST,
     KEYS = FIRST_LIST + LISTS,
 };
@@ -47,6 +48,11 @@ static struct ibv_qp *paging_make_qp(struct access *a, struct sim_host *host, st
                                      .create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE};
 
     return hv_dv_create_qp(host->ctx, &attr, &dv);
+}
+
+static enum service_kind paging_draw_service(struct access *a)
+{
+    return (enum service_kind)chance_below(&a->job->chance, SERVICE_KINDS);
 }
 
 static uint32_t paging_find(struct access *a, unsigned host, bool next, uint32_t key, unsigned need,
@@ -165,6 +171,7 @@ static void kind_paging_make(struct job *job)
     uint8_t *memory[2];
 
     p->access.make_qp = paging_make_qp;
+    p->access.draw_service = paging_draw_service;
     p->access.find = paging_find;
     p->access.draw = paging_draw;
     p->access.ctrl_done = paging_ctrl_done;

@@ -268,8 +268,9 @@ static bool signature_may_end_so(const struct signature *s, const struct signatu
         return what == SIGNATURE_MESSAGE && (over || sim_is_lossy(s->job->sim));
     case IBV_WC_LOC_PROT_ERR:
         return what != SIGNATURE_CONFIGURE && r->side[e].is_gone;
-    case IBV_WC_REM_ACCESS_ERR:
-        return what == SIGNATURE_MESSAGE && r->opcode != IBV_WR_SEND && r->side[!e].is_gone;
+    case IBV_WC_REM_ACCESS_ERR: /* the list of a READ whose key is gone may be too long */
+        return what == SIGNATURE_MESSAGE && r->opcode != IBV_WR_SEND &&
+               (r->side[!e].is_gone || (r->opcode == IBV_WR_RDMA_READ && r->side[e].is_gone));
     /* An element that names a destroyed key may be too short: the key would tell its length. */
     case IBV_WC_LOC_LEN_ERR:
         return what == SIGNATURE_RECEIVE && r->side[e].is_gone;

@@ -6,6 +6,7 @@
  */
 #include "tests/sim/fabric/channel.h"
 #include <errno.h>
+#include "tests/sim/fabric/connect.h"
 
 struct xrc_channel {
     struct channel channel;
@@ -65,52 +66,12 @@ static void kind_xrc_make_qps(struct xrc_channel *x)
     sim_check(job, c->target && c->flow.qp, "no QP: errno %d", errno);
 }
 
-static void kind_xrc_connect(struct channel *c, struct ibv_qp *qp, const struct ibv_qp *peer,
-                             const struct sim_host *peer_host, uint32_t psn)
-{
-    bool is_target = qp == c->target;
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_INIT,
-        .port_num = 1,
-        .qp_access_flags = CHANNEL_ACCESS,
-        .path_mtu = IBV_MTU_1024,
-        .dest_qp_num = peer->qp_num,
-        .rq_psn = psn,
-        .sq_psn = psn,
-        .max_rd_atomic = 16,
-        .max_dest_rd_atomic = 16,
-        .min_rnr_timer = 1,
-        .timeout = CHANNEL_TIMEOUT,
-        .retry_cnt = 7,
-        .rnr_retry = 7,
-        .ah_attr = {.is_global = 1,
-                    .port_num = 1,
-                    .grh = {.dgid = peer_host->config.gid[1], .sgid_index = 1, .hop_limit = 1}},
-    };
-
-    sim_must(c->flow.job,
-             ibv_modify_qp(qp, &attr,
-                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-    attr.qp_state = IBV_QPS_RTR;
-    sim_must(c->flow.job,
-             ibv_modify_qp(qp, &attr,
-                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                               IBV_QP_RQ_PSN |
-                               (is_target ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)));
-    attr.qp_state = IBV_QPS_RTS;
-    sim_must(c->flow.job, ibv_modify_qp(qp, &attr,
-                                        IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-                                            (is_target ? 0
-                                                       : IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                                             IBV_QP_MAX_QP_RD_ATOMIC)));
-}
-
 static void kind_xrc_connect_both(struct channel *c)
 {
     uint32_t psn = (uint32_t)chance_from(&c->flow.job->chance, 0xffff80, 0xffffff);
 
-    kind_xrc_connect(c, c->target, c->flow.qp, c->flow.from, psn);
-    kind_xrc_connect(c, c->flow.qp, c->target, c->flow.to, psn);
+    connect_xrc(c->flow.job, c->target, true, c->flow.qp, c->flow.from, psn);
+    connect_xrc(c->flow.job, c->flow.qp, false, c->target, c->flow.to, psn);
 }
 
 static void kind_xrc_make_channel(struct job *job, struct xrc_channel *x, struct sim_host *from,

@@ -11,7 +11,9 @@
 #define PATTERN   0x5a
 #define LOG_EQ    4u /* less than there may be faults: some wait for room in the EQ */
 #define EQES      (1u << LOG_EQ)
-#define GROUP     8u /* a UMR writes whole groups of entries of 8 bytes */
+#define GROUP     8u  /* a UMR writes whole groups of entries of 8 bytes */
+#define KSM       16u /* bytes of an entry of the implicit region */
+#define LOG_BLOCK 15u
 #define READ      1u /* bits of a translation entry */
 #define WRITE     2u
 #define LATE_MOST (2 * SIM_MS)
@@ -43,6 +45,50 @@ static void pager_tell(const struct faulty_pager *p, unsigned page)
                                               .offset = (uint64_t)(first % PAGER_LIST) * 8,
                                               .len = (size_t)GROUP * 8,
                                           }));
+}
+
+/* Writes the entries of the implicit region. */
+static void pager_fill_blocks(const struct faulty_pager *p, uint8_t *entries)
+{
+    const struct keymap_key *region = &p->keys->key[PAGER_IMPLICIT];
+
+    for (unsigned i = 0; i < PAGER_BLOCKS; i++) {
+        struct prm_wqe_klm_seg *entry = (void *)(entries + (size_t)i * KSM);
+
+        PRM_SET(wqe_klm_seg, entry, byte_count, 1u << LOG_BLOCK);
+        PRM_SET(wqe_klm_seg, entry, mkey,
+                p->linked[i] ? region->range[i].key : hv_drv(hv_hca_of(p->on->ctx))->null_mkey);
+        PRM_SET(wqe_klm_seg, entry, va, p->linked[i] ? region->range[i].va : 0);
+    }
+}
+
+static void pager_tell_blocks(const struct faulty_pager *p)
+{
+    struct drv *drv = hv_drv(hv_hca_of(p->on->ctx));
+    int status;
+    uint8_t *entries = drv_umr_buffer(drv, &status);
+
+    sim_check(p->job, entries, "no buffer for UMRs: status %d", status);
+    pager_fill_blocks(p, entries);
+    sim_must(p->job,
+             drv_umr_entries(drv, &(struct drv_umr_entries){.key = p->implicit,
+                                                            .len = (size_t)PAGER_BLOCKS * KSM}));
+}
+
+/* Gives blocks of the implicit region their keys. part: one in so many is left out, or 0. */
+static void pager_link(struct faulty_pager *p, unsigned part)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < PAGER_BLOCKS; i++) {
+        if (!p->linked[i] && !(part && chance_one_in(&p->job->chance, part))) {
+            p->linked[i] = any = true;
+        }
+    }
+    if (any) {
+        sim_note(p->job, "host %u: blocks of its implicit region get keys", p->on->number);
+        pager_tell_blocks(p);
+    }
 }
 
 static uint8_t *pager_take_frame(struct faulty_pager *p)
@@ -124,8 +170,12 @@ static bool pager_stir(struct faulty_pager *p)
 {
     struct chance *chance = &p->job->chance;
     unsigned page = (unsigned)chance_below(chance, PAGER_PAGES);
+    unsigned block = (unsigned)chance_below(chance, PAGER_BLOCKS);
 
-    if (!p->rights[page]) {
+    if (p->linked[block] && chance_one_in(chance, 8)) {
+        p->linked[block] = false;
+        pager_tell_blocks(p);
+    } else if (!p->rights[page]) {
         pager_bring_in(p, page, chance_one_in(chance, 2) ? READ : READ | WRITE);
     } else if (p->rights[page] & WRITE && chance_one_in(chance, 4)) {
         pager_protect(p, page);
@@ -159,7 +209,8 @@ static void pager_note(struct faulty_pager *p, const struct prm_eqe *eqe)
     memcpy(f->data, PRM_PTR(eqe, eqe, event_data), sizeof(f->data));
     switch (f->sub_type) {
     case PRM_PFAULT_SUBTYPE_WQE:
-        f->qpn = (uint32_t)PRM_GET(wqe_associated_page_fault_event, wqe, qpn);
+        /* the other number may be that of an SRQ */
+        f->qpn = (uint32_t)PRM_GET(wqe_associated_page_fault_event, wqe, token);
         f->requester = PRM_GET(wqe_associated_page_fault_event, wqe, requestor);
         break;
     case PRM_PFAULT_SUBTYPE_RDMA:
@@ -247,6 +298,7 @@ static void pager_serve_fault(struct faulty_pager *p, const struct pager_fault *
     const struct prm_rdma_page_fault_event *rdma = (const void *)f->data;
     uint64_t done, len;
 
+    pager_link(p, part);
     switch (f->sub_type) {
     case PRM_PFAULT_SUBTYPE_WQE:
         access_each_byte(p->access, p->host, f->qpn, f->requester, pager_serve_byte,
@@ -293,7 +345,8 @@ static int pager_resume(const struct faulty_pager *p, const struct pager_fault *
         PRM_SET(trans_page_fault_info, trans, error, error);
         PRM_SET(trans_page_fault_info, trans, page_fault_type,
                 f->requester | (unsigned)writes << 1 | (unsigned)!is_wqe << 2);
-        PRM_SET(trans_page_fault_info, trans, wq_number, f->qpn);
+        PRM_SET(trans_page_fault_info, trans, wq_number,
+                is_wqe ? PRM_GET(wqe_associated_page_fault_event, wqe, qpn) : f->qpn);
         PRM_SET(trans_page_fault_info, trans, fault_token,
                 is_wqe ? PRM_GET(wqe_associated_page_fault_event, wqe, token) : f->qpn);
     }
@@ -386,7 +439,6 @@ static void pager_make_key(struct faulty_pager *p, unsigned nth, struct keymap_k
     struct chance *chance = &p->job->chance;
     uint8_t bytes[PRM_SIZE(create_mkey_in) + PAGER_LIST * 8] = {0};
     struct prm_create_mkey_in *in = (void *)bytes;
-    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
     uint32_t in_page = chance_one_in(chance, 2) ? 0 : (uint32_t)chance_below(chance, PAGE);
 
     *key = (struct keymap_key){.form = KEYMAP_MEMORY,
@@ -395,23 +447,39 @@ static void pager_make_key(struct faulty_pager *p, unsigned nth, struct keymap_k
                                .start = (chance_next(chance) >> 20 << LOG_PAGE) + in_page,
                                .len = PAGER_LIST * PAGE - in_page,
                                .at = nth * PAGER_LIST * PAGE + in_page};
-    PRM_SET(create_mkey_in, in, pg_access, 1);
-    PRM_SET(create_mkey_in, in, translations_octword_actual_size, PAGER_LIST / 2);
-    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_MTT);
-    PRM_SET(mkc, mkc, umr_en, 1);
-    PRM_SET(mkc, mkc, lr, 1);
-    PRM_SET(mkc, mkc, lw, 1);
-    PRM_SET(mkc, mkc, rr, 1);
-    PRM_SET(mkc, mkc, rw, 1);
-    PRM_SET(mkc, mkc, a, 1);
-    PRM_SET(mkc, mkc, qpn, 0xffffff);
-    PRM_SET(mkc, mkc, pd, hv_pd(p->on->pd)->pdn);
-    PRM_SET(mkc, mkc, start_addr, key->start);
-    PRM_SET(mkc, mkc, len, key->len);
-    PRM_SET(mkc, mkc, translations_octword_size, PAGER_LIST / 2);
-    PRM_SET(mkc, mkc, log_page_size, LOG_PAGE);
+    drv_fill_paged_key(in, hv_pd(p->on->pd)->pdn, key->start, key->len, PAGER_LIST);
     sim_must(p->job, hv_mkey_create(hv_hca_of(p->on->ctx), in, sizeof(bytes), &key->key));
     p->key[nth] = key->key;
+}
+
+/* The implicit region: block i begins at the second page of a key. */
+static void pager_make_implicit(struct faulty_pager *p, struct keymap *keys)
+{
+    struct chance *chance = &p->job->chance;
+    uint8_t bytes[PRM_SIZE(create_mkey_in) + PAGER_BLOCKS * KSM] = {0};
+    struct prm_create_mkey_in *in = (void *)bytes;
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    struct keymap_key *key = &keys->key[PAGER_IMPLICIT];
+
+    *key = (struct keymap_key){.form = KEYMAP_BLOCKS,
+                               .rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                         IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+                               .start = chance_next(chance) >> 20 << LOG_BLOCK,
+                               .len = PAGER_BLOCKS << LOG_BLOCK,
+                               .num = PAGER_BLOCKS,
+                               .log_block = LOG_BLOCK};
+    for (unsigned i = 0; i < PAGER_BLOCKS; i++) {
+        const struct keymap_key *inner = &keys->key[i % PAGER_KEYS];
+
+        key->range[i] =
+            (struct keymap_range){.key = inner->key, .va = (inner->start | (PAGE - 1)) + 1};
+    }
+    drv_fill_paged_key(in, hv_pd(p->on->pd)->pdn, key->start, key->len, 2 * PAGER_BLOCKS);
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KSM);
+    PRM_SET(mkc, mkc, log_page_size, LOG_BLOCK);
+    pager_fill_blocks(p, PRM_PTR(create_mkey_in, in, klm_pas_mtt));
+    sim_must(p->job, hv_mkey_create(hv_hca_of(p->on->ctx), in, sizeof(bytes), &key->key));
+    p->implicit = key->key;
 }
 
 void pager_init(struct faulty_pager *p, struct access *a, unsigned host, struct keymap *keys)
@@ -429,6 +497,7 @@ void pager_init(struct faulty_pager *p, struct access *a, unsigned host, struct 
     for (unsigned i = 0; i < PAGER_KEYS; i++) {
         pager_make_key(p, i, &keys->key[i]);
     }
+    pager_make_implicit(p, keys);
 }
 
 void pager_free(struct faulty_pager *p)
@@ -436,6 +505,7 @@ void pager_free(struct faulty_pager *p)
     struct hv_hca *hca = hv_hca_of(p->on->ctx);
     struct prm_destroy_eq_in in[1] = {0};
 
+    sim_must(p->job, hv_mkey_destroy(hca, p->implicit));
     for (unsigned i = 0; i < PAGER_KEYS; i++) {
         sim_must(p->job, hv_mkey_destroy(hca, p->key[i]));
     }
