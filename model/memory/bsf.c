@@ -2,15 +2,18 @@
 /*
  * Reads the descriptor of block signatures (BSF) that a UMR writes into a key.
  *
- * The basic part describes CRCs completely. T10-DIF also needs the inline parts. These
- * descriptors are refused: signatures of transactions (the extended part), blocks of 1 GiB, and a
- * signature that is not repeated with each block. No driver uses the first and the last; blocks of
- * 1 GiB would make the work of one packet unbounded.
+ * The basic part describes CRCs of blocks completely. T10-DIF also needs the inline parts. The
+ * extended part describes CRCs of transactions. These descriptors are refused: a signature that is
+ * not repeated with each block; a transaction with a prologue or an epilogue, whose meaning no
+ * public source tells; both kinds of signatures in one domain; long blocks (of transactions, and of
+ * 1 GiB) with more than SIG_LONG_MAX bytes of data.
  */
 #include <string.h>
 #include "model/memory/psv.h"
 #include "model/memory/sig.h"
 #include "prm/prm.h"
+
+#define BLOCK_1GIB (1u << 30)
 
 /* Bits of w_bfs and m_bfs that are not the kind of CRC. */
 #define BFS_FLAGS (PRM_BSF_FORMAT_ZERO_SEED | PRM_BSF_FORMAT_REPEAT)
@@ -34,13 +37,14 @@ uint32_t bsf_block_bytes(unsigned selector)
     return selector < G_N_ELEMENTS(bsf_blocks) ? bsf_blocks[selector] : 0;
 }
 
-static bool bsf_parse_crc(struct sig_domain *domain, unsigned format)
+/* flags: bits of the format that are not the kind of CRC. */
+static bool bsf_parse_crc(struct sig_domain *domain, unsigned format, unsigned flags)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(bsf_crcs); i++) {
-        if (bsf_crcs[i].format == (format & ~(unsigned)BFS_FLAGS)) {
+        if (bsf_crcs[i].format == (format & ~flags)) {
             domain->kind = bsf_crcs[i].kind;
             domain->bytes = bsf_crcs[i].bytes;
-            return format & PRM_BSF_FORMAT_REPEAT;
+            return true;
         }
     }
     return false;
@@ -67,13 +71,14 @@ static bool bsf_parse_domain(struct hca *hca, uint32_t pdn, struct sig_domain *d
     bool ok = true;
 
     if (format) {
-        ok = bsf_parse_crc(domain, format);
+        ok = bsf_parse_crc(domain, format, BFS_FLAGS) && format & PRM_BSF_FORMAT_REPEAT;
     } else if (inl && PRM_GET(bsf_inl, inl, valid)) {
         ok = bsf_parse_t10(domain, inl);
     } else {
         return true;
     }
-    domain->block = bsf_block_bytes(selector);
+    domain->is_long = selector == PRM_BSF_BLOCK_1_GIB;
+    domain->block = domain->is_long ? BLOCK_1GIB : bsf_block_bytes(selector);
     return ok && domain->block && psv_find(hca, domain->psvn, pdn);
 }
 
@@ -90,10 +95,39 @@ static size_t bsf_bytes(unsigned size)
     }
 }
 
-static bool bsf_has_transaction(const struct prm_bsf *bsf)
+/* Reads the transaction of one domain, of which the other parts are read already. */
+static bool bsf_parse_transaction(struct hca *hca, uint32_t pdn, struct sig_domain *domain,
+                                  unsigned format, uint32_t psvn, bool init, bool check_gen)
 {
-    return PRM_GET(bsf, bsf, t_init_gen_pro_size) || PRM_GET(bsf, bsf, epi_size) ||
-           PRM_GET(bsf, bsf, w_tfs_psv) || PRM_GET(bsf, bsf, m_tfs_psv);
+    if (!format) {
+        return !psvn && !init && !check_gen;
+    }
+    if (domain->kind || !bsf_parse_crc(domain, format, PRM_BSF_FORMAT_ZERO_SEED)) {
+        return false;
+    }
+    domain->is_long = domain->is_transaction = true;
+    domain->begins = init;
+    domain->begin = format & PRM_BSF_FORMAT_ZERO_SEED ? 0
+                    : domain->bytes == 4              ? UINT32_MAX
+                                                      : UINT64_MAX;
+    domain->block = UINT32_MAX;
+    domain->bytes = check_gen ? domain->bytes : 0;
+    domain->psvn = psvn;
+    return psv_find(hca, psvn, pdn);
+}
+
+static bool bsf_parse_transactions(struct hca *hca, uint32_t pdn, const struct prm_bsf *bsf,
+                                   struct sig *sig)
+{
+    const uint32_t flags = 1u << 29 | 1u << 28 | 1u << 25 | 1u << 24;
+
+    return !(PRM_GET(bsf, bsf, t_init_gen_pro_size) & ~flags) && !PRM_GET(bsf, bsf, epi_size) &&
+           bsf_parse_transaction(hca, pdn, &sig->wire, PRM_GET(bsf, bsf, w_tfs),
+                                 PRM_GET(bsf, bsf, w_t_psv), PRM_GET(bsf, bsf, w_t_init),
+                                 PRM_GET(bsf, bsf, w_t_check_gen)) &&
+           bsf_parse_transaction(hca, pdn, &sig->mem, PRM_GET(bsf, bsf, m_tfs),
+                                 PRM_GET(bsf, bsf, m_t_psv), PRM_GET(bsf, bsf, m_t_init),
+                                 PRM_GET(bsf, bsf, m_t_check_gen));
 }
 
 bool bsf_parse(struct hca *hca, uint32_t pdn, const void *descriptor, size_t len, struct sig *sig)
@@ -109,7 +143,7 @@ bool bsf_parse(struct hca *hca, uint32_t pdn, const void *descriptor, size_t len
     memcpy(bsf, descriptor, len);
     bytes = bsf_bytes(PRM_GET(bsf, bsf, size));
     has_inline = bytes == sizeof(bsf);
-    if (bytes > len || PRM_GET(bsf, bsf, crypto) || bsf_has_transaction(bsf)) {
+    if (bytes > len || PRM_GET(bsf, bsf, crypto)) {
         return false;
     }
     sig->check_mask = (uint8_t)PRM_GET(bsf, bsf, check_byte_mask);
@@ -126,6 +160,10 @@ bool bsf_parse(struct hca *hca, uint32_t pdn, const void *descriptor, size_t len
     }
     ok = ok && bsf_parse_domain(hca, pdn, &sig->wire, PRM_GET(bsf, bsf, w_bfs), selector,
                                 has_inline ? PRM_PTR(bsf, bsf, w_inl) : NULL);
+    ok = ok && bsf_parse_transactions(hca, pdn, bsf, sig);
+    if ((sig->mem.is_long || sig->wire.is_long) && sig->raw > SIG_LONG_MAX) {
+        return false;
+    }
     sig->is_same = PRM_GET(bsf, bsf, sbs);
     return ok && (!sig->is_same || sig->mem.bytes == sig->wire.bytes);
 }

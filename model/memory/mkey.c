@@ -27,7 +27,7 @@ static void mkey_stack_transforms(struct mkey *mkey)
     struct sig *sig = mkey->sig;
     uint64_t memory = mkey->length64 ? MKEY_TRANSFORMED_MAX : MIN(mkey->len, MKEY_TRANSFORMED_MAX);
 
-    bool has_sig = sig->mem.bytes || sig->wire.bytes;
+    bool has_sig = sig->mem.kind || sig->wire.kind;
     struct crypto *crypto = mkey->crypto && mkey->crypto->unit ? mkey->crypto : NULL;
 
     sig->expected_count = (uint8_t)PRM_GET(mkc, mkey->mkc, expected_sigerr_count);

@@ -4,8 +4,9 @@
  *
  * A signature of a domain of a memory key names a PSV (model/memory/bsf.c). The PSV has the value
  * with which the guard of each block begins, the application tag and the reference tag of the first
- * block. A SET_PSV WQE writes it. A key looks its PSV up by number at each use, so a PSV can be
- * destroyed while keys name it, as rdma-core does; then the key refuses accesses.
+ * block. Or it has the state of a transaction's signature (model/memory/sig.h). A SET_PSV WQE
+ * writes it, and a GET_PSV WQE reads it. A key looks its PSV up by number at each use, so a PSV can
+ * be destroyed while keys name it, as rdma-core does; then the key refuses accesses.
  */
 #ifndef HCASIM_MODEL_PSV_H
 #define HCASIM_MODEL_PSV_H
@@ -20,6 +21,7 @@ struct psv {
     /* T10-DIF: guard << 48 | application tag << 32 | reference tag. CRC32 and CRC32C: the upper 32
      * bits. CRC64: all bits. */
     uint64_t value;
+    unsigned changes; /* times that value was written */
 };
 
 /* CREATE_PSV: creates n PSVs in the PD, or none. psvn receives their numbers. */

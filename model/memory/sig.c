@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Implements the transform of block signatures (model/memory/sig.h).
+ * Implements the transform of signatures (model/memory/sig.h).
  *
  * An access is cut at the ends of blocks and signatures of the wire domain, and its data then at
  * those of the memory domain. Where the data of a block ends, its guard is complete. The guard is
  * computed as the data passes; if a piece does not begin where the last one ended, the beginning of
- * the block is read from memory again. A block has at most 4,160 bytes, so this work is bounded.
+ * the block is read from memory again. A block has at most 4,160 bytes, and a long block is read
+ * from the last state that was kept, so this work is bounded.
  */
 #include "model/memory/sig.h"
 
@@ -192,6 +193,7 @@ static void sig_fail(struct transform_access *access, struct sig *sig,
         .pdn = mkey->pdn,
         .syndrome = (uint16_t)(1u << bit),
         .domain = domain == &sig->wire ? PRM_SIG_ERR_DOMAIN_WIRE : PRM_SIG_ERR_DOMAIN_MEMORY,
+        .type = domain->is_transaction ? PRM_SIG_ERR_TYPE_TRANSACTION : PRM_SIG_ERR_TYPE_BLOCK,
         .found = found,
         .computed = computed,
         .offset = sig_block_at(domain, block),
@@ -290,23 +292,105 @@ static enum mem_result sig_read_memory(struct transform_access *access, struct s
     return MEM_OK;
 }
 
+/* The state with which the guard of a block begins. A key in a transaction takes it from the PSV.
+ * If the transfer begins again, the PSV may have the key's own result: then the key keeps what it
+ * took, until somebody else changes the PSV. */
+static enum mem_result sig_begin(struct transform_access *access, struct sig_domain *domain,
+                                 uint64_t *state)
+{
+    const struct psv *psv = psv_find(access->hca, domain->psvn, access->mkey->pdn);
+
+    if (!psv) {
+        return MEM_BAD_KEY;
+    }
+    if (!domain->is_transaction) {
+        *state = sig_seed(domain, psv->value);
+        return MEM_OK;
+    }
+    if (!domain->begins &&
+        (!domain->has_begun || (psv->changes != domain->began && psv->changes != domain->ended))) {
+        domain->begin = domain->kind == SIG_CRC64_XP10 ? psv->value : psv->value >> 32;
+        domain->has_begun = true;
+        domain->began = domain->ended = psv->changes;
+    }
+    *state = domain->begin;
+    return MEM_OK;
+}
+
+/* All data of a key in a transaction has passed. */
+static enum mem_result sig_end_transaction(struct transform_access *access,
+                                           struct sig_domain *domain)
+{
+    struct psv *psv = psv_find(access->hca, domain->psvn, access->mkey->pdn);
+
+    if (!psv) {
+        return MEM_BAD_KEY;
+    }
+    psv->value = domain->kind == SIG_CRC64_XP10 ? domain->run.state : domain->run.state << 32;
+    domain->ended = ++psv->changes;
+    return MEM_OK;
+}
+
+/* Begins the guard of a block, or of a long block at the last state that was kept. */
+static enum mem_result sig_restart(struct transform_access *access, struct sig_domain *domain,
+                                   uint64_t block, uint32_t in)
+{
+    struct sig_run *run = &domain->run;
+    unsigned mark = MIN(in / SIG_STRIDE, SIG_MARKS - 1);
+    uint64_t state;
+    enum mem_result result;
+
+    if (domain->is_long && in) {
+        if (run->block != block || !(domain->marked >> mark & 1)) {
+            return MEM_BAD_BOUNDS; /* data in front of it has not passed */
+        }
+        run->state = domain->marks[mark];
+        run->done = (uint64_t)mark * SIG_STRIDE;
+        return MEM_OK;
+    }
+    result = sig_begin(access, domain, &state);
+    if (result == MEM_OK) {
+        *run = (struct sig_run){.block = block, .state = state};
+        domain->marked = 1;
+        domain->marks[0] = state;
+    }
+    return result;
+}
+
+/* Feeds data of the block to its guard, and keeps states of long blocks. */
+static void sig_feed(struct sig_domain *domain, const uint8_t *bytes, size_t len)
+{
+    struct sig_run *run = &domain->run;
+
+    while (len) {
+        size_t part = domain->is_long ? MIN(len, SIG_STRIDE - run->done % SIG_STRIDE) : len;
+
+        run->state = sig_sum_add(domain->kind, run->state, run->done, bytes, part);
+        run->done += part;
+        bytes += part;
+        len -= part;
+        if (domain->is_long && run->done % SIG_STRIDE == 0 && run->done < SIG_LONG_MAX) {
+            domain->marked |= 1ull << run->done / SIG_STRIDE;
+            domain->marks[run->done / SIG_STRIDE] = run->state;
+        }
+    }
+}
+
 /* Brings the guard of a block to its byte `in`. */
 static enum mem_result sig_catch_up(struct transform_access *access, struct sig *sig,
                                     struct sig_domain *domain, uint64_t block, uint32_t in)
 {
     struct sig_run *run = &domain->run;
     uint8_t bytes[1024];
-    uint64_t value;
     enum mem_result result;
 
     if (run->block == block && run->done == in) {
         return MEM_OK;
     }
-    result = sig_value(access, domain, &value);
+    result = sig_restart(access, domain, block, in);
     if (result) {
         return result;
     }
-    *run = (struct sig_run){.block = block, .state = sig_seed(domain, value)};
     while (run->done < in) {
         size_t part = MIN(in - run->done, sizeof(bytes));
 
@@ -315,8 +399,7 @@ static enum mem_result sig_catch_up(struct transform_access *access, struct sig 
             run->done = UINT64_MAX;
             return result;
         }
-        run->state = sig_sum_add(domain->kind, run->state, run->done, bytes, part);
-        run->done += part;
+        sig_feed(domain, bytes, part);
     }
     return MEM_OK;
 }
@@ -336,8 +419,10 @@ static enum mem_result sig_pass(struct transform_access *access, struct sig *sig
     }
     result = sig_catch_up(access, sig, domain, block, in);
     if (result == MEM_OK) {
-        run->state = sig_sum_add(domain->kind, run->state, in, buf, len);
-        run->done += len;
+        sig_feed(domain, buf, len);
+        if (domain->is_transaction && run->done == sig->total) {
+            result = sig_end_transaction(access, domain);
+        }
     }
     return result;
 }
@@ -396,10 +481,10 @@ static enum mem_result sig_pass_both(struct transform_access *access, struct sig
 {
     enum mem_result result = MEM_OK;
 
-    if (sig->mem.bytes) {
+    if (sig->mem.kind) {
         result = sig_pass(access, sig, &sig->mem, data, buf, len);
     }
-    if (result == MEM_OK && sig->wire.bytes) {
+    if (result == MEM_OK && sig->wire.kind) {
         result = sig_pass(access, sig, &sig->wire, data, buf, len);
     }
     return result;
@@ -609,5 +694,6 @@ void sig_changed(struct sig *sig, uint64_t memory)
 {
     sig->total = sig_domain_data(sig, &sig->mem, memory);
     sig->mem.run.done = sig->wire.run.done = UINT64_MAX;
+    sig->mem.marked = sig->wire.marked = 0;
     memset(sig->parts, 0, sizeof(sig->parts));
 }

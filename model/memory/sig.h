@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block signatures: the transform that adds, removes, replaces and checks the signatures of blocks.
+ * Signatures of blocks and of transactions: the transform that adds, removes, replaces and checks
+ * them.
  *
  * Each domain (memory, wire) has no signatures, or one behind each block of data:
  *
@@ -17,6 +18,15 @@
  *
  * A domain's PSV has the seed of the guards, the application tag, and the reference tag of the
  * key's first block.
+ *
+ * A transaction is data that several keys may hold, one after the other, with one CRC. The first
+ * key begins it. When the last byte of a key's data has passed, the CRC's state is in the PSV, from
+ * where the next key takes it. The last key has the signature behind its data. SPDK's accel_mlx5
+ * computes CRC32C in this way. In this file, the data of a key in a transaction is one long block.
+ *
+ * A long block (of a transaction, or of 1 GiB) is not read again from its beginning, because that
+ * would make the work of one packet unbounded. Its data passes in order. The state of the guard is
+ * kept every SIG_STRIDE bytes, so a transfer may go back to any byte that has passed.
  */
 #ifndef HCASIM_MODEL_SIG_H
 #define HCASIM_MODEL_SIG_H
@@ -25,6 +35,11 @@
 #include "model/memory/transform.h"
 
 #define SIG_FIELD_MAX 8 /* the longest signature */
+
+/* Long blocks: bytes between two states that are kept, their number, and the most data. */
+#define SIG_STRIDE   (256u << 10)
+#define SIG_MARKS    64
+#define SIG_LONG_MAX (SIG_MARKS * SIG_STRIDE)
 
 /* Signatures on the wire that can be incomplete at one time, because a packet ended inside. */
 #define SIG_PARTS 4
@@ -46,6 +61,16 @@ struct sig_domain {
     uint32_t block;      /* bytes of data in a block */
     uint32_t psvn;
     struct sig_run run;
+    /* long blocks: state i is that before byte i * SIG_STRIDE, if its bit is set */
+    bool is_long;
+    uint64_t marked;
+    uint64_t marks[SIG_MARKS];
+    /* transactions */
+    bool is_transaction;
+    bool begins;    /* with the seed, not with the PSV's value */
+    uint64_t begin; /* the seed, or the value that was taken from the PSV */
+    bool has_begun; /* ... when it had so many changes, or has so many after the key's end */
+    unsigned began, ended;
 };
 
 /* A signature on the wire of which not all bytes have come. */
@@ -60,6 +85,7 @@ struct sig_error {
     uint32_t key, pdn;
     uint16_t syndrome; /* bits PRM_SIG_ERR_SYNDROME_ */
     uint8_t domain;    /* PRM_SIG_ERR_DOMAIN_ */
+    uint8_t type;      /* PRM_SIG_ERR_TYPE_ */
     /* found: what the signature says. computed: from the data and the PSV. In both: guard << 48 |
      * application tag << 32 | reference tag, CRC32 << 32, or CRC64. */
     uint64_t found, computed;
@@ -86,7 +112,7 @@ struct sig {
 
 extern const struct transform_ops sig_ops;
 
-/* Bytes of a block, by enum prm_bsf_block; 0: not supported. */
+/* Bytes of a block, by enum prm_bsf_block; 0: no such block, or a long one. */
 uint32_t bsf_block_bytes(unsigned selector);
 /* Reads a descriptor of len bytes into *sig: the domains and masks. False: it is not valid, or a
  * PSV does not exist in the PD. */

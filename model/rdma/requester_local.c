@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Carries out WQEs that stay inside the HCA: UMR, SET_PSV, LOCAL_INVAL, DUMP, copies from memory to
- * memory (MMO) and changes of a tag list.
+ * Carries out WQEs that stay inside the HCA: UMR, SET_PSV, GET_PSV, LOCAL_INVAL, DUMP, copies from
+ * memory to memory (MMO) and changes of a tag list.
  *
  * The translation entries of a UMR may lie in memory. They have up to 1 MiB (wqe_umr_ctrl_seg
  * counts units of 16 bytes in 16 bits), and may be behind any key: if that key has ranges of one
@@ -107,6 +107,35 @@ static bool requester_copy(struct qp *qp, const struct send_wqe *wqe, uint8_t *s
     return read->have == read->len;
 }
 
+/* Writes signature values of the QP's PD to memory. False: a page is missing. */
+static bool requester_get_psv(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome)
+{
+    const struct sge *to = &wqe->sge[0];
+    struct prm_wqe_set_psv_seg values[PSV_MAX] = {0};
+    unsigned n = to->len / PRM_SIZE(wqe_set_psv_seg);
+    enum mem_result result;
+
+    for (unsigned i = 0; i < n; i++) {
+        uint32_t num =
+            PRM_GET_AT(wqe_get_psv_seg, (const struct prm_wqe_get_psv_seg *)wqe->psv, psv_index, i);
+        const struct psv *psv = psv_find(qp->hca, num, qp->pdn);
+
+        if (!psv) {
+            *syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+            return true;
+        }
+        PRM_SET(wqe_set_psv_seg, &values[i], psv_num, num);
+        PRM_SET(wqe_set_psv_seg, &values[i], transient_signature, psv->value);
+    }
+    result = mkey_write(qp->hca, to->lkey, qp->pdn, to->va, values, to->len, MEM_LOCAL_WRITE);
+    if (result == MEM_FAULT &&
+        requester_park(qp, false, &(struct wqe_part){wqe, wqe->index, true, 0, to->len})) {
+        return false;
+    }
+    *syndrome = result == MEM_OK ? 0 : PRM_CQE_SYNDROME_LOCAL_PROT_ERR;
+    return true;
+}
+
 static bool requester_read_umr(struct qp *qp, struct send_line *line, uint8_t *syndrome)
 {
     const struct send_wqe *wqe = &line->wqe;
@@ -138,6 +167,9 @@ bool requester_read_local(struct qp *qp, struct send_line *line, uint8_t *syndro
     if (line->wqe.opcode == PRM_WQE_OPCODE_MMO) {
         return requester_copy(qp, &line->wqe, syndrome);
     }
+    if (line->wqe.opcode == PRM_WQE_OPCODE_GET_PSV) {
+        return requester_get_psv(qp, &line->wqe, syndrome);
+    }
     return !(line->wqe.op->flags & SEND_OP_UMR) || requester_read_umr(qp, line, syndrome);
 }
 
@@ -154,12 +186,14 @@ void requester_forget_read(struct qp *qp)
 /* Sets a signature value of the QP's PD. */
 static uint8_t requester_set_psv(struct qp *qp, const struct send_wqe *wqe)
 {
-    struct psv *psv = psv_find(qp->hca, PRM_GET(wqe_set_psv_seg, wqe->psv, psv_num), qp->pdn);
+    const struct prm_wqe_set_psv_seg *seg = wqe->psv;
+    struct psv *psv = psv_find(qp->hca, PRM_GET(wqe_set_psv_seg, seg, psv_num), qp->pdn);
 
     if (!psv) {
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
-    psv->value = PRM_GET(wqe_set_psv_seg, wqe->psv, transient_signature);
+    psv->value = PRM_GET(wqe_set_psv_seg, seg, transient_signature);
+    psv->changes++;
     return 0;
 }
 

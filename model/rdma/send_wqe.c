@@ -7,6 +7,7 @@
  */
 #include <string.h>
 #include "model/port/port.h"
+#include "model/memory/psv.h"
 #include "model/queue/mmo.h"
 #include "model/rdma/send_wqe.h"
 #include "model/rdma/service.h"
@@ -48,6 +49,7 @@ const struct send_op send_ops[SEND_OPS] = {
                                          BTH_EXTENDED_FETCH_ADD},
     [PRM_WQE_OPCODE_LOCAL_INVAL] = {"LOCAL_INVAL", KEYS, SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_SET_PSV] = {"SET_PSV", KEYS, SEND_OP_LOCAL, 0, 0, 0, 0},
+    [PRM_WQE_OPCODE_GET_PSV] = {"GET_PSV", KEYS, SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_DUMP] = {"DUMP", CONNECTED, SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_UMR] = {"UMR", KEYS, SEND_OP_LOCAL | SEND_OP_UMR, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_MMO] = {"MMO", ST(RC) | ST(DCI), SEND_OP_LOCAL, 0, 0, 0, 0},
@@ -198,6 +200,28 @@ static bool send_wqe_parse_mmo(struct send_wqe *wqe, struct parse *p)
     return true;
 }
 
+/* Parses a GET_PSV: the list is where the values go to. */
+static bool send_wqe_parse_get_psv(struct send_wqe *wqe, struct parse *p)
+{
+    const struct prm_wqe_get_psv_seg *seg = send_wqe_take(p, PRM_SIZE(wqe_get_psv_seg));
+    uint32_t n, lkey;
+
+    if (!seg || PRM_GET(wqe_ctrl_seg, wqe->ctrl, opmod)) {
+        return false;
+    }
+    n = PRM_GET(wqe_get_psv_seg, seg, num_psv);
+    lkey = PRM_GET(wqe_get_psv_seg, seg, l_key);
+    wqe->psv = seg;
+    wqe->sge[0] = (struct sge){
+        .va = PRM_GET(wqe_get_psv_seg, seg, va),
+        .len = n * PRM_SIZE(wqe_set_psv_seg),
+        .lkey = lkey == p->denied ? MKEY_NONE : lkey,
+    };
+    wqe->num_sge = 1;
+    wqe->len = wqe->sge[0].len;
+    return n >= 1 && n <= PSV_MAX;
+}
+
 /* Parses what follows the control segment of an operation that sends nothing on the wire. */
 static G_GNUC_NO_INLINE bool send_wqe_parse_local(struct send_wqe *wqe, struct parse *p)
 {
@@ -211,6 +235,8 @@ static G_GNUC_NO_INLINE bool send_wqe_parse_local(struct send_wqe *wqe, struct p
     case PRM_WQE_OPCODE_SET_PSV:
         wqe->psv = send_wqe_take(p, PRM_SIZE(wqe_set_psv_seg));
         return wqe->psv;
+    case PRM_WQE_OPCODE_GET_PSV:
+        return send_wqe_parse_get_psv(wqe, p);
     case PRM_WQE_OPCODE_DUMP:
         return send_wqe_parse_data(wqe, p, false);
     case PRM_WQE_OPCODE_MMO:

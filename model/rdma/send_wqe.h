@@ -59,8 +59,8 @@ struct send_wqe {
     const struct prm_wqe_umr_ctrl_seg *umr_ctrl; /* UMR: segment in the image */
     const struct prm_mkc *umr_mkc;               /* UMR: segment in the image */
     union {
-        const struct prm_wqe_tm_seg *tags;     /* TAG_MATCHING: segment in the image */
-        const struct prm_wqe_set_psv_seg *psv; /* SET_PSV: segment in the image */
+        const struct prm_wqe_tm_seg *tags; /* TAG_MATCHING: segment in the image */
+        const void *psv;                   /* SET_PSV, GET_PSV: segment in the image */
     };
     /* UMR: inline entries and descriptor, or NULL: gather them from the list */
     const void *umr_xlt;

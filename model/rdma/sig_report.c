@@ -29,7 +29,7 @@ static void sig_report_post(struct qp *qp, struct cq *cq, const struct sig_error
     PRM_SET(sig_err_cqe, cqe, expected_reftag, (uint32_t)error->found);
     PRM_SET(sig_err_cqe, cqe, actual_reftag, (uint32_t)error->computed);
     PRM_SET(sig_err_cqe, cqe, syndrome, error->syndrome);
-    PRM_SET(sig_err_cqe, cqe, sig_type, PRM_SIG_ERR_TYPE_BLOCK);
+    PRM_SET(sig_err_cqe, cqe, sig_type, error->type);
     PRM_SET(sig_err_cqe, cqe, domain, error->domain);
     PRM_SET(sig_err_cqe, cqe, mkey, error->key);
     PRM_SET(sig_err_cqe, cqe, err_offset, error->offset);

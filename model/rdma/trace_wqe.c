@@ -178,6 +178,8 @@ static void trace_add_segments(struct prm_line *line, struct wqe_rest *rest,
         trace_add_data(line, rest);
     } else if (PRM_GET(wqe_ctrl_seg, ctrl, opcode) == PRM_WQE_OPCODE_SET_PSV) {
         trace_add_segment(line, rest, "psv", "wqe_set_psv_seg", PRM_SIZE(wqe_set_psv_seg), NULL);
+    } else if (PRM_GET(wqe_ctrl_seg, ctrl, opcode) == PRM_WQE_OPCODE_GET_PSV) {
+        trace_add_segment(line, rest, "psv", "wqe_get_psv_seg", PRM_SIZE(wqe_get_psv_seg), NULL);
     } else if (PRM_GET(wqe_ctrl_seg, ctrl, opcode) == PRM_WQE_OPCODE_MMO) {
         trace_add_segment(line, rest, "mmo", "wqe_mmo_seg", PRM_OFFSET(wqe_mmo_seg, source), NULL);
         trace_add_data(line, rest);

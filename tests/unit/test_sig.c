@@ -430,13 +430,20 @@ START_TEST(bad_descriptors_are_refused)
         uint32_t field;
         uint64_t value;
     } bad[] = {
-        {PRM_bsf_m_psv_FIELD, 0xffff},      {PRM_bsf_w_psv_FIELD, 0},
-        {PRM_bsf_mem_bs_selector_FIELD, 0}, {PRM_bsf_mem_bs_selector_FIELD, PRM_BSF_BLOCK_1_GIB},
-        {PRM_bsf_mem_bs_selector_FIELD, 7}, {PRM_bsf_wire_bs_selector_FIELD, 200},
-        {PRM_bsf_w_bfs_FIELD, 0x32},        {PRM_bsf_w_bfs_FIELD, PRM_BSF_FORMAT_CRC32},
-        {PRM_bsf_crypto_FIELD, 1},          {PRM_bsf_t_init_gen_pro_size_FIELD, 1},
-        {PRM_bsf_epi_size_FIELD, 1},        {PRM_bsf_w_tfs_psv_FIELD, 1},
-        {PRM_bsf_m_tfs_psv_FIELD, 1},       {PRM_bsf_sbs_FIELD, 1},
+        {PRM_bsf_m_psv_FIELD, 0xffff},
+        {PRM_bsf_w_psv_FIELD, 0},
+        {PRM_bsf_mem_bs_selector_FIELD, 0},
+        {PRM_bsf_mem_bs_selector_FIELD, PRM_BSF_BLOCK_1_GIB}, /* of any length */
+        {PRM_bsf_mem_bs_selector_FIELD, 7},
+        {PRM_bsf_wire_bs_selector_FIELD, 200},
+        {PRM_bsf_w_bfs_FIELD, 0x32},
+        {PRM_bsf_w_bfs_FIELD, PRM_BSF_FORMAT_CRC32},
+        {PRM_bsf_crypto_FIELD, 1},
+        {PRM_bsf_t_init_gen_pro_size_FIELD, 1},
+        {PRM_bsf_epi_size_FIELD, 1},
+        {PRM_bsf_w_t_psv_FIELD, 1},
+        {PRM_bsf_m_t_psv_FIELD, 1},
+        {PRM_bsf_sbs_FIELD, 1},
     };
     const struct ref m = {SIG_T10_CRC, 512, false, true, VALUE, 7};
     const struct ref w = {SIG_CRC32, 512, false, false, 0, 0};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "model/core/pd.h"
+#include "model/memory/mkey_priv.h"
 #include "model/memory/psv.h"
 #include "tests/unit/lab.h"
 #include "tests/unit/sig_ref.h"
@@ -108,9 +109,9 @@ static void post_psv(struct lab_qp *qp, uint32_t psvn, uint64_t value, bool unsi
                                   .unsignaled = unsignaled});
 }
 
-/* Configures the key by the WQEs that rdma-core posts. len: bytes of its memory. */
-static void configure(struct lab_qp *qp, struct sig_key *k, const struct ref *mem,
-                      const struct ref *wire, uint64_t len, bool is_inline)
+/* Configures the key by a UMR with a descriptor. len: bytes of its memory. */
+static void post_umr(struct lab_qp *qp, struct sig_key *k, const struct prm_bsf *bsf, uint64_t len,
+                     bool is_inline)
 {
     struct {
         struct prm_wqe_umr_ctrl_seg ctrl[1];
@@ -143,7 +144,7 @@ static void configure(struct lab_qp *qp, struct sig_key *k, const struct ref *me
     PRM_SET(wqe_klm_seg, umr.klm, byte_count, (uint32_t)len);
     PRM_SET(wqe_klm_seg, umr.klm, mkey, k->side->key);
     PRM_SET(wqe_klm_seg, umr.klm, va, k->mem);
-    ref_bsf(umr.bsf, mem, wire, k->psvs);
+    *umr.bsf = *bsf;
     if (!is_inline) {
         uint64_t list = lab_mem(k->side, sizeof(umr.klm) + sizeof(umr.bsf), 0);
 
@@ -153,6 +154,16 @@ static void configure(struct lab_qp *qp, struct sig_key *k, const struct ref *me
         wr.num_sge = 1;
     }
     lab_post(qp, &wr);
+}
+
+/* Configures the key by the WQEs that rdma-core posts. len: bytes of its memory. */
+static void configure(struct lab_qp *qp, struct sig_key *k, const struct ref *mem,
+                      const struct ref *wire, uint64_t len, bool is_inline)
+{
+    struct prm_bsf bsf[1] = {0};
+
+    ref_bsf(bsf, mem, wire, k->psvs);
+    post_umr(qp, k, bsf, len, is_inline);
     post_psv(qp, k->psvs[0], ref_psv(mem), true);
     post_psv(qp, k->psvs[1], ref_psv(wire), false);
     lab_run(lab);
@@ -490,6 +501,235 @@ START_TEST(a_full_cq_fails_the_queue_pair)
 }
 END_TEST
 
+/* GET_PSV of n values of side 0 to memory. */
+static struct lab_wr get_psv_wr(struct prm_wqe_get_psv_seg *seg, const uint32_t *psvn, unsigned n,
+                                uint64_t to)
+{
+    memset(seg, 0, sizeof(*seg));
+    PRM_SET(wqe_get_psv_seg, seg, num_psv, n);
+    PRM_SET(wqe_get_psv_seg, seg, l_key, lab->side[0].key);
+    PRM_SET(wqe_get_psv_seg, seg, va, to);
+    for (unsigned i = 0; i < MIN(n, PSV_MAX); i++) {
+        PRM_SET_AT(wqe_get_psv_seg, seg, psv_index, i, psvn[i]);
+    }
+    return (struct lab_wr){.opcode = PRM_WQE_OPCODE_GET_PSV, .operands = seg, .operands_len = 48};
+}
+
+/* The CRC32C of data behind two keys, as SPDK's accel_mlx5 has it computed: the last READ brings it
+ * behind the data, or alone. SPDK takes it as a little-endian number. Then the PSV has the state.
+ */
+START_TEST(a_transaction_is_read_by_a_peer)
+{
+    static const struct ref crc = {.kind = SIG_CRC32C, .ones = true}, zeros = {.kind = SIG_CRC32C};
+    const uint32_t lens[] = {6000, DATA - 6000};
+    const bool alone = _i % 2;
+    struct lab_side *peer = &lab->side[1];
+    struct prm_wqe_get_psv_seg get[1];
+    struct sig_key k[2];
+    uint64_t to[2], crc_at, psv_at;
+    const struct prm_wqe_set_psv_seg *psv;
+    struct lab_wr wr;
+    uint32_t want;
+
+    connect(PRM_QP_MTU_1024);
+    random_data((unsigned)_i);
+    want = (uint32_t)ref_guard(&crc, data, DATA);
+    crc_at = lab_mem(peer, 4, 0);
+    psv_at = lab_mem(&lab->side[0], 16, 0xff);
+    for (unsigned i = 0; i < 2; i++) {
+        struct prm_bsf bsf[1] = {0};
+
+        make_key(&lab->side[0], &k[i]);
+        to[i] = lab_mem(peer, lens[i], 0);
+        put(&k[i], data + i * lens[0], lens[i]);
+        PRM_SET(bsf, bsf, size, PRM_BSF_SIZE_EXTENDED);
+        PRM_SET(bsf, bsf, check_byte_mask, 0xff);
+        PRM_SET(bsf, bsf, raw_data_size, lens[i]);
+        PRM_SET(bsf, bsf, w_t_init, i == 0);
+        PRM_SET(bsf, bsf, w_t_check_gen, i == 1);
+        PRM_SET(bsf, bsf, w_tfs, PRM_BSF_FORMAT_CRC32C);
+        PRM_SET(bsf, bsf, w_t_psv, k[0].psvs[0]);
+        post_umr(&a, &k[i], bsf, lens[i], true);
+    }
+    lab_run(lab);
+    lab->tap = _i / 2 ? lossy : NULL;
+    for (unsigned i = 0; i < 2; i++) {
+        wr = wr_of(PRM_WQE_OPCODE_RDMA_READ, to[i], lens[i], 0);
+        wr.rkey = k[i].key;
+        if (i && !alone) {
+            wr.sge[wr.num_sge++] = (struct lab_sge){crc_at, 4, 0};
+        }
+        lab_post(&b, &wr);
+    }
+    if (alone) {
+        wr = wr_of(PRM_WQE_OPCODE_RDMA_READ, crc_at, 4, 0);
+        wr.rkey = k[1].key;
+        wr.raddr = lens[1];
+        lab_post(&b, &wr);
+    }
+    settle();
+    for (int i = 0; i < 2 + alone; i++) {
+        expect(peer, PRM_CQE_OPCODE_REQ);
+    }
+    check_memory(peer, to[0], data, lens[0]);
+    check_memory(peer, to[1], data + lens[0], lens[1]);
+    want = GUINT32_TO_LE(want);
+    check_memory(peer, crc_at, &want, 4);
+
+    lab->tap = NULL;
+    wr = get_psv_wr(get, k[0].psvs, 1, psv_at);
+    lab_post(&a, &wr);
+    lab_run(lab);
+    expect(&lab->side[0], PRM_CQE_OPCODE_REQ);
+    psv = lab_ptr(&lab->side[0], psv_at, 16);
+    ck_assert_uint_eq(PRM_GET(wqe_set_psv_seg, psv, psv_num), k[0].psvs[0]);
+    ck_assert_uint_eq(PRM_GET(wqe_set_psv_seg, psv, transient_signature) >> 32,
+                      ~GUINT32_FROM_LE(want));
+
+    /* SET_PSV begins another transaction with the second key */
+    post_psv(&a, k[0].psvs[0], 0, false);
+    lab_run(lab);
+    expect(&lab->side[0], PRM_CQE_OPCODE_REQ);
+    wr = wr_of(PRM_WQE_OPCODE_RDMA_READ, to[1], lens[1], 0);
+    wr.sge[wr.num_sge++] = (struct lab_sge){crc_at, 4, 0};
+    wr.rkey = k[1].key;
+    lab_post(&b, &wr);
+    lab_run(lab);
+    expect(peer, PRM_CQE_OPCODE_REQ);
+    want = GUINT32_TO_LE((uint32_t)ref_guard(&zeros, data + lens[0], lens[1]));
+    check_memory(peer, crc_at, &want, 4);
+    expect_silence();
+}
+END_TEST
+
+/* Each value has the form in which SET_PSV brings it. */
+START_TEST(values_are_written_one_behind_the_other)
+{
+    struct lab_side *side = &lab->side[0];
+    struct prm_wqe_get_psv_seg get[1];
+    uint32_t psvs[PSV_MAX];
+    uint64_t to = lab_mem(side, 5 * 16, 0xaa);
+    const struct prm_wqe_set_psv_seg *psv;
+    struct lab_wr wr;
+
+    connect(PRM_QP_MTU_1024);
+    ck_assert_int_eq(psv_create(&side->hca, 0, side->pdn, 4, psvs), SYN_OK);
+    for (unsigned i = 0; i < 4; i++) {
+        post_psv(&a, psvs[i], 0x1122334455667788 + i, true);
+    }
+    for (unsigned n = 1; n <= 4; n++) {
+        memset(lab_ptr(side, to, 80), 0xaa, 80);
+        wr = get_psv_wr(get, psvs, n, to);
+        lab_post(&a, &wr);
+        lab_run(lab);
+        expect(side, PRM_CQE_OPCODE_REQ);
+        psv = lab_ptr(side, to, 80);
+        for (unsigned i = 0; i < n; i++) {
+            ck_assert_uint_eq(PRM_GET(wqe_set_psv_seg, &psv[i], psv_num), psvs[i]);
+            ck_assert_uint_eq(PRM_GET(wqe_set_psv_seg, &psv[i], syndrome), 0);
+            ck_assert_uint_eq(PRM_GET(wqe_set_psv_seg, &psv[i], transient_signature),
+                              0x1122334455667788 + i);
+        }
+        ck_assert_uint_eq(((const uint8_t *)psv)[16 * n], 0xaa);
+    }
+}
+END_TEST
+
+START_TEST(a_get_psv_that_is_not_legal_fails)
+{
+    static const uint8_t syndromes[] = {
+        PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+        PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+        PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, PRM_CQE_SYNDROME_LOCAL_PROT_ERR,
+        PRM_CQE_SYNDROME_LOCAL_PROT_ERR,
+    };
+    struct lab_side *side = &lab->side[0];
+    struct prm_wqe_get_psv_seg get[1];
+    uint32_t psvs[PSV_MAX], foreign[PSV_MAX], pdn;
+    uint64_t to = lab_mem(side, 64, 0xaa);
+    struct lab_cqe cqe;
+    struct lab_wr wr;
+
+    connect(PRM_QP_MTU_1024);
+    ck_assert_int_eq(psv_create(&side->hca, 0, side->pdn, 1, psvs), SYN_OK);
+    ck_assert_int_eq(pd_alloc(&side->hca, 0, &pdn), SYN_OK);
+    ck_assert_int_eq(psv_create(&side->hca, 0, pdn, 1, foreign), SYN_OK);
+    wr = get_psv_wr(get, _i == 0 ? foreign : psvs, 1, to);
+    switch (_i) {
+    case 1:
+        PRM_SET_AT(wqe_get_psv_seg, get, psv_index, 0, 0xffffff);
+        break;
+    case 2:
+        PRM_SET(wqe_get_psv_seg, get, num_psv, 0);
+        break;
+    case 3:
+        PRM_SET(wqe_get_psv_seg, get, num_psv, 5);
+        break;
+    case 4:
+        wr.opmod = 1; /* of TLS */
+        break;
+    case 5:
+        PRM_SET(wqe_get_psv_seg, get, l_key, 0x123456);
+        break;
+    case 6:
+        PRM_SET(wqe_get_psv_seg, get, l_key, lab_mr(side, to, 15, 0x1f));
+        break;
+    }
+    lab_post(&a, &wr);
+    lab_run(lab);
+    ck_assert(lab_poll(side, &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ_ERR);
+    ck_assert_uint_eq(cqe.syndrome, syndromes[_i]);
+    ck_assert_uint_eq(*(uint8_t *)lab_ptr(side, to, 1), 0xaa);
+    ck_assert_int_eq(psv_destroy(&side->hca, 0, foreign[0]), SYN_OK);
+    ck_assert_int_eq(pd_dealloc(&side->hca, 0, pdn), SYN_OK);
+}
+END_TEST
+
+static bool note_fault(struct pager *pager, struct qp *qp, enum fault_side side,
+                       const struct mem_fault *fault)
+{
+    (void)pager;
+    (void)qp;
+    (void)fault;
+    ck_assert_int_eq(side, FAULT_REQUESTER);
+    return true;
+}
+
+/* A page that is missing parks the WQE, which is carried out when the page is there. */
+START_TEST(a_missing_page_parks_a_get_psv)
+{
+    struct lab_side *side = &lab->side[0];
+    struct pager pager = {.fault = note_fault};
+    struct prm_wqe_get_psv_seg get[1];
+    uint32_t psvs[PSV_MAX];
+    uint64_t to = lab_mem(side, 16, 0xaa);
+    uint64_t *entry, address;
+    struct lab_wr wr;
+    uint32_t key;
+
+    connect(PRM_QP_MTU_1024);
+    ck_assert_int_eq(psv_create(&side->hca, 0, side->pdn, 1, psvs), SYN_OK);
+    key = lab_mr(side, to, 16, 0x1f);
+    entry = &mkey_find(&side->hca, key >> 8)->mtt[0];
+    address = *entry;
+    *entry = 0;
+    side->hca.pager = &pager;
+    wr = get_psv_wr(get, psvs, 1, to);
+    PRM_SET(wqe_get_psv_seg, get, l_key, key);
+    lab_post(&a, &wr);
+    lab_run(lab);
+    expect_silence();
+    ck_assert_uint_eq(*(uint8_t *)lab_ptr(side, to, 1), 0xaa);
+    *entry = address;
+    qp_resume(a.qp, FAULT_REQUESTER, false);
+    lab_run(lab);
+    expect(side, PRM_CQE_OPCODE_REQ);
+    ck_assert_uint_eq(*(uint8_t *)lab_ptr(side, to, 1), 0);
+    side->hca.pager = NULL;
+}
+END_TEST
+
 /* Drops all packets. */
 static bool dead(struct lab *l, unsigned from, const struct roce_packet *pkt)
 {
@@ -567,6 +807,10 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_full_cq_fails_the_queue_pair, 0, 2);
     tcase_add_loop_test(tc, a_key_that_is_destroyed_in_use_is_a_protection_error, 0, 2);
     tcase_add_loop_test(tc, only_a_psv_of_the_pd_can_be_set, 0, 2);
+    tcase_add_loop_test(tc, a_transaction_is_read_by_a_peer, 0, 8);
+    tcase_add_test(tc, values_are_written_one_behind_the_other);
+    tcase_add_loop_test(tc, a_get_psv_that_is_not_legal_fails, 0, 7);
+    tcase_add_test(tc, a_missing_page_parks_a_get_psv);
     suite_add_tcase(s, tc);
     return s;
 }
