@@ -133,14 +133,32 @@ void requester_line_fill(struct qp *qp, struct send_line *line, uint32_t num, en
     line->cursor = (struct sge_cursor){0};
 }
 
-/* If only the length differs, a key in the list has changed: elements of keys with signatures have
- * the length that the key gives them (docs/adr/0026). A key that is gone gives none. */
-uint8_t requester_why_changed(const struct send_line *line, const struct send_desc *desc)
+/* Whether a key of the list is gone. */
+static bool requester_lacks_key(struct qp *qp, const struct send_wqe *wqe, uint32_t pdn)
+{
+    for (unsigned i = 0; i < wqe->num_sge; i++) {
+        const struct sge *sge = &wqe->sge[i];
+        uint8_t byte;
+
+        if (!wqe->inl[i] &&
+            mkey_read(qp->hca, sge->lkey, pdn, sge->va, &byte, 1, MEM_LOCAL_READ) == MEM_BAD_KEY) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Elements of keys with signatures have the length that the key gives them (docs/adr/0026). A key
+ * that is gone gives none. Otherwise, the program has written over the WQE. */
+uint8_t requester_why_changed(struct qp *qp, const struct send_line *line,
+                              const struct send_desc *desc)
 {
     bool length = !line->syndrome && line->wqe.opcode == desc->opcode &&
                   line->wqe.num_bb == desc->num_bb && line->wqe.len != desc->len;
 
-    return length ? PRM_CQE_SYNDROME_LOCAL_PROT_ERR : PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    return length && requester_lacks_key(qp, &line->wqe, wqe_source_pdn(qp, desc->source))
+               ? PRM_CQE_SYNDROME_LOCAL_PROT_ERR
+               : PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 }
 
 /* -- parking ----------------------------------------------------------------------------------- */

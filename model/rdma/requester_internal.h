@@ -51,8 +51,8 @@ static inline const struct send_wqe *requester_wqe(struct qp *qp, struct send_li
     return &line->wqe;
 }
 /* If requester_wqe() returned NULL: the syndrome. */
-uint8_t requester_why_changed(const struct send_line *line, const struct send_desc *desc)
-    __attribute__((cold));
+uint8_t requester_why_changed(struct qp *qp, const struct send_line *line,
+                              const struct send_desc *desc) __attribute__((cold));
 
 /* Completes the WQEs that are done, in order, up to the first that is not. A failed WQE takes the
  * QP to ERR or SQER. */

@@ -345,7 +345,7 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
     wqe = requester_wqe(qp, line, num);
     if (!wqe) {
         desc->answered = true;
-        requester_fail(qp, desc, requester_why_changed(line, desc));
+        requester_fail(qp, desc, requester_why_changed(qp, line, desc));
         return false;
     }
     if (!len) {

@@ -191,7 +191,7 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
     }
     wqe = requester_wqe(qp, line, flight->tx);
     if (!wqe || !send_build_packet(qp, desc, wqe, &pkt, &offset, &len)) {
-        requester_fail(qp, desc, requester_why_changed(line, desc));
+        requester_fail(qp, desc, requester_why_changed(qp, line, desc));
         return SEND_GOES_ON;
     }
     payload = port_tx_reserve_roce(qp->hca, &pkt, len);
