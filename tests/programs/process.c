@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/programs/own_wire.h"
@@ -208,6 +209,87 @@ START_TEST(a_child_that_asks_about_a_device_is_no_host)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
     device_close();
+}
+END_TEST
+
+/* Sends a descriptor, as programs that share a device do. */
+static void send_descriptor(int to, int fd)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS}};
+    struct iovec byte = {(char[]){0}, 1};
+    struct msghdr message = {.msg_iov = &byte,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control.room)};
+
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    must(sendmsg(to, &message, 0) == 1, "errno %d", errno);
+}
+
+static int receive_descriptor(int from)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    char byte;
+    struct iovec room = {&byte, 1};
+    struct msghdr message = {.msg_iov = &room,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control.room)};
+    int fd;
+
+    must(recvmsg(from, &message, 0) == 1, "errno %d", errno);
+    memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+    return fd;
+}
+
+static void must_not_import(int fd)
+{
+    errno = 0;
+    must(!ibv_import_device(fd) && errno == EINVAL, "errno %d", errno);
+}
+
+/* The HCA is in the process that opened it. Another process, with a device of its own or without,
+ * is refused the device, and with it all that is imported through a device: PDs, regions, device
+ * memory. */
+START_TEST(another_process_cannot_import_a_device)
+{
+    int pair[2], status;
+    pid_t pid[2];
+
+    must_be_0(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    fflush(NULL);
+    pid[0] = fork();
+    if (!pid[0]) {
+        int fd = receive_descriptor(pair[1]);
+
+        must_not_import(fd);
+        device_open();
+        must_not_import(fd);
+        device_close();
+        _exit(0);
+    }
+    device_open();
+    send_descriptor(pair[0], ctx[0]->cmd_fd);
+    pid[1] = fork();
+    if (!pid[1]) {
+        must_not_import(ctx[0]->cmd_fd);
+        _exit(0);
+    }
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(waitpid(pid[i], &status, 0), pid[i]);
+        ck_assert_int_eq(status, 0);
+    }
+    device_close();
+    close(pair[0]);
+    close(pair[1]);
 }
 END_TEST
 
@@ -731,6 +813,7 @@ int main(void)
     tcase_add_test(tc, a_failed_open_leaves_no_descriptor);
     tcase_add_test(tc, a_child_lists_what_it_opens);
     tcase_add_test(tc, a_child_that_asks_about_a_device_is_no_host);
+    tcase_add_test(tc, another_process_cannot_import_a_device);
     tcase_add_test(tc, a_daemon_closes_nothing_that_a_device_needs);
     tcase_add_test(tc, a_child_need_not_wait_for_the_devices_thread);
     tcase_add_test(tc, a_child_cannot_use_its_parents_device);
