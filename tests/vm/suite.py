@@ -345,6 +345,19 @@ def data(lab):
     return f"{DATA_OPS} operations"
 
 
+@check("the device writes no page that mremap(), fork() or the swap has taken from an on-demand region, and loses no data",
+       only="hcasim")
+def pages_that_go(lab):
+    vm, host = lab.vms[0], lab.hosts[0]
+    vm.run("modprobe null_blk memory_backed=1 gb=1 && mkswap /dev/nullb0 && swapon /dev/nullb0")
+    try:
+        said = vm.run(f"RDEV_GID_INDEX={host['gid']} /mnt/paged_moves 5", timeout=180).out
+    finally:
+        vm.run("swapoff /dev/nullb0 && rmmod null_blk", timeout=60)
+    expect(re.search(r"[1-9]\d* were swapped out", said), said)
+    return said.strip()
+
+
 @check("litmus: the peer's CPU sees WRITEs, SENDs and atomics in the promised order",
        only="hcasim")
 def ordering(lab):
