@@ -99,6 +99,13 @@ def pingpongs(hosts):
     hosts.pair("ibv_rc_pingpong", *ON_DEVICE, "--dm", "-c")  # from device memory to device memory
 
 
+def device_memory(hosts):
+    """WRITEs, READs, SENDs and atomics from the memory of one device to that of another (tests/programs/device_memory)."""
+    client, _ = hosts.pair(str(hosts.build / "tests/programs/device_memory"), "-d", "mlx5_0", "-g", "1")
+    if "48 lengths" not in client:
+        raise Failure(client)
+
+
 def performance_tests(hosts):
     """perftest's operations complete on RC, UC, UD, XRC and DC, in all sizes, both ways and on many QPs.
 
@@ -864,7 +871,7 @@ def nothing_left(hosts):
         raise Failure(f"left: {', '.join(map(str, hosts.segments()))}")
 
 
-STATEMENTS = (container, pingpongs, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
+STATEMENTS = (container, pingpongs, device_memory, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, compressed_completions, all_to_all, addresses, devices, numbers,
               connections_by_address, addresses_that_are_gids, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
               queues_dealt_to_threads, performance_tests_by_address, cluster, tools, sockets_before_verbs, arguments, programs_beyond_reach,

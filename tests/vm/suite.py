@@ -240,6 +240,15 @@ def pingpong_dm(lab):
     return pingpong(lab, "rc", "--dm")
 
 
+@check("device_memory: WRITEs, READs, SENDs and atomics from the memory of one device to that of the other; every byte compared",
+       only="hcasim")
+def memory_to_memory(lab):
+    results = lab.pair("/mnt/device_memory -d {dev} -g {gid} -p 18515")
+    for result in results:
+        expect("48 lengths" in result.out and "all data right" in result.out, str(result))
+    return results[0].out.strip()
+
+
 def xsrq_pingpong(lab, arguments=""):
     """Runs ibv_xsrq_pingpong. It has no option that compares the data; its -c is the number of clients."""
     results = lab.pair(f"ibv_xsrq_pingpong -d {{dev}} -g {{gid}} {arguments}")
