@@ -34,7 +34,7 @@ static void access_make_queues(struct access *a, struct access_conn *c)
             sim_check(a->job, end->qp, "no QP: errno %d", errno);
         } else {
             end->via = (struct service){.job = a->job, .kind = c->service, .host = end->host};
-            service_make(&end->via, c->end[!e].host, end->cq, ACCESS_WINDOW, ACCESS_SGES);
+            service_make(&end->via, c->end[!e].host, end->cq, ACCESS_WINDOW, ACCESS_SGES + 1);
             end->qp = end->via.qp;
         }
     }
@@ -73,7 +73,10 @@ static void access_connect(struct access *a, struct access_conn *c)
     } else {
         service_connect((struct service *const[]){&c->end[0].via, &c->end[1].via});
     }
-    c->end[0].broken = c->end[1].broken = false;
+    for (unsigned e = 0; e < 2; e++) {
+        c->end[e].broken = false;
+        c->end[e].again_ns = c->end[e].rest_ns = 0;
+    }
     c->destroyed = c->troubled = c->over = false;
     memset(c->doubtful, 0, sizeof(c->doubtful));
     c->state = ACCESS_RUNS;
@@ -123,6 +126,10 @@ static bool access_has_room(const struct access *a, const struct access_conn *c,
 {
     const struct access_end *end = &c->end[e];
 
+    if (c->service == SERVICE_UD &&
+        (end->settled < end->posted || a->job->sim->world->now_ns < end->rest_ns)) {
+        return false;
+    }
     return c->state == ACCESS_RUNS && !end->broken && !c->over &&
            end->posted - end->done < a->window;
 }
@@ -179,18 +186,20 @@ static bool access_draw_side(struct access *a, struct access_op *op, struct acce
 }
 
 /* Plans an operation at that end. Returns false if there is none. */
-static bool access_plan(struct access *a, unsigned e, struct access_op *op)
+static bool access_plan(struct access *a, const struct access_conn *c, unsigned e,
+                        struct access_op *op)
 {
     static const unsigned far_needs[] = {[ACCESS_WRITE] = IBV_ACCESS_REMOTE_WRITE,
                                          [ACCESS_READ] = IBV_ACCESS_REMOTE_READ,
                                          [ACCESS_SEND] = IBV_ACCESS_LOCAL_WRITE,
                                          [ACCESS_FETCH_ADD] = IBV_ACCESS_REMOTE_ATOMIC};
     struct chance *chance = &a->job->chance;
-    uint32_t most = (uint32_t)MIN(a->job->sim->options.size, ACCESS_LONG);
+    bool ud = c->service == SERVICE_UD;
+    uint32_t most = (uint32_t)MIN(a->job->sim->options.size, ud ? ACCESS_DATAGRAM : ACCESS_LONG);
     bool bad = chance_happens(chance, (unsigned)a->job->sim->options.errors);
     bool bad_near = bad && chance_one_in(chance, 2);
 
-    op->what = (enum access_what)chance_below(chance, ACCESS_CTRL);
+    op->what = ud ? ACCESS_SEND : (enum access_what)chance_below(chance, ACCESS_CTRL);
     op->len = op->what == ACCESS_FETCH_ADD ? 8 : (uint32_t)chance_from(chance, 1, most);
     op->room = op->len + (chance_one_in(chance, 2) ? 0 : (uint32_t)chance_below(chance, 64));
     op->add = chance_next(chance);
@@ -244,7 +253,6 @@ static void access_post_op(struct access *a, struct access_conn *c, unsigned e,
     switch (op->what) {
     case ACCESS_SEND:
         wr.opcode = IBV_WR_SEND;
-        access_post_receive(a, &c->end[!e], op, nth);
         break;
     case ACCESS_FETCH_ADD:
         wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -270,7 +278,7 @@ static bool access_post(struct access *a, struct access_conn *c, unsigned e)
     /* the other end's receive would be flushed, and the receives count as its own */
     if (c->ops >= a->limit || !access_has_room(a, c, e) || c->end[!e].broken ||
         c->end[!e].receives_posted - c->end[!e].receives_done >= ACCESS_WINDOW ||
-        !access_plan(a, e, &op)) {
+        !access_plan(a, c, e, &op)) {
         return false;
     }
     c->ops++;
@@ -284,6 +292,9 @@ static bool access_post(struct access *a, struct access_conn *c, unsigned e)
              op.near.sge[0].va, op.far.sge[0].key, op.far.sge[0].va,
              op.near.faults ? ", near may fail" : "", op.far.faults ? ", far may fail" : "");
     *access_op_at(end, end->posted) = op;
+    if (op.what == ACCESS_SEND) {
+        access_post_receive(a, &c->end[!e], &op, end->posted);
+    }
     access_post_op(a, c, e, access_op_at(end, end->posted), end->posted);
     end->posted++;
     return true;
@@ -369,7 +380,8 @@ static bool access_may_end_so(const struct access *a, const struct access_conn *
 
     switch (status) {
     case IBV_WC_SUCCESS:
-        return is_ctrl || (access_leads(op, &op->near) && access_leads(op, &op->far));
+        return is_ctrl || (access_leads(op, &op->near) &&
+                           (c->service == SERVICE_UD || access_leads(op, &op->far)));
     case IBV_WC_REM_ACCESS_ERR:
         return !is_ctrl && op->what != ACCESS_SEND && op->far.faults;
     case IBV_WC_REM_OP_ERR:
@@ -383,6 +395,20 @@ static bool access_may_end_so(const struct access *a, const struct access_conn *
     default:
         return false;
     }
+}
+
+/* The operation is done, at both sides. */
+static void access_complete(struct access *a, const struct access_conn *c, struct access_end *end,
+                            struct access_op *op)
+{
+    access_settle(a, op, true);
+    end->settled = end->done;
+    if (c->service == SERVICE_UD) {
+        end->again_ns = 0;
+        end->rest_ns = sim_quiet_ns(a->job->sim);
+    }
+    a->job->sim->tally.messages++;
+    a->job->sim->tally.bytes += op->len;
 }
 
 static void access_sent(struct access *a, struct access_conn *c, unsigned e,
@@ -401,11 +427,10 @@ static void access_sent(struct access *a, struct access_conn *c, unsigned e,
               ibv_wc_status_str(wc->status));
     a->job->sim->tally.checks++;
     end->done++;
-    if (wc->status == IBV_WC_SUCCESS) {
-        access_settle(a, op, true);
-        end->settled = end->done;
-        a->job->sim->tally.messages++;
-        a->job->sim->tally.bytes += op->len;
+    if (wc->status == IBV_WC_SUCCESS && c->service == SERVICE_UD && !op->received) {
+        end->again_ns = sim_quiet_ns(a->job->sim);
+    } else if (wc->status == IBV_WC_SUCCESS) {
+        access_complete(a, c, end, op);
     } else if (!end->broken) {
         sim_note(a->job, "%s %" PRIu64 " of host %u ends with %s", access_names[op->what],
                  wc->wr_id, end->host->number, ibv_wc_status_str(wc->status));
@@ -435,8 +460,14 @@ static void access_took(struct access *a, struct access_conn *c, unsigned e,
                   nth < c->end[!e].settled ||
                       (access_leads(op, &op->near) && access_leads(op, &op->far)),
                   "a receive completes that must fail");
-        sim_check(a->job, nth < c->end[!e].settled || wc->byte_len == op->len,
+        sim_check(a->job,
+                  nth < c->end[!e].settled ||
+                      wc->byte_len == op->len + (c->service == SERVICE_UD ? SERVICE_GRH : 0),
                   "a receive has %u bytes, and %u were sent", wc->byte_len, op->len);
+        op->received = true;
+        if (c->service == SERVICE_UD && c->end[!e].done > nth) {
+            access_complete(a, c, &c->end[!e], op);
+        }
         return;
     case IBV_WC_LOC_PROT_ERR:
         sim_check(a->job, nth >= c->end[!e].settled && op->far.faults,
@@ -744,6 +775,8 @@ void access_end(struct access *a, unsigned host, uint32_t qpn, bool destroy)
 static bool access_is_drained(const struct access_conn *c)
 {
     return c->end[0].done == c->end[0].posted && c->end[1].done == c->end[1].posted &&
+           (c->service != SERVICE_UD ||
+            (c->end[0].settled == c->end[0].posted && c->end[1].settled == c->end[1].posted)) &&
            c->end[0].receives_done == c->end[0].receives_posted &&
            c->end[1].receives_done == c->end[1].receives_posted;
 }
@@ -758,6 +791,20 @@ static bool access_has_drained(const struct access_conn *c)
 
 /* -- steps ------------------------------------------------------------------------------------- */
 
+/* Repeats a datagram that has not come. */
+static bool access_repeat(struct access *a, struct access_conn *c, unsigned e)
+{
+    struct access_end *end = &c->end[e];
+
+    if (!end->again_ns || a->job->sim->world->now_ns < end->again_ns) {
+        return false;
+    }
+    end->again_ns = 0;
+    end->done--;
+    access_post_op(a, c, e, access_op_at(end, end->done), end->done);
+    return true;
+}
+
 static bool access_run_conn(struct access *a, struct access_conn *c)
 {
     bool did = false;
@@ -771,6 +818,7 @@ static bool access_run_conn(struct access *a, struct access_conn *c)
         return true;
     }
     for (unsigned e = 0; e < 2; e++) {
+        did |= access_repeat(a, c, e);
         if (chance_below(&a->job->chance, 4)) {
             did |= access_post(a, c, e);
         }

@@ -13,6 +13,9 @@
  * the operation, with the status of that side. If this changed meanwhile, both may happen. An
  * operation that ends in error has written each byte or has not. It ends its connection: both QPs
  * are drained, and when all is quiet they are connected again.
+ *
+ * A datagram is repeated until its receive completes. There is one receive at a time, and no next
+ * datagram before all copies of the last one are gone.
  */
 #ifndef HCASIM_TESTS_ACCESS_H
 #define HCASIM_TESTS_ACCESS_H
@@ -20,11 +23,12 @@
 #include "tests/sim/fabric/mirror.h"
 #include "tests/sim/fabric/service.h"
 
-#define ACCESS_CONNS  2
-#define ACCESS_WINDOW 16u
-#define ACCESS_SGES   3u
-#define ACCESS_VIEWS  4u
-#define ACCESS_LONG   16384u /* the most bytes of an operation */
+#define ACCESS_CONNS    2
+#define ACCESS_WINDOW   16u
+#define ACCESS_SGES     3u
+#define ACCESS_VIEWS    4u
+#define ACCESS_DATAGRAM 1024u  /* the most bytes of a datagram */
+#define ACCESS_LONG     16384u /* the most bytes of an operation */
 
 enum access_what {
     ACCESS_WRITE,
@@ -56,7 +60,8 @@ struct access_op {
     uint64_t add;
     struct access_side near, far;
     struct brought to_near, to_far;
-    void *about; /* for the kind's use */
+    bool received; /* of UD */
+    void *about;   /* for the kind's use */
 };
 
 struct access_end {
@@ -69,6 +74,8 @@ struct access_end {
     uint64_t receives[ACCESS_WINDOW]; /* the SENDs of the peer that the receives are for */
     uint64_t receives_posted, receives_done;
     bool broken;
+    uint64_t again_ns; /* UD: then the datagram is repeated; 0: not */
+    uint64_t rest_ns;  /* UD: no datagram before */
 };
 
 enum access_state {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * On-demand keys and implicit regions on both sides of connections of each reliable service (RC,
- * XRC and DC, with receive queues that are shared or not), and a pager for each host that
- * misbehaves (pager.h). Pages come and go under traffic. Lists of keys name the on-demand keys,
- * too. The job has hosts of its own, of a generation that reports faults by queue or by memory.
+ * On-demand keys and implicit regions on both sides of connections of each service that has paging
+ * (RC, XRC, DC and UD, with receive queues of their own or shared ones), and a pager for each host
+ * that misbehaves (pager.h). Pages come and go under traffic. Lists of keys name the on-demand
+ * keys, too. The job has hosts of its own, of a generation that reports faults by queue or by
+ * memory.
  */
 #include "tests/sim/fabric/pager.h"
 #include <errno.h>

@@ -22,7 +22,7 @@ static void main_print_kinds(void)
 
     printf("Kinds of jobs:\n");
     for (unsigned i = 0; (kind = kind_at(i)); i++) {
-        printf("  %-10s %s%s\n", kind->name, kind->about, kind->usual ? "" : " (by name only)");
+        printf("  %-13s %s%s\n", kind->name, kind->about, kind->usual ? "" : " (by name only)");
     }
 }
 

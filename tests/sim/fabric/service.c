@@ -2,10 +2,13 @@
 /* Implements service.h. */
 #include "tests/sim/fabric/service.h"
 #include <errno.h>
+#include <string.h>
 #include "guest-lib/verbs/dv.h"
 #include "tests/sim/fabric/connect.h"
 
-#define DC_KEY 0x1122334455667788ull
+#define DC_KEY    0x1122334455667788ull
+#define SGES_MOST 8
+#define QKEY      0x11111111
 /* Data in a CQE is copied by the library, which may not know the address of a key. */
 #define DV_FLAGS MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE
 
@@ -87,8 +90,7 @@ int service_dc_post(struct ibv_qp *to, struct ibv_ah *ah, uint32_t dctn,
     return ibv_wr_complete(qp);
 }
 
-static void service_make_dc(struct service *s, const struct sim_host *peer, struct ibv_cq *cq,
-                            unsigned window, unsigned sges)
+static void service_make_ah(struct service *s, const struct sim_host *peer)
 {
     struct ibv_ah_attr path = {
         .is_global = 1,
@@ -97,8 +99,6 @@ static void service_make_dc(struct service *s, const struct sim_host *peer, stru
 
     s->ah = ibv_create_ah(s->host->pd, &path);
     sim_check(s->job, s->ah, "no AH: errno %d", errno);
-    s->target = service_dc_qp(s->job, s->host, cq, s->srq, window, sges);
-    s->qp = service_dc_qp(s->job, s->host, cq, NULL, window, sges);
 }
 
 /* -- of all ------------------------------------------------------------------------------------ */
@@ -130,10 +130,10 @@ static void service_make_srq(struct service *s, struct ibv_cq *cq, unsigned wind
 static struct ibv_qp *service_rc_qp(struct service *s, struct ibv_cq *cq, unsigned window,
                                     unsigned sges, enum ibv_qp_type type)
 {
-    bool responds = type == IBV_QPT_XRC_RECV;
+    bool responds = type == IBV_QPT_XRC_RECV, both = type == IBV_QPT_RC || type == IBV_QPT_UD;
     struct ibv_qp_init_attr_ex attr = {.send_cq = responds ? NULL : cq,
-                                       .recv_cq = type == IBV_QPT_RC ? cq : NULL,
-                                       .srq = type == IBV_QPT_RC ? s->srq : NULL,
+                                       .recv_cq = both ? cq : NULL,
+                                       .srq = both ? s->srq : NULL,
                                        .cap = {.max_send_wr = window, .max_send_sge = sges},
                                        .qp_type = type,
                                        .comp_mask =
@@ -158,7 +158,14 @@ void service_make(struct service *s, const struct sim_host *peer, struct ibv_cq 
     service_make_srq(s, cq, window, sges);
     switch (s->kind) {
     case SERVICE_DC:
-        service_make_dc(s, peer, cq, window, sges);
+        service_make_ah(s, peer);
+        s->target = service_dc_qp(s->job, s->host, cq, s->srq, window, sges);
+        s->qp = service_dc_qp(s->job, s->host, cq, NULL, window, sges);
+        return;
+    case SERVICE_UD:
+        service_make_ah(s, peer);
+        s->grh = sim_span(s->job, s->host, SERVICE_GRH);
+        s->target = s->qp = service_rc_qp(s, cq, window, sges, IBV_QPT_UD);
         return;
     case SERVICE_XRC:
         s->target = service_rc_qp(s, cq, window, sges, IBV_QPT_XRC_RECV);
@@ -169,6 +176,18 @@ void service_make(struct service *s, const struct sim_host *peer, struct ibv_cq 
     }
 }
 
+static void service_start_ud(const struct job *job, struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+
+    sim_must(job, ibv_modify_qp(qp, &attr,
+                                IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+    attr.qp_state = IBV_QPS_RTR;
+    sim_must(job, ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+    attr.qp_state = IBV_QPS_RTS;
+    sim_must(job, ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
+}
+
 void service_connect(struct service *const ends[2])
 {
     struct job *job = ends[0]->job;
@@ -177,6 +196,13 @@ void service_connect(struct service *const ends[2])
 
     if (ends[0]->kind == SERVICE_RC) {
         connect_rc(job, host, qp);
+        return;
+    }
+    if (ends[0]->kind == SERVICE_UD) {
+        service_start_ud(job, qp[0]);
+        service_start_ud(job, qp[1]);
+        sim_note(job, "UD QP 0x%x and 0x%x", qp[0]->qp_num, qp[1]->qp_num);
+        job->sim->tally.connections++;
         return;
     }
     for (unsigned e = 0; e < 2; e++) {
@@ -204,6 +230,9 @@ void service_free(struct service *s)
     sim_must(s->job, ibv_destroy_srq(s->srq));
     sim_must(s->job, s->xrcd ? ibv_close_xrcd(s->xrcd) : 0);
     sim_must(s->job, s->ah ? ibv_destroy_ah(s->ah) : 0);
+    if (s->grh.mr) {
+        sim_span_free(s->job, &s->grh);
+    }
     *s = (struct service){.job = s->job, .host = s->host};
 }
 
@@ -214,13 +243,28 @@ int service_send(const struct service *s, const struct service *peer, struct ibv
     if (s->kind == SERVICE_DC) {
         return service_dc_post(s->qp, s->ah, peer->target->qp_num, wr);
     }
-    wr->qp_type.xrc.remote_srqn = peer->srqn;
+    if (s->kind == SERVICE_UD) {
+        wr->wr.ud.ah = s->ah;
+        wr->wr.ud.remote_qpn = peer->qp->qp_num;
+        wr->wr.ud.remote_qkey = QKEY;
+    } else {
+        wr->qp_type.xrc.remote_srqn = peer->srqn;
+    }
     return ibv_post_send(s->qp, wr, &bad);
 }
 
 int service_receive(const struct service *s, struct ibv_recv_wr *wr)
 {
-    struct ibv_recv_wr *bad;
+    struct ibv_sge list[SGES_MOST] = {{(uintptr_t)s->grh.at, SERVICE_GRH, 0}};
+    struct ibv_recv_wr with_grh = *wr, *bad;
 
-    return ibv_post_srq_recv(s->srq, wr, &bad);
+    if (s->kind != SERVICE_UD) {
+        return ibv_post_srq_recv(s->srq, wr, &bad);
+    }
+    list[0].lkey = s->grh.mr->lkey;
+    g_assert_cmpint(wr->num_sge, <, SGES_MOST);
+    memcpy(list + 1, wr->sg_list, (size_t)wr->num_sge * sizeof(*list));
+    with_grh.sg_list = list;
+    with_grh.num_sge++;
+    return ibv_post_srq_recv(s->srq, &with_grh, &bad);
 }

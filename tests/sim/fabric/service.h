@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The queues of one of two hosts that send to each other, for services whose receives are in a
- * shared receive queue: RC, XRC and DC. Receives of such a queue are not flushed. So when its peer
- * has failed, everything is destroyed and made again.
+ * shared receive queue: RC, XRC, DC and UD. Receives of such a queue are not flushed. So when its
+ * peer has failed, everything is destroyed and made again.
  */
 #ifndef HCASIM_TESTS_SERVICE_H
 #define HCASIM_TESTS_SERVICE_H
@@ -14,6 +14,7 @@ enum service_kind {
     SERVICE_RC,
     SERVICE_XRC,
     SERVICE_DC,
+    SERVICE_UD,
     SERVICE_KINDS,
 };
 
@@ -26,7 +27,8 @@ struct service {
     struct ibv_srq *srq;
     uint32_t srqn;         /* of XRC */
     struct ibv_xrcd *xrcd; /* of XRC */
-    struct ibv_ah *ah;     /* of DC: the peer's address */
+    struct ibv_ah *ah;     /* of DC and UD: the peer's address */
+    struct span grh;       /* of UD: where the first bytes of a receive go */
 };
 
 /* Makes the queues of one end; cq takes all completions. window: requests, and receives. */
@@ -36,7 +38,10 @@ void service_make(struct service *s, const struct sim_host *peer, struct ibv_cq 
 void service_connect(struct service *const ends[2]);
 void service_free(struct service *s);
 int service_send(const struct service *s, const struct service *peer, struct ibv_send_wr *wr);
+/* A list has one element less than the sges of service_make() if the service is UD. */
 int service_receive(const struct service *s, struct ibv_recv_wr *wr);
+
+#define SERVICE_GRH 40u /* bytes of a datagram's receive before the data */
 
 /* -- of DC ------------------------------------------------------------------------------------- */
 
