@@ -266,8 +266,10 @@ def enter(release):
     tried = subprocess.run([IN_RELEASE, release, "true"], capture_output=True, text=True, check=False)
     if tried.returncode:
         return f"no system of Debian {release}: {tried.stderr.strip() or tried.returncode}"
-    words = [word for word in sys.argv[1:] if word not in ("--release", release)]
-    os.execv(IN_RELEASE, [str(IN_RELEASE), release, PYTHON, str(HERE / "pyverbs_run.py"), *words])
+    without_it = argparse.ArgumentParser(add_help=False)
+    without_it.add_argument("--release")
+    os.execv(IN_RELEASE, [str(IN_RELEASE), release, PYTHON, str(HERE / "pyverbs_run.py"),
+                          *without_it.parse_known_args()[1]])
     return None
 
 
