@@ -292,6 +292,25 @@ START_TEST(enhanced_cqes_come_with_connectx_6_dx)
 }
 END_TEST
 
+/* DPDK's guide of the platform enables REAL_TIME_CLOCK_ENABLE on a ConnectX-6 Dx. */
+START_TEST(the_real_time_clock_comes_with_connectx_6_dx)
+{
+    uint8_t cap[4096], roce[4096];
+    unsigned want;
+
+    g = &generations[_i];
+    want = !strcmp(g->name, "cx6dx") || !strcmp(g->name, "cx7") || !strcmp(g->name, "cx8")
+               ? PRM_CAP_TS_FORMAT_FREE_RUNNING_AND_REAL_TIME
+               : PRM_CAP_TS_FORMAT_FREE_RUNNING;
+    be(g->name);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL, false, cap), SYN_OK);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_ROCE, false, roce), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, sq_ts_format), want);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, rq_ts_format), want);
+    ck_assert_uint_eq(PRM_GET(roce_cap, (void *)roce, qp_ts_format), want);
+}
+END_TEST
+
 /* NVIDIA-DOCA/gpunetio, CHANGELOG.md 2.0.0: ConnectX-8 has it in hardware, earlier ones do not. */
 START_TEST(queues_without_a_send_record_come_with_connectx_8)
 {
@@ -320,6 +339,8 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, connection_options_come_with_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, copies_come_with_connectx_6_dx, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, queues_without_a_send_record_come_with_connectx_8, 0,
+                        G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, the_real_time_clock_comes_with_connectx_6_dx, 0,
                         G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, enhanced_cqes_come_with_connectx_6_dx, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, no_generation_has_more_than_the_model, 0, G_N_ELEMENTS(generations));

@@ -497,6 +497,14 @@ def compressed_completions(hosts):
                 raise Failure(f"more than {most} bytes\n{text}")
 
 
+def time_stamps(hosts):
+    """Wall clock stamps of completions are the host's time, with a real-time clock and without one (stamps)."""
+    for profile, clock in (("cx5", "free running"), ("cx7", "real time")):
+        text = hosts.run("env", f"HCASIM_PROFILE={profile}", str(hosts.build / "tests/programs/stamps"), "-d", "mlx5_0")
+        if not text.startswith(f"{clock}: 200 stamps fit"):
+            raise Failure(text)
+
+
 def all_to_all(hosts):
     """Processes that send each other small messages need a tenth of the QPs over DC that they need over RC."""
     queues = {}
@@ -872,7 +880,7 @@ def nothing_left(hosts):
 
 
 STATEMENTS = (container, pingpongs, device_memory, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
-              atomics_under_masks, everybodys_word, reserved_numbers, compressed_completions, all_to_all, addresses, devices, numbers,
+              atomics_under_masks, everybodys_word, reserved_numbers, compressed_completions, time_stamps, all_to_all, addresses, devices, numbers,
               connections_by_address, addresses_that_are_gids, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
               queues_dealt_to_threads, performance_tests_by_address, cluster, tools, sockets_before_verbs, arguments, programs_beyond_reach,
               libraries_of_their_own, build_with_a_blank, refused,
