@@ -131,45 +131,6 @@ static const char kernel[] =
     "    ret;\n"
     "}\n";
 
-struct gpu_atomics *gpu_atomics_new(struct gpu_device *device)
-{
-    const struct gpu_driver *driver = device->driver;
-    struct gpu_atomics *a = g_new0(struct gpu_atomics, 1);
-
-    if (driver->module_load(&a->module, kernel) != CUDA_SUCCESS) {
-        g_free(a);
-        return NULL;
-    }
-    if (driver->module_get_function(&a->function, a->module, CUDA_ATOMIC_KERNEL) != CUDA_SUCCESS ||
-        driver->stream_create(&a->stream, CU_STREAM_NON_BLOCKING, INT_MIN) != CUDA_SUCCESS ||
-        driver->mem_host_alloc((void **)&a->order, sizeof(*a->order),
-                               CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) !=
-            CUDA_SUCCESS) {
-        if (a->stream) {
-            driver->stream_destroy(a->stream);
-        }
-        driver->module_unload(a->module);
-        g_free(a);
-        return NULL;
-    }
-    memset(a->order, 0, sizeof(*a->order));
-    return a;
-}
-
-/* If a kernel that was cancelled may still read the order, module and memory stay with the driver.
- */
-void gpu_atomics_free(struct gpu_device *device)
-{
-    struct gpu_atomics *a = device->atomics;
-
-    if (!a || (a->busy && !__atomic_load_n(&a->order->verdict, __ATOMIC_ACQUIRE))) {
-        return;
-    }
-    device->driver->mem_free_host(a->order);
-    device->driver->stream_destroy(a->stream);
-    device->driver->module_unload(a->module);
-}
-
 static uint64_t gpu_now_ns(void)
 {
     struct timespec now;
@@ -189,6 +150,75 @@ static bool gpu_wait_word(const uint32_t *word, uint64_t ns)
         }
     }
     return true;
+}
+
+static bool gpu_launch(struct gpu_device *device, struct gpu_atomics *a)
+{
+    CUdeviceptr addr = (uintptr_t)a->order;
+    void *arguments[] = {&addr};
+
+    return gpu_ok(device->driver->launch_kernel(a->function, 1, 1, 1, 1, 1, 1, 0, a->stream,
+                                                arguments, NULL),
+                  "cuLaunchKernel");
+}
+
+/* Launches the kernel with an order that is cancelled. With lazy loading, the driver loads a kernel
+ * at its first launch, and then it lets no copy begin until all other kernels have ended. If the
+ * first launch were that of an operation, a kernel that waits for this operation would wait for
+ * ever. */
+static bool gpu_load_kernel(struct gpu_device *device, struct gpu_atomics *a)
+{
+    a->order->cancelled = 1;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!gpu_launch(device, a)) {
+        return false;
+    }
+    a->busy = !gpu_wait_word(&a->order->verdict, ROOM_NS);
+    return true;
+}
+
+struct gpu_atomics *gpu_atomics_new(struct gpu_device *device)
+{
+    const struct gpu_driver *driver = device->driver;
+    struct gpu_atomics *a = g_new0(struct gpu_atomics, 1);
+
+    if (driver->module_load(&a->module, kernel) != CUDA_SUCCESS) {
+        g_free(a);
+        return NULL;
+    }
+    if (driver->module_get_function(&a->function, a->module, CUDA_ATOMIC_KERNEL) == CUDA_SUCCESS &&
+        driver->stream_create(&a->stream, CU_STREAM_NON_BLOCKING, INT_MIN) == CUDA_SUCCESS &&
+        driver->mem_host_alloc((void **)&a->order, sizeof(*a->order),
+                               CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) ==
+            CUDA_SUCCESS) {
+        memset(a->order, 0, sizeof(*a->order));
+        if (gpu_load_kernel(device, a)) {
+            return a;
+        }
+    }
+    if (a->order) {
+        driver->mem_free_host(a->order);
+    }
+    if (a->stream) {
+        driver->stream_destroy(a->stream);
+    }
+    driver->module_unload(a->module);
+    g_free(a);
+    return NULL;
+}
+
+/* If a kernel that was cancelled may still read the order, module and memory stay with the driver.
+ */
+void gpu_atomics_free(struct gpu_device *device)
+{
+    struct gpu_atomics *a = device->atomics;
+
+    if (!a || (a->busy && !__atomic_load_n(&a->order->verdict, __ATOMIC_ACQUIRE))) {
+        return;
+    }
+    device->driver->mem_free_host(a->order);
+    device->driver->stream_destroy(a->stream);
+    device->driver->module_unload(a->module);
 }
 
 /* The outcomes of an operation that was given to the kernel. */
@@ -220,8 +250,6 @@ static enum gpu_outcome gpu_run_kernel(struct gpu_device *device, const struct c
                                        uint64_t *held)
 {
     struct gpu_atomics *a = device->atomics;
-    CUdeviceptr addr = (uintptr_t)a->order;
-    void *arguments[] = {&addr};
 
     if (a->busy && !__atomic_load_n(&a->order->verdict, __ATOMIC_ACQUIRE)) {
         return GPU_NOT_STARTED;
@@ -229,9 +257,7 @@ static enum gpu_outcome gpu_run_kernel(struct gpu_device *device, const struct c
     a->busy = false;
     *a->order = *order;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (!gpu_ok(device->driver->launch_kernel(a->function, 1, 1, 1, 1, 1, 1, 0, a->stream,
-                                              arguments, NULL),
-                "cuLaunchKernel")) {
+    if (!gpu_launch(device, a)) {
         return GPU_NOT_STARTED;
     }
     if (!gpu_wait_word(&a->order->started, ROOM_NS)) {
