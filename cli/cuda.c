@@ -124,6 +124,46 @@ static char *cuda_make_links(const char *driver)
     return folder;
 }
 
+/* -- queues to the GPU ------------------------------------------------------------------------- */
+
+#define CONNECTIONS "CUDA_DEVICE_MAX_CONNECTIONS"
+
+/* How many queues the process asks for; 32 is the most that the driver has. The processes of CUDA's
+ * MPS share the queues of the GPU: two processes with 32 each found room on an H200, and four did
+ * not. */
+enum {
+    QUEUES_MOST = 32,
+    QUEUES_OF_MPS = 64,  /* together, if each process says which part of the GPU it takes */
+    QUEUES_LEAST_MPS = 8 /* in place of the 2 that the driver gives it */
+};
+
+static bool cuda_has_mps(void)
+{
+    const char *folder = g_getenv("CUDA_MPS_PIPE_DIRECTORY");
+    g_autofree char *control =
+        g_build_filename(folder && *folder ? folder : "/tmp/nvidia-mps", "control", NULL);
+
+    return g_file_test(control, G_FILE_TEST_EXISTS);
+}
+
+/* The driver puts the work of all streams into so many queues: 8, or 2 under MPS. If a copy of the
+ * device shares a queue with work that waits for a kernel, and this kernel waits for the copy,
+ * neither ever ends. So the program gets as many queues as it can, unless it says how many. */
+static void cuda_ask_for_queues(void)
+{
+    const char *percent = g_getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    double share = percent ? g_ascii_strtod(percent, NULL) : 0;
+    int queues = QUEUES_MOST;
+    char text[16];
+
+    if (cuda_has_mps()) {
+        share = share > 0 ? MIN(share, 100) : 0; /* not a number: 0 */
+        queues = CLAMP((int)(QUEUES_OF_MPS * share / 100), QUEUES_LEAST_MPS, QUEUES_MOST);
+    }
+    g_snprintf(text, sizeof(text), "%d", queues);
+    g_setenv(CONNECTIONS, text, FALSE);
+}
+
 bool cuda_choose(const struct cli_line *line, char **folder)
 {
     const struct cli_places *places = cli_places();
@@ -142,6 +182,9 @@ bool cuda_choose(const struct cli_line *line, char **folder)
         return false;
     }
     g_setenv("HCASIM_GPU", fake ? "fake" : "real", TRUE);
+    if (!fake) {
+        cuda_ask_for_queues();
+    }
     *folder = front ? cuda_make_links(driver) : NULL;
     if (fake && !*folder) {
         *folder = g_path_get_dirname(driver);

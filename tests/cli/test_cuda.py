@@ -115,6 +115,21 @@ class Front(Machine):
         if not has_driver():
             self.assertEqual(done.stdout, "\n")
 
+    def test_the_streams_of_the_program_get_queues_of_their_own(self):
+        name = "CUDA_DEVICE_MAX_CONNECTIONS"
+        mps = self.folder / "mps"
+        mps.mkdir()
+        place = {"CUDA_MPS_PIPE_DIRECTORY": str(mps)}
+        self.assertEqual(self.run_in("printenv", name, **place).stdout, "32\n")
+        self.assertEqual(self.run_in("printenv", name, CUDA_DEVICE_MAX_CONNECTIONS="1").stdout, "1\n")
+        # The processes of CUDA's MPS share the GPU's queues.
+        (mps / "control").touch()
+        for percent, queues in (("", 8), ("1", 8), ("25", 16), ("50", 32), ("100", 32), ("x", 8), ("nan", 8), ("-5", 8)):
+            done = self.run_in("printenv", name, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=percent, **place)
+            self.assertEqual(done.stdout, f"{queues}\n", percent)
+        if not has_driver():
+            self.assertEqual(self.run_in("printenv", name, LD_LIBRARY_PATH="").stdout, "")
+
     def test_hcasim_does_not_load_the_driver(self):
         loaded = self.folder / "loaded"
         self.assertEqual(self.run_in("true", DRIVER_LOADED=str(loaded)).returncode, 0)
