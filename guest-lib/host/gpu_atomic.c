@@ -157,9 +157,9 @@ static bool gpu_launch(struct gpu_device *device, struct gpu_atomics *a)
     CUdeviceptr addr = (uintptr_t)a->order;
     void *arguments[] = {&addr};
 
-    return gpu_ok(device->driver->launch_kernel(a->function, 1, 1, 1, 1, 1, 1, 0, a->stream,
-                                                arguments, NULL),
-                  "cuLaunchKernel");
+    return gpu_ok(
+        device->driver->launch_kernel(a->function, 1, 1, 1, 1, 1, 1, 0, a->stream, arguments, NULL),
+        "cuLaunchKernel");
 }
 
 /* Launches the kernel with an order that is cancelled. With lazy loading, the driver loads a kernel

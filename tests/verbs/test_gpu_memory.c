@@ -382,9 +382,9 @@ START_TEST(atomics_need_no_kernel)
 }
 END_TEST
 
-/* With lazy loading, the driver loads a kernel at its first launch, and waits until all kernels that
- * run have ended. So the kernel is launched once when memory is registered, not when a kernel of
- * the program may already wait for an atomic. */
+/* With lazy loading, the driver loads a kernel at its first launch, and waits until all kernels
+ * that run have ended. So the kernel is launched once when memory is registered, not when a kernel
+ * of the program may already wait for an atomic. */
 START_TEST(the_kernel_of_atomics_runs_at_registration)
 {
     struct standin_counts before, after;
