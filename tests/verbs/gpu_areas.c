@@ -50,13 +50,18 @@ static struct ibv_qp *area_qp(int side, struct ibv_cq *cq)
 
 void areas_begin(const struct lossy_config *cable)
 {
+    areas_begin_as(cable, NULL);
+}
+
+void areas_begin_as(const struct lossy_config *cable, const char *profile)
+{
     CUcontext primary;
 
     must_work(cuInit(0));
     hcasim_standin_count(&at_begin);
     must_work(cuDevicePrimaryCtxRetain(&primary, 0));
     must_work(cuCtxPushCurrent_v2(primary));
-    areas.v = verbs_table_on(verbs_hosts_new(2, cable));
+    areas.v = verbs_table_on(verbs_hosts_new_as(2, cable, profile));
     areas.cq[0] = ibv_create_cq(areas.v->a, 63, NULL, NULL, 0);
     areas.cq[1] = ibv_create_cq(areas.v->b, 63, NULL, NULL, 0);
     areas.a = masked_make_qp(area_pd(0), areas.cq[0]);

@@ -51,6 +51,8 @@ extern struct areas areas;
 
 /* Makes the hosts, on a cable that may be bad. The stand-in's primary context becomes current. */
 void areas_begin(const struct lossy_config *cable);
+/* The same for a generation of devices. */
+void areas_begin_as(const struct lossy_config *cable, const char *profile);
 /* Neither the library nor the driver may have anything left. */
 void areas_end(void);
 
