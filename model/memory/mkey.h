@@ -128,6 +128,9 @@ enum mem_result sge_gather(struct hca *hca, const struct sge *list, unsigned n, 
                            struct sge_cursor *next, uint64_t offset, void *buf, size_t len);
 enum mem_result sge_scatter(struct hca *hca, const struct sge *list, unsigned n, uint32_t pdn,
                             struct sge_cursor *next, uint64_t offset, const void *buf, size_t len);
+/* Returns whether a key of the list is gone, or was never there. */
+bool sge_lacks_key(struct hca *hca, const struct sge *list, unsigned n, uint32_t pdn)
+    __attribute__((cold));
 
 /*
  * The lengths in a WQE's list say how much of the memory domain of a key with transforms is used:

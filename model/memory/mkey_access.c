@@ -817,6 +817,19 @@ void mkey_list_transform(struct hca *hca, struct sge *list, unsigned n, uint64_t
     }
 }
 
+bool sge_lacks_key(struct hca *hca, const struct sge *list, unsigned n, uint32_t pdn)
+{
+    uint8_t byte;
+
+    for (unsigned i = 0; i < n; i++) {
+        if (mkey_read(hca, list[i].lkey, pdn, list[i].va, &byte, 1, MEM_LOCAL_READ) ==
+            MEM_BAD_KEY) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum mem_result sge_gather(struct hca *hca, const struct sge *list, unsigned n, uint32_t pdn,
                            struct sge_cursor *next, uint64_t offset, void *buf, size_t len)
 {

@@ -137,11 +137,7 @@ void requester_line_fill(struct qp *qp, struct send_line *line, uint32_t num, en
 static bool requester_lacks_key(struct qp *qp, const struct send_wqe *wqe, uint32_t pdn)
 {
     for (unsigned i = 0; i < wqe->num_sge; i++) {
-        const struct sge *sge = &wqe->sge[i];
-        uint8_t byte;
-
-        if (!wqe->inl[i] &&
-            mkey_read(qp->hca, sge->lkey, pdn, sge->va, &byte, 1, MEM_LOCAL_READ) == MEM_BAD_KEY) {
+        if (!wqe->inl[i] && sge_lacks_key(qp->hca, &wqe->sge[i], 1, pdn)) {
             return true;
         }
     }

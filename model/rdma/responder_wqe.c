@@ -57,12 +57,15 @@ enum verdict responder_take(struct peer *peer)
     }
 }
 
-/* The held WQE, from its line or its queue. NULL: the WQE has changed. */
-static const struct recv_wqe *responder_wqe(struct peer *peer)
+/* The held WQE, from its line or its queue. NULL: the WQE has changed, *verdict says why: a key
+ * that is gone does not tell the length of its element (docs/adr/0026), or the program has written
+ * over the WQE. */
+static const struct recv_wqe *responder_wqe(struct peer *peer, enum verdict *verdict)
 {
     struct responder *resp = &peer->resp;
     struct recv_line *line = peer->resp.line;
 
+    *verdict = VERDICT_OPERATION;
     if (line->peer != peer) {
         line->peer = NULL;
         if (qp_reread_recv(peer->qp, responder_srq(peer), resp->wqe_index, &line->wqe) != RECV_OK) {
@@ -71,7 +74,13 @@ static const struct recv_wqe *responder_wqe(struct peer *peer)
         mkey_list_to_wire(peer->qp->hca, line->wqe.sge, line->wqe.num_sge, &line->wqe.len);
         line->peer = peer;
     }
-    return line->wqe.len == resp->wqe_len ? &line->wqe : NULL;
+    if (G_LIKELY(line->wqe.len == resp->wqe_len)) {
+        return &line->wqe;
+    }
+    if (sge_lacks_key(peer->qp->hca, line->wqe.sge, line->wqe.num_sge, resp->recv_pdn)) {
+        *verdict = VERDICT_LOCAL_PROT;
+    }
+    return NULL;
 }
 
 /* Parks the responder at a receive buffer. The buffer of a tag list entry is in no WQE that a
@@ -115,15 +124,16 @@ enum verdict responder_scatter_to(struct peer *peer, const struct sge *sge, unsi
 
 enum verdict responder_scatter(struct peer *peer, uint64_t offset, const void *data, size_t len)
 {
-    const struct recv_wqe *wqe = responder_wqe(peer);
+    enum verdict verdict;
+    const struct recv_wqe *wqe = responder_wqe(peer, &verdict);
 
-    return wqe ? responder_scatter_to(peer, wqe->sge, wqe->num_sge, offset, data, len)
-               : VERDICT_OPERATION;
+    return wqe ? responder_scatter_to(peer, wqe->sge, wqe->num_sge, offset, data, len) : verdict;
 }
 
 void responder_pad_end(struct peer *peer, uint64_t len)
 {
-    const struct recv_wqe *wqe = responder_wqe(peer);
+    enum verdict verdict;
+    const struct recv_wqe *wqe = responder_wqe(peer, &verdict);
 
     if (wqe) {
         sge_pad_end(peer->qp->hca, wqe->sge, wqe->num_sge, peer->resp.recv_pdn, len);

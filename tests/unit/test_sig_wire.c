@@ -9,6 +9,7 @@
 #include "model/core/pd.h"
 #include "model/memory/mkey_priv.h"
 #include "model/memory/psv.h"
+#include "model/rdma/wqe_lines.h"
 #include "tests/unit/lab.h"
 #include "tests/unit/sig_ref.h"
 #include "tests/unit/suite.h"
@@ -771,6 +772,55 @@ START_TEST(a_key_that_is_destroyed_in_use_is_a_protection_error)
 }
 END_TEST
 
+/* Only the first packet of each message passes. */
+static bool first_only(struct lab *l, unsigned from, const struct roce_packet *pkt)
+{
+    (void)l;
+    (void)from;
+    return pkt->opcode != BTH_SEND_MIDDLE && pkt->opcode != BTH_SEND_LAST; /* RC */
+}
+
+/* The same of a receive that a message has partly filled, and that the device reads again. */
+START_TEST(a_key_of_a_receive_that_is_destroyed_is_a_protection_error)
+{
+    struct lab_path path = lab_path;
+    struct lab_qp c, d;
+    struct sig_key k;
+    struct lab_cqe cqe;
+    uint64_t plain, small;
+    struct lab_wr wr;
+
+    connect(PRM_QP_MTU_256);
+    do { /* the receives of b and d have the same place */
+        lab_qp_new(&lab->side[0], &lab_rc, &c);
+        lab_qp_new(&lab->side[1], &lab_rc, &d);
+    } while ((d.qp->obj.num - b.qp->obj.num) % WQE_LINES);
+    lab_connect(lab, &c, &d, &path);
+    make_key(&lab->side[1], &k);
+    configure(&b, &k, &none, &dif, DATA, true);
+    plain = lab_mem(&lab->side[0], FULL, 3);
+    small = lab_mem(&lab->side[1], 64, 0);
+    lab_post_recv(&b, 0, DATA);
+    PRM_SET(wqe_data_seg, lab_ptr(&lab->side[1], b.rq_ring, 64), lkey, k.key);
+    lab->tap = first_only;
+    wr = wr_of(PRM_WQE_OPCODE_SEND, plain, FULL, 0);
+    lab_post(&a, &wr);
+    lab_run(lab);
+    ck_assert_int_eq(mkey_destroy(&lab->side[1].hca, 0, k.key >> 8), SYN_OK);
+    lab_post_recv(&d, small, 64); /* takes the place where the receive is kept */
+    wr = wr_of(PRM_WQE_OPCODE_SEND, plain, 16, 0);
+    lab_post(&c, &wr);
+    lab_run(lab);
+    expect(&lab->side[1], PRM_CQE_OPCODE_RESP_SEND);
+    expect(&lab->side[0], PRM_CQE_OPCODE_REQ);
+    lab->tap = NULL;
+    settle();
+    ck_assert(lab_poll(&lab->side[1], &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_RESP_ERR);
+    ck_assert_uint_eq(cqe.syndrome, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+}
+END_TEST
+
 /* A SET_PSV of a PSV that does not exist, or belongs to another PD, fails. */
 START_TEST(only_a_psv_of_the_pd_can_be_set)
 {
@@ -806,6 +856,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, bad_data_of_a_read_drains_the_send_queue);
     tcase_add_loop_test(tc, a_full_cq_fails_the_queue_pair, 0, 2);
     tcase_add_loop_test(tc, a_key_that_is_destroyed_in_use_is_a_protection_error, 0, 2);
+    tcase_add_test(tc, a_key_of_a_receive_that_is_destroyed_is_a_protection_error);
     tcase_add_loop_test(tc, only_a_psv_of_the_pd_can_be_set, 0, 2);
     tcase_add_loop_test(tc, a_transaction_is_read_by_a_peer, 0, 8);
     tcase_add_test(tc, values_are_written_one_behind_the_other);
