@@ -480,8 +480,11 @@ static void access_took(struct access *a, struct access_conn *c, unsigned e,
                   ibv_wc_status_str(wc->status));
         break;
     default:
-        sim_check(a->job, wc->status == IBV_WC_WR_FLUSH_ERR && (over || end->broken),
-                  "a receive ends with %s", ibv_wc_status_str(wc->status));
+        /* an initiator of DC that fails disconnects: its target flushes what it has begun */
+        over |= end->broken ||
+                (c->service == SERVICE_DC && (c->end[!e].broken || sim_is_lossy(a->job->sim)));
+        sim_check(a->job, wc->status == IBV_WC_WR_FLUSH_ERR && over, "a receive ends with %s",
+                  ibv_wc_status_str(wc->status));
     }
     if (c->service == SERVICE_OWN || c->service == SERVICE_RC) {
         end->broken = true;

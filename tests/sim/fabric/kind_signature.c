@@ -352,15 +352,28 @@ static bool signature_poll(struct signature *s, struct signature_conn *c, unsign
 
 /* -- drained queues ---------------------------------------------------------------------------- */
 
-static bool signature_step_drain(struct signature *s, struct signature_end *end)
+/* Returns whether the QP is in SQD. After a fault of its peer's request it may be in error. */
+static bool signature_is_in_sqd(struct signature *s, const struct signature_conn *c,
+                                struct signature_end *end)
 {
-    unsigned *events = &end->told.n[IBV_EVENT_SQ_DRAINED];
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
 
+    sim_must(s->job, ibv_query_qp(end->qp, &attr, IBV_QP_STATE, &init));
+    sim_check(s->job, attr.qp_state == IBV_QPS_SQD || (attr.qp_state == IBV_QPS_ERR && c->troubled),
+              "a drained QP is in state %u", attr.qp_state);
+    return attr.qp_state == IBV_QPS_SQD;
+}
+
+static bool signature_step_drain(struct signature *s, struct signature_conn *c,
+                                 struct signature_end *end)
+{
+    unsigned *events = &end->told.n[IBV_EVENT_SQ_DRAINED];
+
     if (end->is_drained && s->job->sim->world->now_ns >= end->on_ns) {
-        attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS};
-        sim_must(s->job, ibv_modify_qp(end->qp, &attr, IBV_QP_STATE));
+        if (signature_is_in_sqd(s, c, end)) {
+            connect_move(s->job, end->qp, IBV_QPS_RTS);
+        }
         end->is_drained = false;
         end->errors = 0;
         return true;
@@ -373,8 +386,7 @@ static bool signature_step_drain(struct signature *s, struct signature_end *end)
               end->errors);
     *events = 0;
     sim_note(s->job, "the send queue of QP 0x%x has drained", end->qp->qp_num);
-    sim_must(s->job, ibv_query_qp(end->qp, &attr, IBV_QP_STATE, &init));
-    sim_check(s->job, attr.qp_state == IBV_QPS_SQD, "a drained QP is in state %u", attr.qp_state);
+    signature_is_in_sqd(s, c, end);
     end->is_drained = true;
     end->on_ns = s->job->sim->world->now_ns + chance_below(&s->job->chance, SIM_MS);
     return true;
@@ -482,7 +494,7 @@ static bool signature_run(struct signature *s, struct signature_conn *c)
         return true;
     }
     for (unsigned e = 0; e < 2; e++) {
-        did |= signature_step_drain(s, &c->end[e]);
+        did |= signature_step_drain(s, c, &c->end[e]);
     }
     for (unsigned i = 0; i < ROUNDS; i++) {
         struct signed_round *r = &c->round[i];
