@@ -4,7 +4,6 @@
 #ifndef HCASIM_TESTS_CRYPTO_IN_H
 #define HCASIM_TESTS_CRYPTO_IN_H
 
-#include <check.h>
 #include <string.h>
 #include "fw/fw_internal.h"
 #include "model/memory/kek.h"
@@ -47,8 +46,9 @@ static inline size_t crypto_credential_in(struct fw *fw, void *in, uint32_t pdn)
     uint32_t num;
 
     if (!kek_has_session(&fw->hca, 0)) {
-        ck_assert_uint_eq(
-            crypto_login_create(&fw->hca, 0, PRM_PTR(general_object_in, in, object), &num), SYN_OK);
+        g_assert_cmpuint(
+            crypto_login_create(&fw->hca, 0, PRM_PTR(general_object_in, in, object), &num), ==,
+            SYN_OK);
     }
     PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_CREDENTIAL);
     return len;

@@ -376,6 +376,46 @@ START_TEST(keks_and_credentials_that_are_not_legal_are_refused)
 }
 END_TEST
 
+/* A key that is another user's, that is not there, whose number no key can have, or that is
+ * destroyed twice. */
+START_TEST(a_key_belongs_to_its_user)
+{
+    static const uint16_t commands[] = {PRM_CMD_OP_QUERY_GENERAL_OBJECT,
+                                        PRM_CMD_OP_MODIFY_GENERAL_OBJECT,
+                                        PRM_CMD_OP_DESTROY_GENERAL_OBJECT};
+    struct prm_create_uctx_in create[1] = {0};
+    struct prm_create_uctx_out out_uctx[1];
+    uint16_t mine = uid, other;
+    uint32_t num;
+
+    log_in();
+    dek_in(wrapped_key, 40);
+    num = must();
+    PRM_SET(create_uctx_in, create, opcode, PRM_CMD_OP_CREATE_UCTX);
+    ck_assert_uint_eq(fwd_cmd(&d, create, sizeof(create), out_uctx, sizeof(out_uctx)), SYN_OK);
+    other = (uint16_t)PRM_GET(create_uctx_out, out_uctx, uid);
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++) {
+        uid = other;
+        begin(commands[i], DEK, num);
+        ck_assert_uint_eq(run(), SYN_BAD_UID);
+        uid = mine;
+        begin(commands[i], DEK, num + 1);
+        ck_assert_uint_eq(run(), SYN_NO_GENERAL_OBJECT);
+        begin(commands[i], DEK, UINT32_MAX);
+        ck_assert_uint_eq(run(), SYN_NO_GENERAL_OBJECT);
+    }
+    ck_assert_uint_eq(syn_status(SYN_NO_GENERAL_OBJECT), PRM_CMD_STATUS_BAD_RES);
+    ck_assert_uint_eq(destroy(DEK, num), SYN_OK);
+    ck_assert_uint_eq(destroy(DEK, num), SYN_NO_GENERAL_OBJECT);
+    /* a key of another user's PD */
+    uid = other;
+    log_in();
+    dek_in(wrapped_key, 40);
+    ck_assert_uint_eq(run(), SYN_BAD_UID);
+    uid = mine;
+}
+END_TEST
+
 START_TEST(keys_that_are_not_legal_are_refused)
 {
     log_in();
@@ -431,6 +471,8 @@ END_TEST
 
 START_TEST(a_card_for_plaintext_takes_keys_as_they_are)
 {
+    const struct prm_encryption_key_obj *told =
+        (const void *)((uint8_t *)out + PRM_SIZE(general_obj_out_cmd_hdr));
     uint8_t key[32], same[32] = {0};
     struct dek *dek;
 
@@ -446,6 +488,10 @@ START_TEST(a_card_for_plaintext_takes_keys_as_they_are)
     ck_assert_ptr_nonnull(dek->xts);
     dek_in(same, sizeof(same));
     ck_assert_uint_eq(run(), SYN_DEK_KEY);
+    PRM_SET(encryption_key_obj, dek_in(key, sizeof(key)), has_keytag, 1);
+    begin(PRM_CMD_OP_QUERY_GENERAL_OBJECT, DEK, must());
+    ck_assert_uint_eq(run(), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(encryption_key_obj, told, has_keytag), 1);
 }
 END_TEST
 
@@ -497,6 +543,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, keys_are_imported_in_a_session);
     tcase_add_test(tc, a_session_needs_the_cards_credential);
+    tcase_add_test(tc, a_key_belongs_to_its_user);
     tcase_add_test(tc, keys_that_are_not_legal_are_refused);
     tcase_add_test(tc, only_the_key_can_be_modified);
     tcase_add_loop_test(tc, an_officer_makes_keks_and_credentials, 0, 2);

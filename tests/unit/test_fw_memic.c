@@ -289,6 +289,21 @@ START_TEST(the_ledger_pays_for_the_memory)
 }
 END_TEST
 
+/* The end of one allocation leaves the others as they are. */
+START_TEST(memory_stays_while_it_is_allocated)
+{
+    uint64_t first = must_alloc(64), second = must_alloc(64);
+    uint32_t key = must_have_key(first, 64);
+    uint8_t byte = 0xee;
+
+    ck_assert_int_eq(put(key, 5, &byte, 1), MEM_OK);
+    byte = 0;
+    ck_assert_int_eq(dealloc(second, 64), SYN_OK);
+    ck_assert_int_eq(get(key, 5, &byte, 1), MEM_OK);
+    ck_assert_uint_eq(byte, 0xee);
+}
+END_TEST
+
 /* A program must not see what another one has left in its memory. */
 START_TEST(new_memory_is_zero)
 {
@@ -297,6 +312,7 @@ START_TEST(new_memory_is_zero)
     uint8_t byte = 0xee;
 
     ck_assert_int_eq(put(key, PAGE + 5, &byte, 1), MEM_OK);
+    ck_assert_int_eq(put(key, 2 * PAGE - 1, &byte, 1), MEM_OK);
     destroy_key(key);
     must_alloc(64); /* keeps the function's memory */
     ck_assert_int_eq(dealloc(addr, 2 * PAGE), SYN_OK);
@@ -577,6 +593,12 @@ START_TEST(operations_have_one_address)
     ck_assert_int_eq(modify(PRM_MODIFY_MEMIC_OP_DEALLOC, addr, 0), SYN_OK);
     fw_mmio_write(d.fw, op_addr, 1, 1); /* the address is gone */
     ck_assert_uint_eq(fw_mmio_read(d.fw, addr, 1), 1);
+    /* the end of one operation is not that of the other */
+    op_addr = must_have_op(addr, PRM_MEMIC_OPERATION_TEST_AND_SET);
+    must_have_op(addr, PRM_MEMIC_OPERATION_INCREMENT);
+    ck_assert_int_eq(modify(PRM_MODIFY_MEMIC_OP_DEALLOC, addr, PRM_MEMIC_OPERATION_INCREMENT),
+                     SYN_OK);
+    ck_assert_uint_eq(fw_mmio_read(d.fw, op_addr, 1), 1);
 }
 END_TEST
 
@@ -692,6 +714,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, bad_ranges_and_sizes_are_refused);
     tcase_add_test(tc, only_an_allocation_as_a_whole_is_freed);
     tcase_add_test(tc, the_ledger_pays_for_the_memory);
+    tcase_add_test(tc, memory_stays_while_it_is_allocated);
     tcase_add_test(tc, new_memory_is_zero);
     tcase_add_test(tc, a_key_reaches_its_part_of_the_memory);
     tcase_add_test(tc, atomics_work_on_device_memory);

@@ -115,6 +115,22 @@ static const struct refusal {
     {PRM_CMD_OP_CREATE_GENERAL_OBJECT, SYN_NO_OBJ_TYPE, {{"hdr.obj_type", 0x13}}},
     {PRM_CMD_OP_CREATE_MKEY, SYN_MKEY_MODE, {{"data_direct", 1}}},
     {PRM_CMD_OP_CREATE_MKEY, SYN_NO_UMEM, {{"mkey_umem_valid", 1}, {"mkey_umem_id", 9}}},
+
+    /* numbers that no object of the kind can have */
+    {PRM_CMD_OP_QUERY_MKEY, SYN_NO_MKEY, {{"mkey_index", 0xffffff}}},
+    {PRM_CMD_OP_DESTROY_MKEY, SYN_NO_MKEY, {{"mkey_index", 0xffffff}}},
+    {PRM_CMD_OP_CREATE_PSV, SYN_NO_PD, {{"num_psv", 1}, {"pd", 0xffffff}}},
+    {PRM_CMD_OP_DESTROY_PSV, SYN_NO_PSV, {{"psvn", 0xffffff}}},
+    {PRM_CMD_OP_DEALLOC_MEMIC, SYN_NO_MEMIC, {{"memic_start_addr", UINT64_MAX}}},
+    {PRM_CMD_OP_MODIFY_MEMIC, SYN_NO_MEMIC, {{"memic_start_addr", UINT64_MAX}}},
+    {PRM_CMD_OP_DESTROY_UMEM, SYN_NO_UMEM, {{"umem_id", 0xffffffff}}},
+    {PRM_CMD_OP_PAGE_FAULT_RESUME, SYN_NO_FAULT, {{"page_fault_info", UINT64_MAX}}},
+    {PRM_CMD_OP_QUERY_GENERAL_OBJECT,
+     SYN_NO_OBJ_TYPE, /* this generation has no data encryption keys */
+     {{"obj_type", PRM_GENERAL_OBJ_TYPE_ENCRYPTION_KEY}, {"obj_id", UINT32_MAX}}},
+    /* what only the kernel may do */
+    {PRM_CMD_OP_PAGE_FAULT_RESUME, SYN_BAD_UID, {{"+3", 1}}},
+
     {PRM_CMD_OP_CREATE_XRC_SRQ, SYN_SRQ_TYPE, {{"xrc_srq_umem_valid", 1}}},
     {PRM_CMD_OP_CREATE_RQT, SYN_ETH_RQT_LIST, {{"rqt_context.list_q_type", 1}}},
     {PRM_CMD_OP_MANAGE_PAGES, SYN_OUT_LEN, {{"op_mod", 2}, {"input_num_entries", 9}}},

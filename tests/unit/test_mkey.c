@@ -684,6 +684,8 @@ START_TEST(user_context_names_no_bus_addresses)
                      SYN_MKEY_PHYSICAL);
     ck_assert_int_eq(mkey_create(&rig.hca, RIG_USER, mkc, mtt, 16, true, &index), SYN_OK);
     ck_assert_int_eq(mkey_destroy(&rig.hca, RIG_USER + 1, index), SYN_BAD_UID);
+    ck_assert_int_eq(mkey_destroy(&rig.hca, RIG_USER, index), SYN_OK);
+    ck_assert_int_eq(mkey_destroy(&rig.hca, RIG_USER, index), SYN_NO_MKEY);
 }
 END_TEST
 

@@ -6,6 +6,7 @@
 #include "tests/unit/page_fault_bench.h"
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
+#include "wire/packet/describe.h"
 
 #define LEN  10000 /* bytes of a message: three pages of memory, ten packets */
 #define PAGE FAULT_PAGE
@@ -223,6 +224,43 @@ START_TEST(the_refusal_of_a_page_is_no_refusal_of_another)
 }
 END_TEST
 
+START_TEST(an_event_names_the_wqe)
+{
+    const struct op *op = &ops[0];
+    const struct prm_wqe_associated_page_fault_event *e;
+    const struct prm_eqe *eqe;
+
+    write_from(lab_mem(left, 64, 1), 64, lab_mem(right, 64, 0));
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    post(op);
+    eqe = next_fault(left);
+    ck_assert_ptr_nonnull(eqe);
+    e = (const void *)PRM_PTR(eqe, eqe, event_data);
+    ck_assert_uint_eq(PRM_GET(wqe_associated_page_fault_event, e, wqe_index), 1);
+}
+END_TEST
+
+/* The RNR NAK asks for more time if the driver has many faults to answer, but for no less than the
+ * QP's own timer. Code 0 is the longest time. */
+START_TEST(many_faults_make_long_rnr_naks)
+{
+    struct fault_pager *paging = &right->hca.rdma->paging;
+
+    b.qp->min_rnr_nak = 1;
+    paging->num = 1;
+    ck_assert_uint_eq(paging_rnr_timer(b.qp), 1);
+    paging->num = 101;
+    ck_assert_uint_ge(aeth_rnr_delay[paging_rnr_timer(b.qp)], 300);
+    ck_assert_uint_lt(aeth_rnr_delay[paging_rnr_timer(b.qp)], 600);
+    paging->num = 1000000;
+    ck_assert_uint_eq(aeth_rnr_delay[paging_rnr_timer(b.qp)], 1024);
+    b.qp->min_rnr_nak = 0;
+    ck_assert_uint_eq(paging_rnr_timer(b.qp), 0);
+    paging->num = 0;
+}
+END_TEST
+
 /* -- memory scheme ----------------------------------------------------------------------------- */
 
 static uint64_t expect_memory_event(const struct op *op)
@@ -267,6 +305,32 @@ START_TEST(the_memory_scheme_names_key_and_address)
     ck_assert_int_eq(paging_resume_memory(hca, token, false), SYN_OK);
     go_on();
     expect_done(op);
+}
+END_TEST
+
+/* The access begins in the midst of a page. */
+START_TEST(the_memory_scheme_counts_the_pages_of_the_access)
+{
+    const struct prm_memory_page_fault_event *e;
+    const struct prm_eqe *eqe;
+    struct lab_wr wr;
+
+    left->hca.memory_faults = right->hca.memory_faults = true;
+    from = page_aligned(lab_mem(left, 2 * PAGE, 3));
+    to = page_aligned(lab_mem(right, 3 * PAGE, 0));
+    paged = lab_mr(right, to, 2 * PAGE, 0x1f);
+    fault_take_out(right, paged, 0);
+    fault_take_out(right, paged, 1);
+    wr = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, from, 500, to + PAGE - 100);
+    wr.rkey = paged;
+    lab_post(&a, &wr);
+    lab_run(lab);
+    eqe = next_fault(right);
+    ck_assert_ptr_nonnull(eqe);
+    e = (const void *)PRM_PTR(eqe, eqe, event_data);
+    ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, va), to);
+    ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, demand_fault_pages), 2);
+    ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, post_demand_fault_pages), 0);
 }
 END_TEST
 
@@ -333,6 +397,29 @@ START_TEST(a_flushed_qp_takes_the_answer)
     go_on();
     ck_assert_ptr_null(faulting(op)->hca.rdma->paging.first);
     ck_assert_uint_eq(qp->qp->state, PRM_QP_STATE_ERR);
+}
+END_TEST
+
+/* The driver has not answered the fault of a QP that was reset; a fault of its new life is
+ * reported, and its answer counts. */
+START_TEST(a_fault_of_a_new_life_is_reported)
+{
+    const struct op *op = &ops[0];
+
+    post(op);
+    ck_assert_ptr_nonnull(next_fault(left));
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(&b, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    lab_connect(lab, &a, &b, &lab_path);
+    lab_run(lab);
+    a.sq_pi = 0;
+    b.rq_pi = 0;
+    post(op);
+    expect_event(op);
+    fault_page_in(&missing);
+    ck_assert_int_eq(answer(op, false), SYN_OK);
+    go_on();
+    expect_done(op);
 }
 END_TEST
 
@@ -440,6 +527,10 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, the_memory_scheme_names_key_and_address, 0, n);
     tcase_add_loop_test(tc, an_operation_without_its_capability_fails, 0, n);
     tcase_add_loop_test(tc, a_fault_ends_with_its_qp, 0, n);
+    tcase_add_test(tc, an_event_names_the_wqe);
+    tcase_add_test(tc, many_faults_make_long_rnr_naks);
+    tcase_add_test(tc, the_memory_scheme_counts_the_pages_of_the_access);
+    tcase_add_test(tc, a_fault_of_a_new_life_is_reported);
     tcase_add_loop_test(tc, a_flushed_qp_takes_the_answer, 0, n);
     tcase_add_loop_test(tc, a_fault_ends_with_the_eq, 0, n);
     tcase_add_loop_test(tc, a_fault_waits_for_room_in_the_eq, 0, n);

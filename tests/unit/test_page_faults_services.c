@@ -397,8 +397,10 @@ START_TEST(the_null_key_in_a_list_of_the_kernels_is_a_page_fault)
     struct mkey *mkey = mkey_find(&right->hca, region >> 8);
     const struct prm_rdma_page_fault_event *e;
 
-    if (_i) {
+    if (_i == 1) {
         right->hca.pager = NULL;
+    } else if (_i == 2) {
+        mkey->obj.uid = 1; /* in a list of a user context, the null key is memory */
     }
     wr.rkey = region;
     lab_post(&a, &wr);
@@ -449,6 +451,32 @@ START_TEST(a_page_that_may_only_be_read)
     resume(TYPE_RDMA_WRITE, b.qp->obj.num, b.qp->obj.num);
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 1);
     same(from + FAULT_PAGE, to, LEN);
+}
+END_TEST
+
+/* An atomic reads and writes. */
+START_TEST(an_atomic_needs_a_page_that_may_be_written)
+{
+    struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_ATOMIC_FA,
+                        .sge = {{from, 8, 0}},
+                        .num_sge = 1,
+                        .raddr = to,
+                        .swap_add = 5};
+    uint32_t key = lab_mr(right, to, FAULT_PAGE, 0x1f);
+    struct mkey *mkey = mkey_find(&right->hca, key >> 8);
+
+    missing = (struct missing){right, &mkey->mtt[0], mkey->mtt[0]};
+    mkey->mtt[0] &= ~MTT_WRITE;
+    mkey_changed(&right->hca);
+    wr.rkey = key;
+    lab_post(&a, &wr);
+    wait_long();
+    expect_none(left);
+    expect_event(right, PRM_PFAULT_SUBTYPE_RDMA, TYPE_RDMA_WRITE, b.qp->obj.num);
+    ck_assert_uint_eq(*(uint64_t *)lab_ptr(right, to, 8), 0);
+    resume(TYPE_RDMA_WRITE, b.qp->obj.num, b.qp->obj.num);
+    expect_sent(PRM_WQE_OPCODE_ATOMIC_FA, 0);
+    ck_assert_uint_eq(*(uint64_t *)lab_ptr(right, to, 8), 5);
 }
 END_TEST
 
@@ -525,6 +553,8 @@ END_TEST
 
 #define STORM (3u << LAB_EQ_LOG) /* faults: three times as many as the EQ holds */
 
+static struct lab_qp qps[STORM], peers[STORM];
+
 /* Takes all events that the EQ has, and answers them. Returns how many there were. */
 static unsigned answer_all(void)
 {
@@ -544,15 +574,12 @@ static unsigned answer_all(void)
     return n;
 }
 
-/* More QPs miss the page than the EQ has room for. No event is lost, the memory is bounded by the
- * number of QPs, and a QP that misses nothing goes on meanwhile. */
-START_TEST(a_storm_of_faults)
+/* Makes QPs that all miss the same page when they send. */
+static void storm_begin(void)
 {
     struct lab_wr wr = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, from, LEN, to);
-    static struct lab_qp qps[STORM], peers[STORM];
-    uint64_t ring, dbr, before;
+    uint64_t ring, dbr;
     struct lab_qp_attr attr = lab_rc;
-    unsigned answered;
 
     attr.log_sq = 2;
     attr.log_rq = 2;
@@ -563,10 +590,39 @@ START_TEST(a_storm_of_faults)
         lab_connect(lab, &qps[i], &peers[i], &lab_path);
     }
     wr.sge[0].key = absent_key(left, from);
-    before = left->hca.memory.used;
     for (unsigned i = 0; i < STORM; i++) {
         lab_post(&qps[i], &wr);
     }
+}
+
+/* When the EQ ends, all faults end; that takes several turns. */
+START_TEST(many_faults_end_turn_by_turn)
+{
+    struct hca *hca = &left->hca;
+
+    storm_begin();
+    lab_run(lab);
+    memset(hca->eqs_for[PRM_EVENT_TYPE_PAGE_FAULT], 0,
+           sizeof(hca->eqs_for[PRM_EVENT_TYPE_PAGE_FAULT]));
+    paging_follow_eqs(hca);
+    ck_assert_uint_eq(hca->rdma->paging.ending, STORM);
+    hca_run(hca, 50);
+    ck_assert_uint_gt(hca->rdma->paging.ending, STORM - 100);
+    ck_assert_uint_lt(hca->rdma->paging.ending, STORM);
+    lab_run(lab);
+    ck_assert_ptr_null(hca->rdma->paging.first);
+}
+END_TEST
+
+/* More QPs miss the page than the EQ has room for. No event is lost, the memory is bounded by the
+ * number of QPs, and a QP that misses nothing goes on meanwhile. */
+START_TEST(a_storm_of_faults)
+{
+    uint64_t before;
+    unsigned answered;
+
+    storm_begin();
+    before = left->hca.memory.used;
     lab_run(lab);
     ck_assert_uint_lt(left->hca.memory.used - before, STORM * 24576ull);
     write_from(from + 2 * FAULT_PAGE, LEN, to);
@@ -598,11 +654,13 @@ Suite *unit_suite(void)
     tcase_add_test(rc, the_result_of_an_atomic_waits_for_its_page);
     tcase_add_loop_test(rc, a_page_may_be_missing_behind_a_list_of_keys, 0, 2);
     tcase_add_test(rc, a_list_is_told_to_its_owner_only);
-    tcase_add_loop_test(rc, the_null_key_in_a_list_of_the_kernels_is_a_page_fault, 0, 2);
+    tcase_add_loop_test(rc, the_null_key_in_a_list_of_the_kernels_is_a_page_fault, 0, 3);
     tcase_add_test(rc, a_page_that_may_only_be_read);
+    tcase_add_test(rc, an_atomic_needs_a_page_that_may_be_written);
     tcase_add_test(rc, access_bits_of_mtts);
     tcase_add_test(rc, an_invalidated_page_is_not_touched);
     tcase_add_test(rc, a_storm_of_faults);
+    tcase_add_test(rc, many_faults_end_turn_by_turn);
     suite_add_tcase(s, rc);
     tcase_add_checked_fixture(others, setup_faults_bare, teardown);
     tcase_add_test(others, a_datagram_waits_for_the_page_that_it_is_sent_from);

@@ -447,7 +447,8 @@ START_TEST(bad_descriptors_are_refused)
     };
     const struct ref m = {SIG_T10_CRC, 512, false, true, VALUE, 7};
     const struct ref w = {SIG_CRC32, 512, false, false, 0, 0};
-    uint32_t foreign[PSV_MAX];
+    uint32_t foreign[PSV_MAX], index;
+    struct prm_mkc mkc[1];
     uint8_t byte;
 
     configure(&none, &none, 520);
@@ -463,10 +464,25 @@ START_TEST(bad_descriptors_are_refused)
     ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
     umr.req.bsf_len = 8;
     ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
+    umr.req.bsf_len = 16; /* it says that it has the inline parts */
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
+    prepare(&m, &w, 520, true);
+    PRM_SET(bsf_inl, PRM_PTR(bsf, the_bsf(), m_inl), repeat_block, 0);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
     ck_assert_int_eq(psv_create(&rig.hca, 0, rig.user_pdn, 1, foreign), SYN_OK);
     prepare(&m, &w, 520, true);
     PRM_SET(bsf, the_bsf(), m_psv, foreign[0]);
     ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
+
+    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_KLMS, 0, 0); /* room for the basic part alone */
+    PRM_SET(mkc, mkc, free, 1);
+    PRM_SET(mkc, mkc, translations_octword_size, 4);
+    PRM_SET(mkc, mkc, bsf_octword_size, 1);
+    prepare(&m, &w, 520, true);
+    umr.req.key = create(mkc, NULL, 0);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_BOUNDS);
+    PRM_SET(mkc, mkc, free, 0); /* only a free key may have room */
+    ck_assert_int_eq(mkey_create(&rig.hca, 0, mkc, NULL, 0, false, &index), SYN_MKEY_MODE);
 
     umr_start(&umr, inner, MASK(BSF_EN)); /* a key without room for a descriptor */
     PRM_SET(mkc, umr.mkc, bsf_en, 1);
@@ -481,6 +497,7 @@ START_TEST(what_ends_is_not_used)
     const struct ref ref = {SIG_CRC32, 512, true, false, 0, 0};
     struct sig_error error;
     struct mkey_words words;
+    uint32_t foreign[PSV_MAX];
 
     memset(ram(memory), 0, 2048);
     configure(&ref, &none, 2064);
@@ -491,8 +508,10 @@ START_TEST(what_ends_is_not_used)
     ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK);
     ck_assert_int_eq(transfer(false, 0, got, 2048, 0), MEM_OK);
     ck_assert_ptr_nonnull(rig.hca.sig_pending);
+    ck_assert_int_eq(psv_create(&rig.hca, RIG_USER, rig.pdn, 1, foreign), SYN_BAD_UID);
     ck_assert_int_eq(psv_destroy(&rig.hca, RIG_USER, psvs[0]), SYN_BAD_UID);
     ck_assert_int_eq(psv_destroy(&rig.hca, 0, psvs[0]), SYN_OK);
+    ck_assert_int_eq(psv_destroy(&rig.hca, 0, psvs[0]), SYN_NO_PSV);
     ck_assert_int_eq(transfer(false, 0, got, 512, 0), MEM_BAD_KEY);
     ck_assert_ptr_nonnull(strstr(mkey_why(&rig.hca, &words), "(PSV)"));
     ck_assert_int_eq(mkey_destroy(&rig.hca, 0, key >> 8), SYN_OK);
