@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer: a program's calls of verbs, with any values (verbs_ops.h), on a host of its own in
- * virtual time, whose messages come back to it.
+ * libFuzzer: a program's calls of verbs, with any values (verbs_ops.h, and of memory:
+ * verbs_memory.h), on a host of its own in virtual time, whose messages come back to it.
  */
 #include <fcntl.h>
-#include "tests/fuzz/verbs_ops.h"
+#include "tests/fuzz/verbs_memory.h"
 #include "tests/sim/verbs_hosts.h"
 
 #define RUNS 32 /* runs that share a host */
@@ -25,10 +25,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct verbs_hosts *hosts;
     static unsigned runs;
     static bool fresh;
-    struct verbs_world world = {.own_events = true, .settle = fuzz_settle, .flush_polls = 200};
+    struct verbs_world world = {.own_events = true,
+                                .settle = fuzz_settle,
+                                .more = verbs_memory_op,
+                                .more_end = verbs_memory_end,
+                                .flush_polls = 200};
 
     if (!hosts) {
-        hosts = verbs_hosts_new(1, NULL);
+        hosts = verbs_hosts_new_as(1, NULL, "cx6dx"); /* it has crypto, too */
         fresh = g_getenv("FUZZ_FRESH");
         runs = 0;
     }

@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/fuzz/guest_input.h"
+#include "tests/sim/variants.h"
 
 #define MAX_STEPS 60
-/* Pages of the on-demand key; only the second (for reading) and the third are present. */
-#define PAGED_PAGES 8u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -233,27 +232,10 @@ static struct drv_qp *new_qp(const struct guest *g, const struct drv_qp_attr *ki
     return qp;
 }
 
-static uint32_t new_paged_key(const struct guest *g)
-{
-    uint8_t bytes[PRM_SIZE(create_mkey_in) + PAGED_PAGES * 8] = {0};
-    struct prm_create_mkey_in *cmd = (void *)bytes;
-    struct prm_create_mkey_out out[1] = {0};
-    uint8_t *mtt = bytes + PRM_OFFSET(create_mkey_in, klm_pas_mtt);
-    struct drv *drv = g->node->drv;
-
-    PRM_SET(create_mkey_in, cmd, opcode, PRM_CMD_OP_CREATE_MKEY);
-    drv_fill_paged_key(cmd, drv->pdn, g->mem->va, PAGED_PAGES * PCI_PAGE - g->mem->va % PCI_PAGE,
-                       PAGED_PAGES);
-    prm_store64(mtt + 8, g->mem->mem.bus | 1);
-    prm_store64(mtt + 16, g->mem->mem.bus | 3);
-    g_assert_cmpint(drv_cmd(drv, bytes, sizeof(bytes), out, sizeof(out)), ==, 0);
-    return (uint32_t)PRM_GET(create_mkey_out, out, mkey_index) << 8;
-}
-
 static void prepare(struct guest *g)
 {
     g_assert_cmpint(drv_create_fault_eq(g->node->drv), ==, 0);
-    more.paged = new_paged_key(g);
+    more.paged = guest_paged_key(g);
     more.dci =
         new_qp(g, &(struct drv_qp_attr){.st = PRM_QP_ST_DCI, .srq = g->srq, .log_streams = 2});
     more.xrc =

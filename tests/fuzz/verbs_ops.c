@@ -13,6 +13,7 @@
 #define MAX_WRS 4
 #define MAX_SGE 80
 #define ARENA   16384u
+#define MORE    240 /* calls of the world's own have this number or a higher one */
 
 /* Stops the program, and prints the call, unless the condition holds. */
 #define MUST(what, ...)                                                                            \
@@ -948,9 +949,11 @@ void verbs_ops_run(const struct verbs_world *world, const uint8_t *data, size_t 
     *o = (struct ops){.world = world, .data = data, .size = size, .arena = arena};
     ops_begin(o);
     while (o->size) {
-        uint8_t op = ops_u8(o) % 32;
+        uint8_t byte = ops_u8(o), op = byte % 32;
 
-        if (op < 4) {
+        if (byte >= MORE && world->more) {
+            world->more(world, &o->data, &o->size);
+        } else if (op < 4) {
             ops_qp(o);
         } else if (op < 10) {
             makers[op - 4](o);
@@ -975,6 +978,9 @@ void verbs_ops_run(const struct verbs_world *world, const uint8_t *data, size_t 
         }
     }
     ops_end_all(o);
+    if (world->more_end) {
+        world->more_end(world);
+    }
     g_free(o);
     free(arena);
 }

@@ -21,6 +21,9 @@ struct verbs_world {
     bool own_events;
     void (*settle)(void *opaque); /* lets the device work for a while */
     void *opaque;
+    /* NULL, or a call of another kind, which takes bytes from *data on; and its end. */
+    void (*more)(const struct verbs_world *world, const uint8_t **data, size_t *size);
+    void (*more_end)(const struct verbs_world *world);
     unsigned flush_polls; /* after so many settles everything that was posted must be done */
 };
 
