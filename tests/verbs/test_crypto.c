@@ -23,6 +23,23 @@ static const uint8_t credential[48] = {
     0xdd, 0xca, 0xca, 0x05, 0x27, 0x0e, 0x76, 0x9c, 0x06, 0x50, 0xef, 0x7c, 0xfe, 0x74, 0x91, 0xb0,
     0x13, 0x66, 0x02, 0xac, 0x2a, 0x2a, 0xcd, 0x28, 0x74, 0x2c, 0x31, 0xcd, 0xc4, 0x02, 0x28, 0x04,
     0x1c, 0x54, 0x78, 0xac, 0x42, 0x68, 0x93, 0x39, 0x12, 0x0c, 0x80, 0x9c, 0xb7, 0x5e, 0x81, 0x4d};
+/* A KEK of bytes a0 to af and the text "another credential" with zeros up to 40 bytes, wrapped by
+ * the card's KEK; the same credential and the keys of bytes 40 to 5f, wrapped by the new KEK. */
+static const uint8_t new_kek[24] = {0xdc, 0xa0, 0x59, 0xd4, 0xac, 0x7c, 0xac, 0xfe,
+                                    0xb9, 0xcf, 0xe2, 0xaa, 0x0f, 0x38, 0x63, 0x4f,
+                                    0x80, 0x3d, 0x71, 0xd0, 0x9c, 0x76, 0x1d, 0xe0};
+static const uint8_t new_credential[48] = {
+    0x0f, 0x59, 0x58, 0xa8, 0xdc, 0x52, 0x71, 0xad, 0x5e, 0x13, 0x00, 0x73, 0xa7, 0x54, 0xd2, 0x26,
+    0xfb, 0xea, 0xf3, 0x66, 0x17, 0x1f, 0x1d, 0xb1, 0xfd, 0x97, 0x7a, 0x60, 0x3c, 0x92, 0x7e, 0xeb,
+    0xba, 0xbe, 0x54, 0xdb, 0xaa, 0x6e, 0x66, 0x86, 0x77, 0x05, 0x8b, 0xf5, 0xcc, 0xaf, 0x18, 0xa6};
+static const uint8_t new_credential_of_kek[48] = {
+    0x83, 0xea, 0xec, 0xea, 0xeb, 0x06, 0x6a, 0x5b, 0x3a, 0x64, 0xab, 0x49, 0x59, 0x8d, 0xa5, 0x0c,
+    0x63, 0xad, 0xbd, 0xa7, 0x10, 0x7a, 0x4c, 0x16, 0x9c, 0x2c, 0x53, 0xbd, 0x25, 0x20, 0x2b, 0xbb,
+    0x12, 0x85, 0x6a, 0xeb, 0x47, 0xd0, 0x0c, 0x42, 0x45, 0x2b, 0x36, 0xbd, 0x77, 0xc4, 0xc8, 0x5e};
+static const uint8_t key_of_kek[40] = {0xbd, 0xbd, 0xce, 0x2a, 0x25, 0xc9, 0x44, 0x2c, 0x72, 0xe6,
+                                       0x94, 0x30, 0xdb, 0xb7, 0x7f, 0xdc, 0x63, 0x68, 0x1e, 0x3f,
+                                       0xa5, 0x25, 0xc1, 0xe7, 0x3c, 0x14, 0x87, 0x40, 0x4e, 0x1a,
+                                       0x07, 0x79, 0xf8, 0xc3, 0x67, 0x07, 0xc6, 0x06, 0xa7, 0x24};
 /* The keys of vector 4 of IEEE 1619-2007. */
 static const uint8_t plain_key[32] = {
     0x27, 0x18, 0x28, 0x18, 0x28, 0x45, 0x90, 0x45, 0x23, 0x53, 0x60, 0x28, 0x74, 0x71, 0x35, 0x26,
@@ -206,6 +223,61 @@ static void dek_refused(const struct mlx5dv_dek_init_attr *attr)
     ck_assert_ptr_null(hv_dv_dek_create(v->a, &given));
     ck_assert_int_eq(errno, EINVAL);
 }
+
+/* Makes a KEK or a credential, as DevX programs do. The secret is at the same place in both. */
+static struct mlx5dv_devx_obj *devx_secret(unsigned type, const uint8_t *secret, size_t len)
+{
+    struct {
+        struct prm_general_obj_in_cmd_hdr head[1];
+        struct prm_import_kek_obj object[1];
+    } in = {0};
+    struct prm_general_obj_out_cmd_hdr out[1] = {0};
+
+    PRM_SET(general_obj_in_cmd_hdr, in.head, opcode, PRM_CMD_OP_CREATE_GENERAL_OBJECT);
+    PRM_SET(general_obj_in_cmd_hdr, in.head, obj_type, type);
+    memcpy(PRM_PTR(import_kek_obj, in.object, key), secret, len);
+    return hv_dv_devx_obj_create(v->a, &in, sizeof(in), out, sizeof(out));
+}
+
+/* A session with a KEK and a credential that DevX programs have made takes keys that this KEK
+ * wraps. It is invalid when the KEK is gone. */
+START_TEST(a_session_may_have_a_kek_and_a_credential_of_its_own)
+{
+    struct mlx5dv_crypto_login_query_attr state = {0};
+    struct mlx5dv_crypto_login_attr_ex other = {.credential = new_credential_of_kek,
+                                                .credential_len = 48};
+    struct mlx5dv_crypto_login_obj *officer, *login;
+    struct mlx5dv_devx_obj *kek, *secret;
+    struct mlx5dv_dek_init_attr attr;
+    struct mlx5dv_dek *dek;
+
+    card = &cards[0];
+    ck_assert_ptr_null(
+        devx_secret(PRM_GENERAL_OBJ_TYPE_IMPORT_KEK, new_kek, sizeof(new_kek))); /* no session */
+    officer = session_of_card();
+    kek = devx_secret(PRM_GENERAL_OBJ_TYPE_IMPORT_KEK, new_kek, sizeof(new_kek));
+    secret = devx_secret(PRM_GENERAL_OBJ_TYPE_CREDENTIAL, new_credential, sizeof(new_credential));
+    ck_assert(kek && secret);
+    ck_assert_int_eq(hv_dv_crypto_login_destroy(officer), 0);
+    ck_assert_ptr_null(session(&other));
+    other.credential_id = secret->id;
+    other.import_kek_id = kek->id;
+    login = session(&other);
+    ck_assert_ptr_nonnull(login);
+    attr = dek_attr(login);
+    dek_refused(&attr); /* it is wrapped by the card's KEK */
+    memcpy(attr.key, key_of_kek, sizeof(key_of_kek));
+    dek = hv_dv_dek_create(v->a, &attr);
+    ck_assert_ptr_nonnull(dek);
+    ck_assert_int_eq(hv_dv_devx_obj_destroy(kek), 0);
+    ck_assert_int_eq(hv_dv_crypto_login_query(login, &state), 0);
+    ck_assert_int_eq(state.state, MLX5DV_CRYPTO_LOGIN_STATE_INVALID);
+    dek_refused(&attr);
+    ck_assert_int_eq(hv_dv_dek_destroy(dek), 0);
+    ck_assert_int_eq(hv_dv_crypto_login_destroy(login), 0);
+    ck_assert_int_eq(hv_dv_devx_obj_destroy(secret), 0);
+}
+END_TEST
 
 START_TEST(keys_are_imported_as_the_card_takes_them)
 {
@@ -573,6 +645,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_context_has_one_session);
     tcase_add_test(tc, session_objects_are_independent);
     tcase_add_test(tc, a_key_may_use_the_contexts_session);
+    tcase_add_test(tc, a_session_may_have_a_kek_and_a_credential_of_its_own);
     suite_add_tcase(s, tc);
     tcase_add_checked_fixture(open, NULL, teardown);
     tcase_add_loop_test(open, other_cards_have_no_sessions, 0, 2);
