@@ -90,13 +90,18 @@ void bench_run(struct bench *b)
     } while (b->far && wire_poll(b->far, 64));
 }
 
-void bench_rx(struct bench *b, const uint8_t *frame, size_t len)
+void bench_put(struct bench *b, const uint8_t *frame, size_t len)
 {
     uint8_t *room = wire_tx_reserve(b->far, len);
 
     ck_assert_ptr_nonnull(room);
     memcpy(room, frame, len);
     wire_tx_commit(b->far, len);
+}
+
+void bench_rx(struct bench *b, const uint8_t *frame, size_t len)
+{
+    bench_put(b, frame, len);
     bench_run(b);
 }
 
@@ -146,6 +151,9 @@ static void cq_new(struct bench *b, struct bench_queue *queue)
     buf = ring_buf(queue->cq_ring, bytes);
     PRM_SET(cqc, cqc, log_cq_size, BENCH_CQ_LOG);
     PRM_SET(cqc, cqc, uar_page, b->rig.uarn);
+    PRM_SET(cqc, cqc, cqe_comp_en, b->mini_format != 0);
+    PRM_SET(cqc, cqc, mini_cqe_res_format, b->mini_format & 3);
+    PRM_SET(cqc, cqc, mini_cqe_res_format_ext, b->mini_format >> 2);
     PRM_SET(cqc, cqc, c_eqn_or_apu_element, b->eq.eqn);
     ck_assert_int_eq(cq_create(&b->rig.hca, 0, cqc, &buf, queue->cq_dbr, &queue->cqn), SYN_OK);
 }

@@ -33,6 +33,7 @@ struct bench {
     unsigned num_frames; /* frames that came out of the HCA */
     struct bench_frame *frames;
     uint32_t tdn, tisn;
+    int mini_format;    /* PRM_MINI_CQE_FORMAT_ of the CQs made here; 0: they do not compress */
     uint8_t ts_format;  /* PRM_TS_FORMAT_ of the queues made here */
     uint8_t table_type; /* PRM_FLOW_TABLE_TYPE_ of the tables made here; 0 is NIC_RX */
 };
@@ -73,6 +74,8 @@ void bench_free(struct bench *b);
 
 /* Runs HCA and cable until nothing is left to do. The frames that came out are in b->frames. */
 void bench_run(struct bench *b);
+/* Puts a frame on the cable to the HCA. */
+void bench_put(struct bench *b, const uint8_t *frame, size_t len);
 /* Sends a frame over the cable to the HCA, and runs. */
 void bench_rx(struct bench *b, const uint8_t *frame, size_t len);
 

@@ -6,6 +6,7 @@
 #include "model/eth/eth_priv.h"
 #include "model/eth/eth_queue.h"
 #include "model/queue/q_counter.h"
+#include "tests/programs/cqe_decoder.h"
 #include "tests/unit/eth_bench.h"
 #include "tests/unit/suite.h"
 
@@ -328,6 +329,46 @@ START_TEST(time_stamps_are_of_the_clock_that_the_queue_asks_for)
     PRM_SET(rqc, rqc, cqn, rq.cqn);
     PRM_SET(rqc, rqc, ts_format, PRM_TS_FORMAT_REAL_TIME);
     ck_assert_int_eq(eth_rq_create(&b->rig.hca, 0, rqc, &buf, 0, &num), SYN_TS_FORMAT);
+}
+END_TEST
+
+/* Packets of four kinds that come together: their CQEs are one session in the format of header
+ * types, and none in the format of flow tags, because no two in a row have the same types. */
+START_TEST(header_types_are_compressed_with_the_packets)
+{
+    bool by_tag = _i == 1;
+    struct cqe_decoder d;
+    const uint8_t *cqe;
+
+    b->mini_format = by_tag ? PRM_MINI_CQE_FORMAT_FTAG_STRIDX : PRM_MINI_CQE_FORMAT_L34H_STRIDX;
+    make_rq(false, false);
+    cqe_decoder_init(&d, fake_host_ptr(&b->rig.host, rq.cq_ring, 64 << BENCH_CQ_LOG), BENCH_CQ_LOG,
+                     64);
+    d.format = (enum dec_format)b->mini_format;
+    for (unsigned i = 0; i < 8; i++) {
+        struct bench_pkt pkt = packet(i & 1 ? 6 : 4, i & 2 ? 6 : 17, 100 + i);
+        uint8_t frame[512];
+        size_t len = bench_build(frame, &pkt);
+
+        post();
+        bench_put(b, frame, len);
+    }
+    bench_run(b);
+    for (unsigned i = 0; i < 8; i++) {
+        struct bench_pkt pkt = packet(i & 1 ? 6 : 4, i & 2 ? 6 : 17, 100 + i);
+
+        cqe = cqe_decoder_next(&d, NULL);
+        ck_assert_msg(cqe != NULL, "CQE %u: %s", i, d.fault ? d.fault : "is not there");
+        ck_assert_uint_eq(cqe[DEC_HEADERS] >> 2 & 3,
+                          i & 1 ? PRM_CQE_L3_HDR_TYPE_IPV6 : PRM_CQE_L3_HDR_TYPE_IPV4);
+        ck_assert_int_eq((cqe[DEC_HEADERS] >> 4 & 7) == PRM_CQE_L4_HDR_TYPE_UDP, !(i & 2));
+        ck_assert_uint_eq(dec_32(cqe + DEC_FLOW_TAG - 1) & 0xffffff, 0xabcdef);
+        ck_assert_uint_eq(dec_32(cqe + DEC_BYTE_CNT), bench_headers(&pkt) + 100 + i);
+        ck_assert_uint_eq(dec_16(cqe + DEC_COUNTER), i);
+    }
+    ck_assert_ptr_null(cqe_decoder_next(&d, NULL));
+    ck_assert_ptr_null(d.fault);
+    ck_assert_uint_eq(d.sessions, by_tag ? 0 : 1);
 }
 END_TEST
 
@@ -724,6 +765,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, wrong_checksums_are_not_ok);
     tcase_add_test(tcase, fragments_have_no_transport);
     tcase_add_loop_test(tcase, time_stamps_are_of_the_clock_that_the_queue_asks_for, 0, 3);
+    tcase_add_loop_test(tcase, header_types_are_compressed_with_the_packets, 0, 2);
     tcase_add_test(tcase, options_behind_the_network_header_are_reported);
     tcase_add_test(tcase, the_sum_is_right_for_headers_that_make_no_sense);
     tcase_add_test(tcase, frames_that_are_not_ip_have_only_their_fcs_checked);
