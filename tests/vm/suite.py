@@ -219,6 +219,13 @@ def compressed_by_a_program(lab):
     return f"{least} bytes of CQEs for a completion"
 
 
+@check("wall clock stamps of completions are the time of the PTP clock", only="hcasim")
+def stamps_of_the_ptp_clock(lab):
+    vm, host = lab.vms[0], lab.hosts[0]
+    index = re.search(r"(?:PTP Hardware Clock|provider index): (\d+)", vm.run(f"ethtool -T {host['netdev']}").out)[1]
+    return vm.run(f"/mnt/stamps -d {host['ibdev']} -g {host['gid']} /dev/ptp{index}").out.strip()
+
+
 # RDMA
 
 
