@@ -96,10 +96,10 @@ static uint64_t dif_number(const struct dif_format *f, const uint8_t *at, unsign
 
 static bool dif_escapes(const struct dif_format *f, const uint8_t *field)
 {
-    bool app = dif_number(f, field + 2, 2) == 0xffff;
-    bool ref = dif_number(f, field + 4, 4) == 0xffffffff;
-
-    return dif_is_t10(f) && app && (f->app_escapes || (f->app_ref_escapes && ref));
+    if (!dif_is_t10(f) || dif_number(f, field + 2, 2) != 0xffff) {
+        return false;
+    }
+    return f->app_escapes || (f->app_ref_escapes && dif_number(f, field + 4, 4) == 0xffffffff);
 }
 
 /* Compares a signature with the one that the block should have. */
