@@ -573,6 +573,60 @@ START_TEST(a_small_ring_bounds_the_session)
 }
 END_TEST
 
+/* If overruns are ignored, nothing else bounds a session in a small ring: the second session of
+ * four lies where the first one was. */
+START_TEST(a_session_is_no_longer_than_a_ring_that_may_overrun)
+{
+    struct prm_cqc cqc[1];
+
+    fill_cqc(cqc, 2, PRM_CQE_SZ_64_BYTES, format_of(_i), PRM_CQE_LAYOUT_BASIC);
+    PRM_SET(cqc, cqc, oi, 1);
+    create(cqc);
+    burst_length = 8;
+    in_turn(receive_burst);
+    ck_assert_uint_eq(PRM_GET(cqe64, (const struct prm_cqe64 *)z->d.ring, format),
+                      PRM_CQE_FORMAT_COMPRESSED);
+    ck_assert_uint_eq(PRM_GET(cqe64, (const struct prm_cqe64 *)z->d.ring, byte_cnt), 4);
+}
+END_TEST
+
+static void wrapping_burst(struct zip *zip)
+{
+    (void)zip;
+    for (unsigned i = 0; i < 10; i++) {
+        post_received((uint16_t)(0xfffa + i), 0x55);
+    }
+}
+
+/* The counters of a session may wrap. */
+START_TEST(counters_wrap_within_a_session)
+{
+    create_zip(8, format_of(_i), layout_of(_i));
+    in_turn(wrapping_burst);
+    ck_assert_uint_eq(read_all(), 10);
+    ck_assert_uint_eq(z->d.sessions, layout_of(_i) ? 2 : 1);
+}
+END_TEST
+
+/* The rest of an array of mini CQEs is zeros, and nothing of an earlier session. */
+START_TEST(the_rest_of_an_array_is_empty)
+{
+    const uint8_t *array;
+
+    create_zip(8, format_of(_i), PRM_CQE_LAYOUT_BASIC);
+    burst_length = 16;
+    in_turn(receive_burst);
+    burst_length = 9;
+    in_turn(receive_burst);
+    array = (const uint8_t *)z->d.ring + (16 + 8) * 64;
+    ck_assert_uint_ne(prm_load64(array), 0);
+    for (unsigned i = 1; i < 8; i++) {
+        ck_assert_uint_eq(prm_load64(array + 8 * i), 0);
+    }
+    ck_assert_uint_eq(read_all(), 25);
+}
+END_TEST
+
 /* The slots that an entry of mini CQEs uses beside its own keep what they had. If that were the
  * number of a round 256 rounds ago, software would take it for a new CQE: here an entry that begins
  * in slot 1 in round 0, and only there. */
@@ -911,6 +965,9 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_full_session_is_written, 0, FORMS);
     tcase_add_loop_test(tc, a_small_ring_bounds_the_session, 0, FORMS);
     tcase_add_loop_test(tc, old_slots_never_look_new, 0, FORMS);
+    tcase_add_loop_test(tc, a_session_is_no_longer_than_a_ring_that_may_overrun, 0, FORMS);
+    tcase_add_loop_test(tc, counters_wrap_within_a_session, 0, FORMS);
+    tcase_add_loop_test(tc, the_rest_of_an_array_is_empty, 0, FORMS);
     tcase_add_loop_test(tc, held_cqes_count_for_an_overrun, 0, FORMS);
     tcase_add_loop_test(tc, a_resize_ends_the_session_in_the_old_ring, 0, FORMS);
     tcase_add_loop_test(tc, a_cqe_with_data_is_not_compressed, 0, FORMS);

@@ -217,6 +217,34 @@ START_TEST(a_region_can_be_registered_anew)
 }
 END_TEST
 
+/* A change that needs a new key keeps what an earlier change has set, and pinned memory stays
+ * pinned (create_real_mr()). */
+START_TEST(a_new_key_keeps_place_and_pinned_memory)
+{
+    uint8_t *pages = aligned_alloc(4096, 8192);
+    struct ibv_mr *mr = ibv_reg_mr(pd, pages, 4096, IBV_ACCESS_LOCAL_WRITE);
+    uint32_t key;
+    struct prm_mkc mkc[1];
+
+    ck_assert_ptr_nonnull(mr);
+    ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, pages + 4096, 4096, 0),
+                     0);
+    key = mr->lkey;
+    ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING),
+                     0);
+    ck_assert_uint_ne(mr->lkey, key);
+    query_mkey(mr->lkey, mkc);
+    ck_assert_uint_eq(PRM_GET(mkc, mkc, start_addr), (uintptr_t)pages + 4096);
+    ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND),
+                     0);
+    ck_assert_ptr_null(hv_mr(mr)->umem.odp);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    free(pages);
+}
+END_TEST
+
 #define EVERYTHING                                                                                 \
     (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS)
 
@@ -566,6 +594,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_region_of_no_bytes_has_a_page);
     tcase_add_test(tc, a_region_can_be_registered_anew);
     tcase_add_test(tc, a_change_of_rights_or_domain_keeps_the_key);
+    tcase_add_test(tc, a_new_key_keeps_place_and_pinned_memory);
     tcase_add_test(tc, everything_of_a_region_can_change_at_once);
     tcase_add_test(tc, relaxed_ordering_is_a_right_of_the_key);
     tcase_add_test(tc, a_domain_in_use_cannot_be_deallocated);

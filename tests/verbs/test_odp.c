@@ -606,6 +606,11 @@ START_TEST(memory_of_a_read_only_region_need_not_be_writable)
     remote = reg(1, mem[1], LEN, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
     ck_assert_int_eq(rdma(IBV_WR_RDMA_READ, local, mem[0], remote, mem[1], LEN), IBV_WC_SUCCESS);
     ck_assert_int_eq(memcmp(mem[0], mem[1], LEN), 0);
+    /* ib_umem_check_rereg(): the region does not become writable */
+    errno = 0;
+    ck_assert_int_eq(ibv_rereg_mr(remote, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, (int)ODP),
+                     IBV_REREG_MR_ERR_CMD);
+    ck_assert_int_eq(errno, EACCES);
     ck_assert_int_eq(ibv_dereg_mr(local), 0);
     ck_assert_int_eq(ibv_dereg_mr(remote), 0);
     end();
