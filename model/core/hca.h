@@ -166,6 +166,7 @@ struct hca {
     struct key_run key_runs[HCA_KEY_RUNS];
     unsigned transforms;     /* keys with a descriptor (model/memory/transform.h) */
     struct sig *sig_pending; /* list of the keys with an error that is not reported */
+    uint32_t psv_stamp;      /* of the last value of a signature value (psv_set()) */
     struct pager *pager;     /* NULL: no pager */
     /* on-demand paging as the driver has set it up (SET_HCA_CAP): the scheme, and for each
      * transport the operations that may fault (enum fault_op; index: enum paging_transport) */

@@ -10,6 +10,12 @@ struct psv *psv_find(struct hca *hca, uint32_t psvn, uint32_t pdn)
     return psv && psv->pd->num == pdn ? psv : NULL;
 }
 
+void psv_set(struct hca *hca, struct psv *psv, uint64_t value)
+{
+    psv->value = value;
+    psv->stamp = ++hca->psv_stamp;
+}
+
 void psv_free(struct hca *hca, struct obj *obj)
 {
     obj_unref(obj, ((struct psv *)obj)->pd);
@@ -39,6 +45,7 @@ static enum syn psv_create_one(struct hca *hca, uint16_t uid, struct obj *pd, ui
     }
     psv->pd = pd;
     obj_ref(&psv->obj, pd);
+    psv_set(hca, psv, 0);
     *psvn = psv->obj.num;
     return SYN_OK;
 }

@@ -21,7 +21,7 @@ struct psv {
     /* T10-DIF: guard << 48 | application tag << 32 | reference tag. CRC32 and CRC32C: the upper 32
      * bits. CRC64: all bits. */
     uint64_t value;
-    unsigned changes; /* times that value was written */
+    uint32_t stamp; /* no other value of any PSV of the function has had it */
 };
 
 /* CREATE_PSV: creates n PSVs in the PD, or none. psvn receives their numbers. */
@@ -29,6 +29,9 @@ enum syn psv_create(struct hca *hca, uint16_t uid, uint32_t pdn, uint32_t n,
                     uint32_t psvn[PSV_MAX]);
 enum syn psv_destroy(struct hca *hca, uint16_t uid, uint32_t psvn);
 void psv_free(struct hca *hca, struct obj *obj); /* for the table of object classes */
+
+/* Writes the value. */
+void psv_set(struct hca *hca, struct psv *psv, uint64_t value);
 
 /* The PSV of that number if it belongs to the PD, else NULL. */
 struct psv *psv_find(struct hca *hca, uint32_t psvn, uint32_t pdn);

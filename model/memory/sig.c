@@ -308,10 +308,10 @@ static enum mem_result sig_begin(struct transform_access *access, struct sig_dom
         return MEM_OK;
     }
     if (!domain->begins &&
-        (!domain->has_begun || (psv->changes != domain->began && psv->changes != domain->ended))) {
+        (!domain->has_begun || (psv->stamp != domain->began && psv->stamp != domain->ended))) {
         domain->begin = domain->kind == SIG_CRC64_XP10 ? psv->value : psv->value >> 32;
         domain->has_begun = true;
-        domain->began = domain->ended = psv->changes;
+        domain->began = domain->ended = psv->stamp;
     }
     *state = domain->begin;
     return MEM_OK;
@@ -326,8 +326,9 @@ static enum mem_result sig_end_transaction(struct transform_access *access,
     if (!psv) {
         return MEM_BAD_KEY;
     }
-    psv->value = domain->kind == SIG_CRC64_XP10 ? domain->run.state : domain->run.state << 32;
-    domain->ended = ++psv->changes;
+    psv_set(access->hca, psv,
+            domain->kind == SIG_CRC64_XP10 ? domain->run.state : domain->run.state << 32);
+    domain->ended = psv->stamp;
     return MEM_OK;
 }
 

@@ -69,8 +69,8 @@ struct sig_domain {
     bool is_transaction;
     bool begins;    /* with the seed, not with the PSV's value */
     uint64_t begin; /* the seed, or the value that was taken from the PSV */
-    bool has_begun; /* ... when it had so many changes, or has so many after the key's end */
-    unsigned began, ended;
+    bool has_begun; /* ... when its stamp was began; it is ended when the key's data has passed */
+    uint32_t began, ended;
 };
 
 /* A signature on the wire of which not all bytes have come. */

@@ -192,8 +192,7 @@ static uint8_t requester_set_psv(struct qp *qp, const struct send_wqe *wqe)
     if (!psv) {
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
-    psv->value = PRM_GET(wqe_set_psv_seg, seg, transient_signature);
-    psv->changes++;
+    psv_set(qp->hca, psv, PRM_GET(wqe_set_psv_seg, seg, transient_signature));
     return 0;
 }
 

@@ -291,6 +291,7 @@ START_TEST(a_part_begins_with_the_psv)
     const struct ref *ref = &kinds[_i];
     struct psv *psv = psv_find(&rig.hca, psvs[0], rig.pdn);
     uint64_t first, zeros;
+    uint32_t again[PSV_MAX];
 
     part_of(ref, true, 0, 1000, true, false);
     ck_assert_int_eq(pieces(false, 0, got, 1000), MEM_OK);
@@ -300,13 +301,28 @@ START_TEST(a_part_begins_with_the_psv)
     ck_assert_uint_eq(crc_of_key(ref, 1000), first);
     ck_assert_int_eq(transfer(false, 0, got, 500), MEM_OK); /* again, and again in the midst */
     ck_assert_uint_eq(crc_of_key(ref, 1000), first);
-    psv->value = 0; /* as SET_PSV does */
-    psv->changes++;
+    psv_set(&rig.hca, psv, 0);
     zeros = ref_guard(&(struct ref){.kind = ref->kind}, data + 1000, 1000);
     ck_assert_uint_eq(crc_of_key(ref, 1000), zeros);
     ck_assert_uint_eq(crc_of_key(ref, 1000), zeros);
     ck_assert_int_eq(psv_destroy(&rig.hca, 0, psvs[0]), SYN_OK);
     ck_assert_int_eq(transfer(false, 0, got, 1), MEM_BAD_KEY);
+
+    /* other PSVs that come to have the number, and have been changed as often as the last one */
+    for (unsigned n = 1; n < 5; n++) {
+        bool ones = n % 2;
+
+        do {
+            ck_assert_int_eq(psv_create(&rig.hca, 0, rig.pdn, 1, again), SYN_OK);
+        } while (again[0] != psvs[0] && !psv_destroy(&rig.hca, 0, again[0]));
+        for (unsigned i = 0; i < n; i++) {
+            psv_set(&rig.hca, psv_find(&rig.hca, again[0], rig.pdn), ones ? UINT64_MAX : 0);
+        }
+        ck_assert_uint_eq(
+            crc_of_key(ref, 1000),
+            ref_guard(&(struct ref){.kind = ref->kind, .ones = ones}, data + 1000, 1000));
+        ck_assert_int_eq(psv_destroy(&rig.hca, 0, again[0]), SYN_OK);
+    }
 }
 END_TEST
 
