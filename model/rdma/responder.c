@@ -388,9 +388,15 @@ void responder_rx_early(struct peer *peer)
 /* Whether a READ waits for a page, and the peer will send this request again behind the READ. An
  * ACK for this request would tell the peer that the READ's responses are lost: the peer would count
  * a retry. Earlier READs and atomics have answers of their own. */
-static bool responder_waits_for_read(const struct responder *resp, const struct roce_packet *pkt,
+static bool responder_waits_for_read(struct responder *resp, const struct roce_packet *pkt,
                                      uint32_t flags)
 {
+    /* If the data was sent before, the READ may be a late duplicate of one whose data the peer has.
+     * Then the peer sends new requests, or goes back, but not to the READ. */
+    if (resp->read_was_sent &&
+        (psn_diff(pkt->psn, resp->epsn) >= 0 || psn_diff(pkt->psn, resp->drop_psn) <= 0)) {
+        resp->read_waits = false;
+    }
     return resp->read_waits &&
            (psn_diff(pkt->psn, resp->read_psn) > 0 || !(flags & (PKT_READ | PKT_ATOMIC)));
 }
@@ -400,7 +406,8 @@ static void responder_rx_reliable(struct peer *peer, const struct roce_packet *p
     struct responder *resp = &peer->resp;
     int32_t ahead = psn_diff(pkt->psn, resp->epsn);
 
-    if (G_UNLIKELY(responder_waits_for_read(resp, pkt, flags))) {
+    if (G_UNLIKELY(resp->read_waits) && responder_waits_for_read(resp, pkt, flags)) {
+        resp->drop_psn = pkt->psn;
         return;
     }
     if (ahead < 0) {

@@ -59,15 +59,17 @@ enum responder_msg {
 /* The state that an idle connection keeps. State that is needed only while requests come is in
  * struct answers and in model/rdma/wqe_lines.h. */
 struct responder {
-    struct work work;  /* responses to send: ACKs, NAKs, READ data */
-    uint32_t epsn;     /* qpc.next_rcv_psn: expected PSN */
-    uint32_t msn;      /* qpc.rmsn */
-    uint8_t state;     /* enum responder_state, changed by its machine */
-    bool comm_est;     /* COMM_EST raised */
-    uint8_t paging;    /* enum paging */
-    uint32_t page;     /* fault_page() of the fault that the pager was told last */
-    bool read_waits;   /* a READ was told to come again, because a page of its data is missing */
-    uint32_t read_psn; /* PSN of the first response that is missing */
+    struct work work;   /* responses to send: ACKs, NAKs, READ data */
+    uint32_t epsn;      /* qpc.next_rcv_psn: expected PSN */
+    uint32_t msn;       /* qpc.rmsn */
+    uint8_t state;      /* enum responder_state, changed by its machine */
+    bool comm_est;      /* COMM_EST raised */
+    uint8_t paging;     /* enum paging */
+    uint32_t page;      /* fault_page() of the fault that the pager was told last */
+    bool read_waits;    /* a READ was told to come again, because a page of its data is missing */
+    bool read_was_sent; /* its data was sent before: the peer may not need it again */
+    uint32_t drop_psn;  /* of the last request that was dropped since; at first read_psn */
+    uint32_t read_psn;  /* PSN of the first response that is missing */
 
     /* the message that is arriving */
     uint8_t msg;              /* enum responder_msg */

@@ -273,8 +273,9 @@ static void responder_answer_without_data(struct peer *peer, const struct answer
     /* The following answers belong to later requests. These will be sent again, or never. */
     responder_forget_answers(&peer->resp);
     if (verdict == VERDICT_FAULT) {
-        peer->resp.read_waits = !was_sent;
-        peer->resp.read_psn = psn;
+        peer->resp.read_waits = true;
+        peer->resp.read_was_sent = was_sent;
+        peer->resp.read_psn = peer->resp.drop_psn = psn;
         responder_ack(peer, psn, AETH_RNR | paging_rnr_timer(peer->qp));
     } else {
         responder_fail_answer(peer, verdict, psn);
