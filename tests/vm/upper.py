@@ -361,7 +361,7 @@ exportfs -o rw,no_root_squash,insecure,no_subtree_check,fsid=0 '*:/srv/nfs'
 rpc.mountd --no-nfs-version 3
 rpc.nfsd --no-nfs-version 3 --rdma=20049 4
 """
-NFS_CLIENT = "mkdir -p /nfs; mount -t nfs4 -o proto=rdma,port=20049 {peer}:/ /nfs; grep -q 'xprt:.*rdma' /proc/self/mountstats"
+NFS_CLIENT = "mountpoint -q /nfs && exit; mkdir -p /nfs; mount -t nfs4 -o proto=rdma,port=20049 {peer}:/ /nfs; grep -q 'xprt:.*rdma' /proc/self/mountstats"
 NFS_IO = """
 set -e
 head -c 4M /dev/urandom >/tmp/data
@@ -538,11 +538,14 @@ def srp(lab):
 def all_at_once(lab):
     seconds = 2 * SECONDS if SECONDS < 60 else SECONDS  # each of them is slower than alone
     before = [len(signature_errors(vm)) for vm in lab.vms]
+    # All connect first: commands take long in a guest that is busy with the loads.
     names = [begin_iser(lab)]
     begin_srp(lab)
     names.append(disk_at(lab, SRP_DISK))
-    disks = [begin_nvme(lab, seconds)]
+    both(lab, NVME_TARGET, NVME_HOST)
     names.append(begin_protected_nvme(lab))
+    both(lab, NFS_SERVER, NFS_CLIENT)
+    disks = [begin_nvme(lab, seconds)]
     disks += [begin_fio(lab.vms[0], name, DISK_MB << 10, seconds) for name in names]
     datagrams = begin_rds(lab, seconds)
     end_nfs(lab, begin_nfs(lab, seconds), seconds)
