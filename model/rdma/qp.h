@@ -60,19 +60,20 @@ struct qp {
 
     uint8_t state;               /* PRM_QP_STATE_; changed by qp_set_state() only */
     uint8_t error, vendor_error; /* why it left RTS or RTR, as in a CQE; 0: by a command */
+    bool has_rq, has_sq;
+    bool rre, rwe, rae; /* from qpc: remote read, write, atomic enable */
     const struct service *service;
 
     /* from qpc, in host byte order */
     uint32_t pdn, counter_set_id, qkey, user_index;
-    uint32_t src_qpn; /* source QP in a DETH: 1 for QP1 and with qpc.deth_sqpn, else the QPN */
-    uint16_t pkey;    /* the P_Key at primary_address_path.pkey_index */
-    uint16_t mtu;     /* path MTU in bytes: 256..4096 */
+    uint32_t src_qpn;      /* source QP in a DETH: 1 for QP1 and with qpc.deth_sqpn, else the QPN */
+    uint16_t pkey;         /* the P_Key at primary_address_path.pkey_index */
+    uint16_t mtu;          /* path MTU in bytes: 256..4096 */
+    uint16_t ack_req_freq; /* request packets from one with AckReq to the next */
     uint8_t log_msg_max;
     /* log2 of the responder resources; log2 of outstanding READs and atomics */
     uint8_t log_rra_max, log_sra_max;
-    uint16_t ack_req_freq; /* request packets from one with AckReq to the next */
     uint8_t retry_count, rnr_retry, ack_timeout, log_rtm, min_rnr_nak;
-    bool rre, rwe, rae; /* remote read, write, atomic enable */
     uint8_t atomic_mode;
     /* Bytes of data that its CQEs may carry: 64, 32 or 0. */
     uint8_t recv_in_cqe, send_in_cqe;
@@ -83,7 +84,6 @@ struct qp {
     bool block_lb_mc;  /* own multicasts are not delivered to this QP */
     bool mmo;          /* memory to memory operations may be posted */
     unsigned num_mcgs; /* number of multicast groups that it is a member of */
-    bool has_rq, has_sq;
 
     struct obj *pd; /* this and the next are referenced; may be NULL */
     struct cq *send_cq, *recv_cq;

@@ -96,9 +96,9 @@ struct requester {
     uint32_t next_psn;         /* qpc.next_send_psn: the PSN of the next new packet */
     uint32_t unacked_psn;      /* qpc.last_acked_psn + 1: the oldest unacknowledged PSN */
     uint32_t ssn;              /* messages started, modulo 2^24 */
+    uint8_t waits;             /* enum send_wait: result of the last run of the work */
     struct flight *flight;     /* model/rdma/flight.h; NULL: nothing is in flight */
     struct wqe_source *device; /* source of WQEs that the device makes itself; NULL: none */
-    uint8_t waits;             /* enum send_wait: result of the last run of the work */
     struct send_limits limits; /* what its WQEs are checked against (model/rdma/wqe_source.c) */
 };
 

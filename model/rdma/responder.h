@@ -65,15 +65,15 @@ struct responder {
     uint8_t state;      /* enum responder_state, changed by its machine */
     bool comm_est;      /* COMM_EST raised */
     uint8_t paging;     /* enum paging */
-    uint32_t page;      /* fault_page() of the fault that the pager was told last */
     bool read_waits;    /* a READ was told to come again, because a page of its data is missing */
     bool read_was_sent; /* its data was sent before: the peer may not need it again */
-    uint32_t drop_psn;  /* of the last request that was dropped since; at first read_psn */
+    uint8_t msg;        /* of the message that is arriving: enum responder_msg */
+    bool have_wqe;      /* ... and a receive WQE was taken for it that is not completed */
     uint32_t read_psn;  /* PSN of the first response that is missing */
+    uint32_t drop_psn;  /* of the last request that was dropped since; at first read_psn */
+    uint32_t page;      /* fault_page() of the fault that the pager was told last */
 
     /* the message that is arriving */
-    uint8_t msg;              /* enum responder_msg */
-    bool have_wqe;            /* a receive WQE was taken and is not completed */
     uint32_t wqe_index;       /* number of that WQE */
     uint64_t wqe_len;         /* room in that WQE, in bytes */
     struct sge_cursor cursor; /* SEND: position in that WQE */
