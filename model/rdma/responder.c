@@ -392,9 +392,9 @@ static bool responder_waits_for_read(struct responder *resp, const struct roce_p
                                      uint32_t flags)
 {
     /* If the data was sent before, the READ may be a late duplicate of one whose data the peer has.
-     * Then the peer sends new requests, or goes back, but not to the READ. */
-    if (resp->read_was_sent &&
-        (psn_diff(pkt->psn, resp->epsn) >= 0 || psn_diff(pkt->psn, resp->drop_psn) <= 0)) {
+     * Then the peer goes back, but not to the READ. A new request alone shows nothing: the peer
+     * sends it behind the READ, too, if the READ is to come again. */
+    if (resp->read_was_sent && psn_diff(pkt->psn, resp->drop_psn) <= 0) {
         resp->read_waits = false;
     }
     return resp->read_waits &&

@@ -252,8 +252,9 @@ START_TEST(a_receive_waits_for_its_page)
 END_TEST
 
 /* The page of a READ that was answered has gone. A copy of the READ that comes late misses the
- * page; the peer does not repeat it, so nothing may wait for that. */
-START_TEST(nothing_waits_for_a_ghost_of_a_read)
+ * page. The peer does not repeat it. A request behind it is dropped once, because it might come
+ * again behind the READ; when the peer repeats it without the READ, it is taken. */
+START_TEST(a_ghost_of_a_read_drops_a_request_once)
 {
     struct mkey *mkey = absent_key(&two);
     struct roce_packet pkt;
@@ -270,6 +271,8 @@ START_TEST(nothing_waits_for_a_ghost_of_a_read)
     rx(BTH_READ_REQUEST, 0, srqn(&two), &two, 0);
     expect_ack(AETH_RNR | 12, 0);
     post(&two);
+    rx(BTH_SEND_ONLY, 1, srqn(&two), NULL, 100);
+    ck_assert(!bench_tx(&b, &pkt));
     rx(BTH_SEND_ONLY, 1, srqn(&two), NULL, 100);
     expect_ack(ACK, 1);
 }
@@ -514,7 +517,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_send_goes_to_the_srq_that_it_names);
     tcase_add_test(tc, a_receive_waits_for_its_page);
-    tcase_add_test(tc, nothing_waits_for_a_ghost_of_a_read);
+    tcase_add_test(tc, a_ghost_of_a_read_drops_a_request_once);
     tcase_add_test(tc, a_message_of_several_packets_stays_with_its_srq);
     tcase_add_test(tc, an_empty_srq_is_not_ready);
     tcase_add_test(tc, keys_belong_to_the_srqs_domain);
