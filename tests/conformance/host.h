@@ -41,7 +41,7 @@ struct host_sig {
     uint32_t ref_tag;
 };
 
-/* What a key with signatures has found. */
+/* The finding of a key with signatures. */
 enum host_sig_error {
     HOST_SIG_NONE,
     HOST_SIG_GUARD,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of dma-bufs share: the region's size and rights, the checks of refused
+/* Shared parts of the tests of dma-bufs: the region's size and rights, the checks of refused
  * registrations, and a peer that accesses the region. */
 #ifndef HCASIM_TESTS_DMABUF_BENCH_H
 #define HCASIM_TESTS_DMABUF_BENCH_H
