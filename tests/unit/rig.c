@@ -73,6 +73,22 @@ void rig_advance(struct rig *rig, uint64_t ns)
     rig_run(rig);
 }
 
+void *rig_ring(struct rig *rig, uint64_t size, struct mem_buf *buf)
+{
+    uint64_t addr = fake_host_alloc(&rig->host, MAX(size, 4096), 4096);
+    uint32_t npages = (uint32_t)((size + 4095) / 4096);
+    g_autofree uint8_t *pas = g_malloc(npages * 8);
+    struct mtt *mtt;
+
+    for (uint32_t i = 0; i < npages; i++) {
+        prm_store64(pas + 8 * i, addr + 4096ull * i);
+    }
+    mtt = mtt_new(pas, npages, 12);
+    ck_assert(mem_buf_init(buf, mtt, 0, size));
+    mtt_unref(mtt);
+    return fake_host_ptr(&rig->host, addr, size);
+}
+
 void rig_eq_create(struct rig *rig, struct rig_eq *eq, unsigned log_size, unsigned vector,
                    uint64_t event_mask)
 {

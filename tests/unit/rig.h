@@ -12,6 +12,7 @@
 #include "model/queue/eq.h"
 #include "model/core/hca.h"
 #include "model/core/pd.h"
+#include "model/memory/mem.h"
 #include "model/queue/uar.h"
 #include "prm/prm.h"
 #include "tests/unit/fake_host.h"
@@ -40,6 +41,10 @@ void rig_clear(struct rig *rig);
 void rig_run(struct rig *rig);
 /* Advances the clock and runs. */
 void rig_advance(struct rig *rig, uint64_t ns);
+
+/* Makes a ring of so many bytes in pages of the host. Returns its first byte; buf gets a reference.
+ */
+void *rig_ring(struct rig *rig, uint64_t size, struct mem_buf *buf);
 
 /* An event queue of 2^log_size entries as the driver makes it: owner bits 1, not armed. */
 struct rig_eq {

@@ -72,18 +72,8 @@ static void new_ring(struct mem_buf *buf, struct cqe_decoder *d, unsigned log_si
 {
     unsigned stride = t.form->cqe_sz == PRM_CQE_SZ_64_BYTES ? 64 : 128;
     uint64_t size = (uint64_t)stride << log_size;
-    uint64_t addr = fake_host_alloc(&rig.host, MAX(size, 4096), 4096);
-    uint32_t npages = (uint32_t)((size + 4095) / 4096);
-    g_autofree uint8_t *pas = g_malloc(npages * 8);
-    struct mtt *mtt;
 
-    for (uint32_t i = 0; i < npages; i++) {
-        prm_store64(pas + 8 * i, addr + 4096ull * i);
-    }
-    mtt = mtt_new(pas, npages, 12);
-    ck_assert(mem_buf_init(buf, mtt, 0, size));
-    mtt_unref(mtt);
-    cqe_decoder_init(d, fake_host_ptr(&rig.host, addr, size), log_size, stride);
+    cqe_decoder_init(d, rig_ring(&rig, size, buf), log_size, stride);
     d->enhanced = t.form->compresses && t.form->layout;
     d->format = (enum dec_format)t.form->format;
 }

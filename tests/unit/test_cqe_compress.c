@@ -74,18 +74,8 @@ static void fill_cqc(struct prm_cqc *cqc, unsigned log_size, unsigned cqe_sz, un
 static void new_ring(struct mem_buf *buf, struct cqe_decoder *d, unsigned log_size, unsigned stride)
 {
     uint64_t size = (uint64_t)stride << log_size;
-    uint64_t addr = fake_host_alloc(&rig.host, MAX(size, 4096), 4096);
-    uint32_t npages = (uint32_t)((size + 4095) / 4096);
-    g_autofree uint8_t *pas = g_malloc(npages * 8);
-    struct mtt *mtt;
 
-    for (uint32_t i = 0; i < npages; i++) {
-        prm_store64(pas + 8 * i, addr + 4096ull * i);
-    }
-    mtt = mtt_new(pas, npages, 12);
-    ck_assert(mem_buf_init(buf, mtt, 0, size));
-    mtt_unref(mtt);
-    cqe_decoder_init(d, fake_host_ptr(&rig.host, addr, size), log_size, stride);
+    cqe_decoder_init(d, rig_ring(&rig, size, buf), log_size, stride);
 }
 
 static void create(const struct prm_cqc *cqc)

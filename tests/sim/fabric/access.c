@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/kernel/kernel.h"
 #include "tests/sim/fabric/connect.h"
 
 #define RECEIVE_WR (1ull << 63) /* flag in wr_id */
@@ -21,6 +23,24 @@ static struct access_op *access_op_at(struct access_end *end, uint64_t nth)
 }
 
 /* -- made and connected ------------------------------------------------------------------------ */
+
+struct ibv_qp *access_make_qp(struct access *a, struct sim_host *host, struct ibv_cq *cq)
+{
+    struct ibv_qp_init_attr_ex attr = {.send_cq = cq,
+                                       .recv_cq = cq,
+                                       .cap = {.max_send_wr = ACCESS_WINDOW,
+                                               .max_recv_wr = ACCESS_WINDOW,
+                                               .max_send_sge = ACCESS_SGES,
+                                               .max_recv_sge = ACCESS_SGES},
+                                       .qp_type = IBV_QPT_RC,
+                                       .comp_mask = IBV_QP_INIT_ATTR_PD,
+                                       .pd = host->pd};
+    /* Data in a CQE is copied by the library, which does not know the keys' addresses. */
+    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
+                                     .create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE};
+
+    return hv_dv_create_qp(host->ctx, &attr, &dv);
+}
 
 /* Makes the queues of both ends, for a service that is drawn. */
 static void access_make_queues(struct access *a, struct access_conn *c)

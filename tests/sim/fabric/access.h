@@ -123,6 +123,9 @@ struct access {
     void (*ended)(struct access *a);
 };
 
+/* For make_qp: an RC QP whose CQEs carry no data. */
+struct ibv_qp *access_make_qp(struct access *a, struct sim_host *host, struct ibv_cq *cq);
+
 /* Call after the kind's members have been set. memory: of each host, len bytes. */
 void access_init(struct access *a, struct job *job, uint8_t *const memory[2], size_t len);
 bool access_step(struct access *a);

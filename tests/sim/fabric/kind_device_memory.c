@@ -386,24 +386,6 @@ static bool devmem_step_processor(struct devmem *d, unsigned h)
 
 /* -- operations -------------------------------------------------------------------------------- */
 
-static struct ibv_qp *devmem_make_qp(struct access *a, struct sim_host *host, struct ibv_cq *cq)
-{
-    struct ibv_qp_init_attr_ex attr = {.send_cq = cq,
-                                       .recv_cq = cq,
-                                       .cap = {.max_send_wr = ACCESS_WINDOW,
-                                               .max_recv_wr = ACCESS_WINDOW,
-                                               .max_send_sge = ACCESS_SGES,
-                                               .max_recv_sge = ACCESS_SGES},
-                                       .qp_type = IBV_QPT_RC,
-                                       .comp_mask = IBV_QP_INIT_ATTR_PD,
-                                       .pd = host->pd};
-    /* Data in a CQE is copied by the library, which does not know the keys' addresses. */
-    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
-                                     .create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE};
-
-    return hv_dv_create_qp(host->ctx, &attr, &dv);
-}
-
 static uint32_t devmem_find(struct access *a, unsigned host, bool next, uint32_t key, unsigned need,
                             uint64_t va, uint32_t *run)
 {
@@ -477,7 +459,7 @@ static void kind_device_memory_make(struct job *job)
     struct devmem *d = job->state;
     uint8_t *memory[2];
 
-    d->access.make_qp = devmem_make_qp;
+    d->access.make_qp = access_make_qp;
     d->access.find = devmem_find;
     d->access.draw = devmem_draw;
     d->access.ctrl_done = devmem_ctrl_done;

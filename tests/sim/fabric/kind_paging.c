@@ -33,24 +33,6 @@ struct paging {
     struct mlx5dv_devx_obj *list[2][LISTS];
 };
 
-static struct ibv_qp *paging_make_qp(struct access *a, struct sim_host *host, struct ibv_cq *cq)
-{
-    struct ibv_qp_init_attr_ex attr = {.send_cq = cq,
-                                       .recv_cq = cq,
-                                       .cap = {.max_send_wr = ACCESS_WINDOW,
-                                               .max_recv_wr = ACCESS_WINDOW,
-                                               .max_send_sge = ACCESS_SGES,
-                                               .max_recv_sge = ACCESS_SGES},
-                                       .qp_type = IBV_QPT_RC,
-                                       .comp_mask = IBV_QP_INIT_ATTR_PD,
-                                       .pd = host->pd};
-    /* Data in a CQE is copied by the library, which does not know the keys' addresses. */
-    struct mlx5dv_qp_init_attr dv = {.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS,
-                                     .create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE};
-
-    return hv_dv_create_qp(host->ctx, &attr, &dv);
-}
-
 static enum service_kind paging_draw_service(struct access *a)
 {
     return (enum service_kind)chance_below(&a->job->chance, SERVICE_KINDS);
@@ -171,7 +153,7 @@ static void kind_paging_make(struct job *job)
     struct paging *p = job->state;
     uint8_t *memory[2];
 
-    p->access.make_qp = paging_make_qp;
+    p->access.make_qp = access_make_qp;
     p->access.draw_service = paging_draw_service;
     p->access.find = paging_find;
     p->access.draw = paging_draw;
