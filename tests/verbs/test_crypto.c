@@ -359,18 +359,6 @@ static struct {
     struct ibv_mr *mr, *peer;
 } t;
 
-static struct mlx5dv_mkey *mkey_new(uint32_t flags)
-{
-    struct mlx5dv_mkey_init_attr attr = {.pd = v->hosts->host[0].pd,
-                                         .create_flags =
-                                             MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | flags,
-                                         .max_entries = 4};
-    struct mlx5dv_mkey *made = hv_dv_create_mkey(&attr);
-
-    ck_assert_ptr_nonnull(made);
-    return made;
-}
-
 static struct ibv_qp *qp_new(void)
 {
     struct ibv_qp_init_attr_ex attr = {
@@ -411,7 +399,7 @@ static void memory_setup(const struct card *of)
     table_connect(v, t.qp, t.peer_qp);
     t.mr = table_mr_new(v, 0);
     t.peer = table_mr_new(v, 1);
-    t.mkey = mkey_new(MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO);
+    t.mkey = table_mkey_new(v, 0, MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO);
     for (unsigned i = 0; i < 2 * UNIT; i++) {
         ((uint8_t *)t.mr->addr)[i] = (uint8_t)i;
     }
@@ -562,7 +550,7 @@ END_TEST
 /* libmlx5's mlx5_send_wr_set_mkey_crypto(). A refused request posts nothing. */
 START_TEST(the_setter_refuses_what_libmlx5_refuses)
 {
-    struct mlx5dv_mkey *plain = mkey_new(0);
+    struct mlx5dv_mkey *plain = table_mkey_new(v, 0, 0);
     const struct mlx5dv_crypto_attr good = crypto_attr(true);
     struct mlx5dv_crypto_attr bad = good;
     struct ibv_wc wc;

@@ -16,18 +16,6 @@ static struct ibv_qp *a, *b;
 static struct ibv_mr *mr, *peer;
 static struct mlx5dv_mkey *mkey;
 
-static struct mlx5dv_mkey *mkey_new(uint32_t flags)
-{
-    struct mlx5dv_mkey_init_attr attr = {.pd = v->hosts->host[0].pd,
-                                         .create_flags =
-                                             MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | flags,
-                                         .max_entries = 4};
-    struct mlx5dv_mkey *made = hv_dv_create_mkey(&attr);
-
-    ck_assert_ptr_nonnull(made);
-    return made;
-}
-
 static struct ibv_qp *qp_new(void)
 {
     struct ibv_qp_init_attr_ex attr = {
@@ -64,7 +52,7 @@ static void setup(void)
     table_connect(v, a, b);
     mr = table_mr_new(v, 0);
     peer = table_mr_new(v, 1);
-    mkey = mkey_new(MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE);
+    mkey = table_mkey_new(v, 0, MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE);
 }
 
 static void teardown(void)
@@ -169,7 +157,7 @@ static struct mlx5dv_mkey_err checked(void)
 START_TEST(capabilities_are_those_of_a_card)
 {
     struct mlx5dv_context caps = {.comp_mask = MLX5DV_CONTEXT_MASK_SIGNATURE_OFFLOAD};
-    struct mlx5dv_mkey *plain = mkey_new(0);
+    struct mlx5dv_mkey *plain = table_mkey_new(v, 0, 0);
     struct mlx5dv_mkey_err info;
 
     ck_assert_int_eq(hv_dv_query_device(v->a, &caps), 0);
@@ -192,7 +180,7 @@ START_TEST(setters_refuse_what_libmlx5_refuses)
     struct mlx5dv_sig_crc bad_crc = crc;
     struct mlx5dv_sig_block_domain bad = dif_512;
     struct mlx5dv_sig_block_attr attr = {.mem = &bad};
-    struct mlx5dv_mkey *plain = mkey_new(0);
+    struct mlx5dv_mkey *plain = table_mkey_new(v, 0, 0);
     struct ibv_qp_ex *qpx = ibv_qp_to_qp_ex(a);
     struct mlx5dv_qp_ex *dvx = hv_dv_qp_ex_from_ibv_qp_ex(qpx);
 

@@ -3,6 +3,7 @@
 #include "tests/verbs/verbs_table.h"
 #include <fcntl.h>
 #include <string.h>
+#include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/hca.h"
 
 #define PAGE 4096
@@ -110,6 +111,18 @@ void table_mr_free(struct ibv_mr *mr)
 
     verbs_must_be_0(ibv_dereg_mr(mr));
     free(page);
+}
+
+struct mlx5dv_mkey *table_mkey_new(struct verbs_table *v, int side, uint32_t flags)
+{
+    struct mlx5dv_mkey_init_attr attr = {.pd = v->hosts->host[side].pd,
+                                         .create_flags =
+                                             MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT | flags,
+                                         .max_entries = 4};
+    struct mlx5dv_mkey *made = hv_dv_create_mkey(&attr);
+
+    g_assert_nonnull(made);
+    return made;
 }
 
 void table_wait(struct verbs_table *v)

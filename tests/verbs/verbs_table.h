@@ -36,6 +36,10 @@ void table_connect(struct verbs_table *v, struct ibv_qp *a, struct ibv_qp *b);
 struct ibv_mr *table_mr_new(struct verbs_table *v, int side);
 void table_mr_free(struct ibv_mr *mr);
 
+/* Makes an indirect key with room for 4 entries in that host's PD. flags:
+ * MLX5DV_MKEY_INIT_ATTR_FLAGS_. */
+struct mlx5dv_mkey *table_mkey_new(struct verbs_table *v, int side, uint32_t flags);
+
 /* Makes reads of a channel's descriptor, or of a context's asynchronous events, non-blocking. */
 void table_do_not_wait(int fd);
 
