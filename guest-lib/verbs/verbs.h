@@ -27,6 +27,7 @@
 #include <pthread.h>
 #include "guest-lib/drv/drv.h"
 #include "guest-lib/host/event_queue.h"
+#include "guest-lib/verbs/exp/include/infiniband/exp/context.h"
 #include "prm/prm.h"
 
 /* Symbols that the version script exports. */
@@ -112,7 +113,8 @@ struct hv_context {
     /* frees its memory when it has no objects left; or NULL */
     void (*free)(struct hv_context *ctx);
     struct hv_context *next_kept;
-    struct verbs_context ibv; /* last: the size of its prefix is internal to the library */
+    struct verbs_context_exp exp; /* directly before ibv (exp/context.c) */
+    struct verbs_context ibv;     /* last: the size of its prefix is internal to the library */
 };
 
 static inline struct hv_device *hv_device(struct ibv_device *device)

@@ -10,6 +10,7 @@
 #include "guest-lib/cuda/doorbell_file.h"
 #include "guest-lib/verbs/cm/door.h"
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/exp/exp.h"
 #include "guest-lib/verbs/kernel/config.h"
 #include "guest-lib/verbs/kernel/facts.h"
 #include "guest-lib/verbs/kernel/opened.h"
@@ -158,6 +159,12 @@ HV_EXPORT struct ibv_device **ibv_get_device_list(int *num)
     return list;
 }
 
+/* The device list of programs with experimental verbs: the same. */
+HV_EXPORT struct ibv_device **ibv_exp_get_device_list(int *num)
+{
+    return ibv_get_device_list(num);
+}
+
 HV_EXPORT void ibv_free_device_list(struct ibv_device **list)
 {
     free(list);
@@ -224,6 +231,7 @@ static void device_init_ops(struct hv_context *ctx)
     for (size_t i = 0; i < G_N_ELEMENTS(fill); i++) {
         fill[i](&ctx->ibv);
     }
+    hv_exp_init(ctx);
 }
 
 /* Under the lock. */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of experimental verbs of a context. */
+#include "guest-lib/verbs/exp/exp.h"
+
+/* Where a program looks for the table: at ctx - (sz - sizeof(struct ibv_context)) it ends, and its
+ * last member is its own size. The bit that announces it is in the member before sz. */
+G_STATIC_ASSERT(sizeof(struct verbs_context_exp) == 664);
+G_STATIC_ASSERT(offsetof(struct hv_context, ibv) ==
+                offsetof(struct hv_context, exp) + sizeof(struct verbs_context_exp));
+G_STATIC_ASSERT(sizeof(struct hv_context) ==
+                offsetof(struct hv_context, ibv) + sizeof(struct verbs_context));
+G_STATIC_ASSERT(offsetof(struct verbs_context, context) + sizeof(struct ibv_context) ==
+                sizeof(struct verbs_context));
+G_STATIC_ASSERT(offsetof(struct verbs_context_exp, sz) + sizeof(size_t) ==
+                sizeof(struct verbs_context_exp));
+G_STATIC_ASSERT(offsetof(struct verbs_context, _ABI_placeholder3) + sizeof(uint64_t) ==
+                offsetof(struct verbs_context, sz));
+
+/* The topics: each fills in the calls of its file. */
+static void (*const exp_fill[])(struct verbs_context_exp *ops) = {
+    NULL,
+};
+
+void hv_exp_init(struct hv_context *ctx)
+{
+    ctx->exp.sz = sizeof(ctx->exp);
+    ctx->ibv._ABI_placeholder3 |= VERBS_CONTEXT_EXP;
+    for (size_t i = 0; i < G_N_ELEMENTS(exp_fill); i++) {
+        if (exp_fill[i]) {
+            exp_fill[i](&ctx->exp);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Experimental verbs (ibv_exp_*) in the library. Their calls are a table that lies before the
+ * context's struct verbs_context (struct verbs_context_exp). A slot that stays NULL is a call that
+ * the library does not have: the inline call of <infiniband/verbs_exp.h> then answers as the old
+ * library answered for such a device.
+ */
+#ifndef HCASIM_GUEST_LIB_VERBS_EXP_EXP_H
+#define HCASIM_GUEST_LIB_VERBS_EXP_EXP_H
+
+#include "guest-lib/verbs/exp/include/infiniband/verbs_exp.h"
+#include "guest-lib/verbs/user/user.h"
+
+/* Makes a new context one with experimental verbs, and fills in their calls (context.c). */
+void hv_exp_init(struct hv_context *ctx);
+
+#endif
