@@ -32,6 +32,7 @@ static const struct cap_section {
     {PRM_HCA_CAP_TYPE_QOS, PRM_cmd_hca_cap_qos_FIELD, caps_qos, false},
     {PRM_HCA_CAP_TYPE_GENERAL_2, PRM_cmd_hca_cap_hca_cap_2_FIELD, caps_general_2, false},
     {PRM_HCA_CAP_TYPE_DEV_MEM, PRM_cmd_hca_cap_device_memory_FIELD, caps_device_memory, false},
+    {PRM_HCA_CAP_TYPE_VECTOR_CALC, PRM_cmd_hca_cap_vector_calc_FIELD, caps_vector_calc, false},
     {PRM_HCA_CAP_TYPE_CRYPTO, PRM_cmd_hca_cap_crypto_FIELD, caps_crypto, false},
     {PRM_HCA_CAP_TYPE_ODP, PRM_cmd_hca_cap_pg_FIELD, caps_odp, false},
     {PRM_HCA_CAP_TYPE_DEV_EVENT, PRM_cmd_hca_cap_event_cap_FIELD, caps_event, false},

@@ -51,7 +51,7 @@ uint64_t caps_has_crypto(const struct fw *fw);
 uint64_t caps_is_wrapped(const struct fw *fw);                    /* keys are imported wrapped */
 extern const struct cap caps_ethernet[], caps_flow_table[];       /* fw/caps_net.c */
 extern const struct cap caps_atomic[], caps_roce[], caps_event[], /* fw/caps_rdma.c */
-    caps_device_memory[];
+    caps_device_memory[], caps_vector_calc[];
 extern const struct cap caps_odp[]; /* fw/caps_odp.c */
 
 /* The place of an operation of a transport in section ODP, which nests three layouts. */

@@ -136,6 +136,9 @@ const struct cap caps_general[] = {
     FLAG(dma_mmo_qp, NEEDS(CREATE_QP)),
     VALUE(log_dma_mmo_max_size, MMO_LOG_MAX, NEEDS(CREATE_QP)),
 
+    /* vector calculations: model/rdma/vec_calc.h */
+    FLAG(vector_calc, NEEDS(CREATE_QP)),
+
     /* block signatures (docs/adr/0026) */
     FLAG(sho, NEEDS(CREATE_PSV)),
     FLAG(sigerr_cqe, NEEDS(CREATE_PSV)),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Capabilities of atomics, RoCE, device memory, and the events that a user context may subscribe
- * to. */
+/* Capabilities of atomics, RoCE, device memory, vector calculations, and the events that a user
+ * context may subscribe to. */
 #include "fw/caps.h"
 #include "model/core/obj_class.h"
 #include "model/memory/masked.h"
 #include "model/memory/memic.h"
+#include "model/rdma/vec_calc.h"
 #include "wire/encap/roce.h"
 
 /* Sizes in bytes, a bit for each size with the value of the size: MASKED_MIN to MASKED_MAX. */
@@ -92,5 +93,29 @@ const struct cap caps_device_memory[] = {
     MEMIC(memic_operations,
           1u << PRM_MEMIC_OPERATION_INCREMENT | 1u << PRM_MEMIC_OPERATION_TEST_AND_SET,
           .is_set = true),
+    {0},
+};
+
+#define CALC(name, n)                                                                              \
+    {                                                                                              \
+        CAP_NAMED(vector_calc_cap, name), .value = (n)                                             \
+    }
+
+/* Exclusive or, of one of the four results. */
+#define CALC_XOR(result)                                                                           \
+    {                                                                                              \
+        .field = PRM_calc_op_op_xor_FIELD + ((uint32_t)PRM_OFFSET(vector_calc_cap, result) << 11), \
+        .name = #result, .value = 1                                                                \
+    }
+
+const struct cap caps_vector_calc[] = {
+    CALC(calc_matrix, 1),
+    CALC(calc_matrix_type_8bit, 1),
+    CALC(max_vec_count, VEC_CALC_MAX_VECTORS),
+    CALC(max_chunk_size, VEC_CALC_LOG_MAX_CHUNK),
+    CALC_XOR(calc0),
+    CALC_XOR(calc1),
+    CALC_XOR(calc2),
+    CALC_XOR(calc3),
     {0},
 };

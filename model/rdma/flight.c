@@ -5,6 +5,7 @@
 #include "model/core/ledger.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/requester_internal.h"
+#include "model/rdma/vec_calc.h"
 #include "model/rdma/wqe_source.h"
 
 /* How many flights are examined before a new one is made; and how many if none can be made. */
@@ -97,6 +98,8 @@ void flight_leave(struct qp *qp)
 
     if (flight) {
         requester_forget_read(qp);
+        ledger_free(&qp->hca->memory, flight->calc, sizeof(*flight->calc));
+        flight->calc = NULL;
         requester_forget_lines(qp);
         hca_timer_stop(qp->hca, &flight->timer);
         flight_put(&qp->hca->rdma->flights, flight);

@@ -33,6 +33,7 @@
 struct cqe_data;
 struct qp;
 struct send_line;
+struct vec_calc;
 
 enum send_status {
     SEND_ACTIVE, /* being sent, or waiting for its acknowledgement */
@@ -91,6 +92,7 @@ struct flight {
     /* The data that the next CQE carries (model/queue/cqe.h); NULL: none. */
     const struct cqe_data *in_cqe;
     struct local_read local;
+    struct vec_calc *calc; /* the results of a calculation that is being sent; NULL: none */
     struct send_desc ring[STARTED_MAX];
 };
 

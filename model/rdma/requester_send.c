@@ -8,10 +8,12 @@
  * but at least every quarter window, so that the window keeps moving (docs/adr/0007).
  */
 #include <string.h>
+#include "model/core/ledger.h"
 #include "model/rdma/dc.h"
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/sig_report.h"
+#include "model/rdma/vec_calc.h"
 #include "model/rdma/wqe_source.h"
 
 /* The most packets that may be lost, and have to be sent again, at a time. */
@@ -114,7 +116,7 @@ static bool send_build_packet(const struct qp *qp, const struct send_desc *desc,
         pkt->reth.va += *offset;
         pkt->reth.len -= (uint32_t)*offset;
         *len = 0;
-    } else if (desc->flags & SEND_OP_EXTENDED) {
+    } else if (desc->flags & SEND_OP_EXTENDED && desc->flags & SEND_OP_ATOMIC) {
         pkt->opcode = qp->service->extended | wqe->op->only;
         *len = wqe->operands_len;
     } else if (desc->flags & SEND_OP_ATOMIC) {
@@ -162,14 +164,52 @@ static G_GNUC_NO_INLINE __attribute__((cold)) enum send_wait
 send_without_data(struct qp *qp, struct send_desc *desc, enum mem_result result,
                   const struct send_wqe *wqe, uint64_t offset, uint32_t len)
 {
+    bool is_hidden = desc->source != WQE_SOURCE_RING || send_op_computes(desc->flags);
+
     if (result == MEM_FAULT &&
-        requester_park(
-            qp, false,
-            &(struct wqe_part){wqe, desc->index, desc->source != WQE_SOURCE_RING, offset, len})) {
+        requester_park(qp, false, &(struct wqe_part){wqe, desc->index, is_hidden, offset, len})) {
         return SEND_WAITS_PAGE;
     }
     requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
     return SEND_GOES_ON;
+}
+
+/* Does a step of the calculation of a packet's data. False: the packet cannot be sent yet, or
+ * never; *waits says which. */
+static G_GNUC_NO_INLINE __attribute__((cold)) bool
+send_has_results(struct qp *qp, struct send_desc *desc, const struct send_wqe *wqe, uint64_t offset,
+                 uint32_t len, enum send_wait *waits)
+{
+    struct flight *flight = qp->req.flight;
+    enum mem_result result;
+    bool is_done = false;
+
+    *waits = SEND_GOES_ON;
+    if (!flight->calc) {
+        flight->calc = ledger_alloc(&qp->hca->memory, sizeof(*flight->calc));
+    }
+    if (!flight->calc) {
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+        return false;
+    }
+    result = vec_calc_step(qp->hca, flight->calc, wqe->vectors, flight->tx, qp->pdn,
+                           qp->req.limits.denied, offset, &is_done);
+    if (result != MEM_OK) {
+        *waits = send_without_data(qp, desc, result, wqe, offset, len);
+    }
+    return is_done;
+}
+
+/* Puts data into the packet that do not come from a list. */
+static G_GNUC_NO_INLINE __attribute__((cold)) void
+send_put_other(const struct qp *qp, const struct send_desc *desc, const struct send_wqe *wqe,
+               uint64_t offset, uint8_t *payload, uint32_t len)
+{
+    if (send_op_computes(desc->flags)) {
+        vec_calc_copy(qp->req.flight->calc, wqe->vectors, offset, payload, len);
+    } else {
+        memcpy(payload, wqe->operands, len);
+    }
 }
 
 enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
@@ -194,12 +234,19 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
         requester_fail(qp, desc, requester_why_changed(qp, line, desc));
         return SEND_GOES_ON;
     }
+    if (G_UNLIKELY(send_op_computes(desc->flags))) {
+        enum send_wait waits;
+
+        if (!send_has_results(qp, desc, wqe, offset, len, &waits)) {
+            return waits;
+        }
+    }
     payload = port_tx_reserve_roce(qp->hca, &pkt, len);
     if (!payload) {
         return SEND_WAITS_CREDIT;
     }
     if (G_UNLIKELY(desc->flags & SEND_OP_EXTENDED)) {
-        memcpy(payload, wqe->operands, len);
+        send_put_other(qp, desc, wqe, offset, payload, len);
     } else if (len) {
         enum mem_result result;
 

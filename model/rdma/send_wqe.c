@@ -11,6 +11,7 @@
 #include "model/queue/mmo.h"
 #include "model/rdma/send_wqe.h"
 #include "model/rdma/service.h"
+#include "model/rdma/vec_calc.h"
 #include "prm/prm.h"
 
 #define DS_BYTES  16
@@ -56,6 +57,10 @@ const struct send_op send_ops[SEND_OPS] = {
     [PRM_WQE_OPCODE_TAG_MATCHING] = {"TAG_MATCHING", ST(RC), SEND_OP_LOCAL | SEND_OP_TAGS, 0, 0, 0,
                                      0},
 };
+
+const struct send_op send_computed_op = {"SEND",         ST(RC),          SEND_OP_EXTENDED,
+                                         BTH_SEND_FIRST, BTH_SEND_MIDDLE, BTH_SEND_LAST,
+                                         BTH_SEND_ONLY};
 
 /* State of the parser: the rest of the image. */
 struct parse {
@@ -222,6 +227,18 @@ static bool send_wqe_parse_get_psv(struct send_wqe *wqe, struct parse *p)
     return n >= 1 && n <= PSV_MAX;
 }
 
+/* Parses a vector calculation: the segment is all that follows. */
+static G_GNUC_NO_INLINE __attribute__((cold)) bool send_wqe_parse_vectors(struct send_wqe *wqe,
+                                                                          struct parse *p)
+{
+    wqe->vectors = send_wqe_take(p, PRM_SIZE(wqe_vec_calc_seg));
+    if (!wqe->vectors || p->pos != p->end || !vec_calc_ok(wqe->vectors)) {
+        return false;
+    }
+    wqe->len = vec_calc_len(wqe->vectors);
+    return true;
+}
+
 /* Parses what follows the control segment of an operation that sends nothing on the wire. */
 static G_GNUC_NO_INLINE bool send_wqe_parse_local(struct send_wqe *wqe, struct parse *p)
 {
@@ -273,6 +290,9 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
         wqe->rkey = PRM_GET(wqe_raddr_seg, seg, rkey);
     }
     if (wqe->op->flags & SEND_OP_EXTENDED) {
+        if (send_op_computes(wqe->op->flags)) {
+            return send_wqe_parse_vectors(wqe, p);
+        }
         if (!send_wqe_parse_operands(wqe, p)) {
             return false;
         }
@@ -348,6 +368,13 @@ static uint8_t send_wqe_parse(const struct send_limits *limits, struct send_wqe 
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
     wqe->op = &send_ops[wqe->opcode];
+    if (G_UNLIKELY(PRM_GET(wqe_ctrl_seg, wqe->ctrl, opmod) == PRM_SEND_OPMOD_VECTOR_CALC) &&
+        wqe->opcode == PRM_WQE_OPCODE_SEND) {
+        wqe->op = &send_computed_op;
+        if (!(wqe->op->st_mask & 1u << limits->service->st)) {
+            return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+        }
+    }
     if (!send_wqe_parse_segments(wqe, &p, limits->service)) {
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }

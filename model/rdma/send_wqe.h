@@ -21,10 +21,17 @@ enum send_op_flags {
     SEND_OP_LOCAL = 1 << 3,  /* nothing goes on the wire */
     SEND_OP_UMR = 1 << 4,    /* wqe_umr_ctrl_seg, mkey context, translation entries */
     SEND_OP_IMM = 1 << 5,    /* the packet carries ctrl.imm, as immediate or invalidated key */
-    /* with ATOMIC: operands and result have the length that opmod says */
+    /* with ATOMIC: operands and result have the length that opmod says; alone: the data are
+     * computed (wqe_vec_calc_seg) */
     SEND_OP_EXTENDED = 1 << 6,
     SEND_OP_TAGS = 1 << 7, /* wqe_tm_seg; the list is the buffer of a tag list entry */
 };
+
+/* Whether the data of the message are computed. */
+static inline bool send_op_computes(unsigned flags)
+{
+    return (flags & (SEND_OP_EXTENDED | SEND_OP_ATOMIC | SEND_OP_READ)) == SEND_OP_EXTENDED;
+}
 
 struct service;
 
@@ -38,6 +45,8 @@ struct send_op {
 /* Indexed by opcode, 0 to SEND_OPS - 1 (PRM_WQE_OPCODE_). */
 #define SEND_OPS 64
 extern const struct send_op send_ops[SEND_OPS];
+/* A SEND whose opmod is PRM_SEND_OPMOD_VECTOR_CALC. */
+extern const struct send_op send_computed_op;
 
 struct send_wqe {
     const struct send_op *op; /* NULL if the opcode is illegal */
@@ -59,8 +68,9 @@ struct send_wqe {
     const struct prm_wqe_umr_ctrl_seg *umr_ctrl; /* UMR: segment in the image */
     const struct prm_mkc *umr_mkc;               /* UMR: segment in the image */
     union {
-        const struct prm_wqe_tm_seg *tags; /* TAG_MATCHING: segment in the image */
-        const void *psv;                   /* SET_PSV, GET_PSV: segment in the image */
+        const struct prm_wqe_tm_seg *tags;          /* TAG_MATCHING: segment in the image */
+        const void *psv;                            /* SET_PSV, GET_PSV: segment in the image */
+        const struct prm_wqe_vec_calc_seg *vectors; /* computed data: segment in the image */
     };
     /* UMR: inline entries and descriptor, or NULL: gather them from the list */
     const void *umr_xlt;

@@ -166,7 +166,10 @@ static void trace_add_segments(struct prm_line *line, struct wqe_rest *rest,
     if (flags & SEND_OP_RADDR) {
         trace_add_segment(line, rest, "raddr", "wqe_raddr_seg", PRM_SIZE(wqe_raddr_seg), NULL);
     }
-    if (flags & SEND_OP_EXTENDED) {
+    if (send_op_computes(flags)) {
+        trace_add_segment(line, rest, "calc", "wqe_vec_calc_seg", PRM_SIZE(wqe_vec_calc_seg), NULL);
+        trace_add_rest(line, rest);
+    } else if (flags & SEND_OP_EXTENDED) {
         trace_add_operands(line, rest, ctrl);
     } else if (flags & SEND_OP_ATOMIC) {
         trace_add_segment(line, rest, "atomic", "wqe_atomic_seg", PRM_SIZE(wqe_atomic_seg), NULL);
@@ -218,6 +221,10 @@ void trace_describe_send_wqe(struct prm_line *line, const struct service *servic
     }
     opcode = PRM_GET(wqe_ctrl_seg, ctrl, opcode);
     op = opcode < SEND_OPS && send_ops[opcode].name ? &send_ops[opcode] : NULL;
+    if (opcode == PRM_WQE_OPCODE_SEND &&
+        PRM_GET(wqe_ctrl_seg, ctrl, opmod) == PRM_SEND_OPMOD_VECTOR_CALC) {
+        op = &send_computed_op;
+    }
     prm_line_add(line, " ");
     prm_line_add_name(line, "wqe_opcode", opcode);
     prm_line_add_chosen(line, layout, ctrl, PRM_SIZE(wqe_ctrl_seg), ctrl_fields);

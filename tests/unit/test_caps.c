@@ -49,6 +49,7 @@ static const struct section {
     {"GENERAL_2", PRM_HCA_CAP_TYPE_GENERAL_2, "cmd_hca_cap_2"},
     {"DEV_MEM", PRM_HCA_CAP_TYPE_DEV_MEM, "device_mem_cap"},
     {"ODP", PRM_HCA_CAP_TYPE_ODP, "odp_cap"},
+    {"VECTOR_CALC", PRM_HCA_CAP_TYPE_VECTOR_CALC, "vector_calc_cap"},
 };
 
 /* -- what the default generation says ---------------------------------------------------------- */

@@ -339,6 +339,12 @@ static const struct {
      " ATOMIC_CS raddr{raddr=0x1000 rkey=0x1800} atomic{swap_add=6 compare=5} data{byte_count=8 "
      "lkey=0x1900 addr=0x2000}"},
     {PRM_QP_ST_RC, {0x0000001b, 0x4a01, 0, 0x1900}, 1, " LOCAL_INVAL inval_key=0x1900"},
+    {PRM_QP_ST_RC,
+     {0xff00000a, 0x4a04, 0, 0, 0x05050000, 0, 0, 0x0090000a, 0, 0x1900, 0, 0x3000, 0x400, 0x1a00,
+      0, 0x4000},
+     4,
+     " SEND opmod=0xff calc{calc_op=05050000 matrix=1 matrix_8bit=1 vec_count=0xa cm_lkey=0x1900 "
+     "cm_addr=0x3000 vec_size=0x400 vec_lkey=0x1a00 vec_addr=0x4000}"},
     {PRM_QP_ST_UD,
      {0x0000000a, 0x4a04, 0, 0, 0x11111111, 0, 0x8000004b, 0xc000, 0, 0x02000000, 0x00020040, 0},
      4,
