@@ -93,6 +93,7 @@ const struct cap caps_general[] = {
     FLAG(basic_cyclic_rcv_wqe, NEEDS(CREATE_RMP)),
     VALUE(cqe_version, PRM_CAP_CQE_VERSION_1),
     FLAG(cq_oi),
+    FLAG(cd, NEEDS(CREATE_QP)),
     FLAG(cq_resize, NEEDS(MODIFY_CQ)),
     FLAG(cq_moderation, NEEDS(MODIFY_CQ)),
     FLAG(cq_period_mode_modify, NEEDS(MODIFY_CQ)),

@@ -223,7 +223,8 @@ static enum syn cmd_wq_create(struct fw *fw, struct fw_cmd *cmd, const struct pr
     struct fw_dbr dbr;
     enum syn syn;
 
-    if (type != PRM_WQ_TYPE_LINKED_LIST && type != PRM_WQ_TYPE_CYCLIC) {
+    if ((type != PRM_WQ_TYPE_LINKED_LIST && type != PRM_WQ_TYPE_CYCLIC) ||
+        PRM_GET(wq, wq, cd_slave)) {
         return SYN_SRQ_TYPE;
     }
     ref.umem_valid = PRM_GET(wq, wq, wq_umem_valid);

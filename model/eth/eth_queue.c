@@ -111,7 +111,7 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
         return SYN_ETH_STATE;
     }
     if (PRM_GET(wq, wq, log_wq_stride) != 6 || PRM_GET(sqc, sqc, hairpin) ||
-        PRM_GET(sqc, sqc, non_wire)) {
+        PRM_GET(sqc, sqc, non_wire) || PRM_GET(sqc, sqc, cd_master) || PRM_GET(wq, wq, cd_slave)) {
         return SYN_ETH_WQ;
     }
     if (!queue_ts_format_ok(hca, PRM_GET(sqc, sqc, ts_format))) {
@@ -244,7 +244,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     }
     if (PRM_GET(rqc, rqc, mem_rq_type) != PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE ||
         PRM_GET(rqc, rqc, hairpin) || PRM_GET(rqc, rqc, delay_drop_en) ||
-        PRM_GET(rqc, rqc, scatter_fcs) ||
+        PRM_GET(rqc, rqc, scatter_fcs) || PRM_GET(wq, wq, cd_slave) ||
         PRM_GET(wq, wq, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN) {
         return SYN_ETH_WQ;
     }

@@ -241,6 +241,7 @@ void cq_free(struct hca *hca, struct obj *obj)
     hca_timer_stop(hca, &cq->timer);
     hca_unschedule(&cq->error_work);
     eq_stop_waiting(&cq->waiter);
+    cq_wake_all(hca, cq); /* they will not find the CQ */
     obj_unref(obj, eq_obj(cq->eq));
     obj_unref(obj, cq->uar);
     mem_buf_drop(obj, &cq->ring);
@@ -261,6 +262,7 @@ static void cq_fail(struct hca *hca, struct cq *cq, uint8_t status, uint8_t synd
     PRM_SET(cq_error, data, syndrome, syndrome);
     eq_async(hca, PRM_EVENT_TYPE_CQ_ERROR, 0, data);
     hca_schedule(hca, &cq->error_work);
+    cq_wake_all(hca, cq);
 }
 
 static uint32_t cq_used(const struct cq *cq)
@@ -329,20 +331,27 @@ static bool cq_put_data(struct hca *hca, struct cq *cq, uint64_t slot, struct pr
     return true;
 }
 
-/* The same as cq_put(), for a CQ that pads or compresses. Data is already in its place. */
+/* The same as cq_put(), for a CQ that pads or compresses, or for whose CQEs a queue waits. Data is
+ * already in its place. */
 static G_GNUC_NO_INLINE bool cq_put_unusual(struct hca *hca, struct cq *cq,
                                             const struct prm_cqe64 *cqe)
 {
+    bool pads = cq->pad && PRM_GET(cqe64, cqe, format) != PRM_CQE_FORMAT_INLINE_64;
+
     if (hca->tracing) {
         trace_cqe(hca, cq->obj.num, cqe);
     }
     if (cq->session) {
-        return cqe_session_take(hca, cq, cqe);
+        if (!cqe_session_take(hca, cq, cqe)) {
+            return false;
+        }
+    } else {
+        if (!cq_write(hca, cq, cq->pi, cqe, pads)) {
+            return false;
+        }
+        cq_count(cq);
     }
-    if (!cq_write(hca, cq, cq->pi, cqe, PRM_GET(cqe64, cqe, format) != PRM_CQE_FORMAT_INLINE_64)) {
-        return false;
-    }
-    cq_count(cq);
+    cq_wake_due(hca, cq);
     return true;
 }
 

@@ -73,6 +73,31 @@ unsigned cq_data_room(const struct cq *cq, unsigned asked);
 /* Whether the CQ has failed because it had no room. */
 bool cq_has_overrun(const struct cq *cq);
 
+/* -- cross channel: queues that wait for a CQE (model/queue/cq_wait.c) --------------------------
+ */
+
+/*
+ * A work that waits until the CQ has a CQE of this index. It is on the CQ's list until the CQ has
+ * the CQE, fails or ends; then it is taken off, and the work runs. The work looks again at what it
+ * waits for. Zero-initialized means that it does not wait.
+ */
+struct cq_wait {
+    struct cq *cq; /* NULL: not waiting */
+    struct cq_wait *prev, *next;
+    struct work *work;
+    uint32_t index; /* 24 bits */
+};
+
+/* Whether the CQ has, or has had, the CQE of an index. Indices are counted from 0 at the CQ's
+ * creation, modulo 2^24; an index that is up to 2^23 ahead is still to come. */
+bool cq_has_had(const struct cq *cq, uint32_t index);
+/* Whether the CQ takes no CQEs any more. */
+bool cq_has_failed(const struct cq *cq);
+/* The work waits for that CQE, which the CQ has not had. It must not wait yet. */
+void cq_wait_begin(struct hca *hca, struct cq *cq, uint32_t index, struct cq_wait *wait);
+/* The work waits no more. */
+void cq_wait_end(struct cq_wait *wait);
+
 /*
  * Doorbell at UAR offset 0x20: dword 0 is cmd_sn << 28 | cmd << 24 | ci, dword 1 the cqn. The
  * doorbell counts only on the UAR that cqc.uar_page names. If the sequence number is that of the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Defines struct cq for the files that implement completion queues: cq.c and cqe_compress.c. */
+/* Defines struct cq for the files that implement completion queues: cq.c, cq_wait.c and
+ * cqe_compress.c. */
 #ifndef HCASIM_MODEL_CQ_PRIV_H
 #define HCASIM_MODEL_CQ_PRIV_H
 
@@ -19,7 +20,7 @@ struct cq {
     uint8_t cqe_offset; /* offset of the cqe64 in a slot */
     bool oi, cc;
     bool pad;           /* the half of a slot before the cqe64 is always written, too */
-    bool unusual;       /* the CQ pads or compresses */
+    bool unusual;       /* the CQ pads or compresses, or a queue waits for its CQEs */
     uint32_t slot_mask; /* slot of an index: the ring's size - 1, or 0 if all go to slot 0 */
     struct eq *eq;      /* referenced */
     struct obj *uar;    /* referenced */
@@ -45,6 +46,8 @@ struct cq {
     uint64_t last_event_ns, last_cqe_ns;
     struct hca_timer timer;
     struct eq_waiter waiter;
+    /* the works that wait for CQEs, in the order of the indices */
+    struct cq_wait *first_wait, *last_wait;
     struct work error_work; /* runs after the CQ has failed: notifies its users */
     unsigned error_space;   /* progress of error_work: number space and number */
     uint32_t error_at;
@@ -61,5 +64,10 @@ static inline void cq_count(struct cq *cq)
  * first half of the slot, which has 128 bytes. False: the host does not answer, and the CQ has
  * failed. */
 bool cq_write(struct hca *hca, struct cq *cq, uint32_t index, const void *entry, bool pads);
+
+/* Runs the works whose CQE is there. */
+void cq_wake_due(struct hca *hca, struct cq *cq);
+/* The CQ has failed, or ends: runs all works that wait. */
+void cq_wake_all(struct hca *hca, struct cq *cq);
 
 #endif

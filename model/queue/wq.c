@@ -22,11 +22,29 @@ void wq_tell_pi(struct wq *wq, uint16_t pi)
     }
 }
 
+uint16_t wq_gate_open(const struct wq *wq)
+{
+    uint16_t open = (uint16_t)(wq->enabled - (wq->gate == WQ_GATE_SEND ? wq->taken : wq->ci));
+
+    /* the largest ring has 2^15 slots; anything beyond is an index that the queue has passed */
+    return open <= 1u << 15 ? open : 0;
+}
+
+/* Of a managed send queue. */
+static bool wq_update_gated(struct wq *wq)
+{
+    wq->pi = wq_gate_open(wq) ? (wq->ci + (1u << wq->log_size)) & 0xffff : wq->ci;
+    return true;
+}
+
 bool wq_update_pi(struct hca *hca, struct wq *wq)
 {
     struct prm_srq_dbr record[1];
     uint16_t pi = wq->told;
 
+    if (G_UNLIKELY(wq->gate == WQ_GATE_SEND)) {
+        return wq_update_gated(wq);
+    }
     if (!wq->no_record) {
         if (!hca_dma_read(hca, wq->dbr, record, sizeof(record))) {
             return false;
@@ -35,6 +53,9 @@ bool wq_update_pi(struct hca *hca, struct wq *wq)
     }
     if ((uint16_t)(pi - wq->ci) > 1u << wq->log_size) {
         return false;
+    }
+    if (G_UNLIKELY(wq->gate)) {
+        pi = (uint16_t)(wq->ci + MIN((uint16_t)(pi - wq->ci), wq_gate_open(wq)));
     }
     wq->pi = pi;
     return true;

@@ -21,6 +21,12 @@
 /* Ends a list of data segments early (driver: terminate_scatter_list_mkey). */
 #define WQE_TERMINATOR_LKEY 0x100
 
+enum wq_gate {
+    WQ_UNGATED, /* any posted WQE may be taken */
+    WQ_GATE_SEND,
+    WQ_GATE_RECV,
+};
+
 struct wq {
     struct mem_buf buf;
     uint64_t offset;    /* of slot 0 in buf */
@@ -29,9 +35,14 @@ struct wq {
     /* Ethernet RQ: bit 31 of byte_count is the driver's MLX5_HW_START_PADDING. It allows padding
      * before a packet, which the device does not use. */
     bool start_padding;
-    uint64_t dbr; /* bus address of the queue's 32-bit counter in its doorbell record */
-    uint32_t ci;  /* the slot that the device takes next */
-    uint32_t pi;  /* the producer counter as last read */
+    /* Cross channel: of a managed queue, only so many WQEs may be taken as WQEs of other queues
+     * have enabled (model/rdma/cross.h). Indices count WQEs, of however many slots, modulo 2^16. */
+    uint8_t gate;     /* enum wq_gate */
+    uint16_t enabled; /* one past the last WQE that may be taken */
+    uint16_t taken;   /* of a send queue: the next WQE; a receive queue has ci */
+    uint64_t dbr;     /* bus address of the queue's 32-bit counter in its doorbell record */
+    uint32_t ci;      /* the slot that the device takes next */
+    uint32_t pi;      /* the producer counter as last read */
     /* A QP's send queue: a doorbell has rung since the last reset. Before the first doorbell
      * nothing is posted, whatever the record says, because software need not clear the record. */
     bool rung;
@@ -43,6 +54,9 @@ struct wq {
     struct blueflame_line *bf;
 };
 
+/* The number of WQEs that a managed queue may take: enabled and not taken. */
+uint16_t wq_gate_open(const struct wq *wq);
+
 /* Number of WQEs or basic blocks that are posted and not taken yet, according to the last read of
  * the doorbell record. */
 static inline uint16_t wq_posted(const struct wq *wq)
@@ -51,8 +65,11 @@ static inline uint16_t wq_posted(const struct wq *wq)
 }
 
 /* Reads the 32-bit big-endian doorbell record, and stores its low 16 bits in wq->pi. A queue
- * without a record takes what its doorbells told. False: the record does not answer, or the counter
- * claims more than the ring holds; the queue is broken, and wq->pi is unchanged. */
+ * without a record takes what its doorbells told. The gate of a managed receive queue holds wq->pi
+ * back. A managed send queue is not asked: if its gate is open, its ring counts as full, for the
+ * legacy library never writes the record (mlx5_post_send(), CREATE_FLAG_NO_DOORBELL). False: the
+ * record does not answer, or the counter claims more than the ring holds; the queue is broken, and
+ * wq->pi is unchanged. */
 bool wq_update_pi(struct hca *hca, struct wq *wq);
 /* A doorbell of a queue without a record told this producer counter. Threads of a program may ring
  * out of order, so a counter that is behind the greatest one changes nothing. */

@@ -20,6 +20,7 @@
 #include "model/queue/cqe_vendor.h"
 #include "model/queue/eq.h"
 #include "model/queue/q_counter.h"
+#include "model/rdma/cross.h"
 #include "model/rdma/dci.h"
 #include "model/rdma/early.h"
 #include "model/rdma/mcg.h"
@@ -78,6 +79,9 @@ void qp_set_state(struct qp *qp, uint8_t state)
         responder_reset(&qp->peer, 0);
         early_clear(&qp->peer);
         rq_flush_stop(qp);
+        if (qp->cross) {
+            cross_reset(qp);
+        }
         qp->rq.ci = qp->rq.pi = 0;
         qp->sq.ci = qp->sq.pi = 0;
         qp->sq.told = 0;
@@ -94,6 +98,9 @@ void qp_set_state(struct qp *qp, uint8_t state)
         requester_flush(qp);
         break;
     case PRM_QP_STATE_ERR:
+        if (qp->cross) {
+            cross_flush_recv(qp);
+        }
         qp->service->owner->flush(qp);
         break;
     default:
@@ -233,8 +240,7 @@ static enum syn qp_check_qpc(struct hca *hca, const struct prm_qpc *qpc)
     if (st >= SERVICES || !services[st].name || services[st].owner != &qp_owner) {
         return SYN_QP_SERVICE;
     }
-    if (PRM_GET(qpc, qpc, cd_master) || PRM_GET(qpc, qpc, cd_slave_send) ||
-        PRM_GET(qpc, qpc, cd_slave_receive) || PRM_GET(qpc, qpc, ulp_stateless_offload_mode) ||
+    if (PRM_GET(qpc, qpc, ulp_stateless_offload_mode) ||
         PRM_GET(qpc, qpc, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN || qp_recv_asked(qpc) < 0 ||
         qp_send_asked(qpc) < 0) {
         return SYN_QP_FEATURE;
@@ -401,6 +407,7 @@ void qp_dealloc(struct qp *qp, void *block, size_t bytes)
 static void qp_release(struct qp *qp)
 {
     requester_clear(qp);
+    cross_clear(qp);
     responder_clear(&qp->peer);
     dci_free(qp);
     rq_flush_stop(qp);
@@ -467,7 +474,8 @@ enum syn qp_create_as(struct hca *hca, uint16_t uid, const struct prm_qpc *qpc, 
     if (syn == SYN_OK) {
         qp_init_rings(qp, qpc, buf, dbr);
         rq_flush_init(qp);
-        syn = tags_init(&qp->peer) && requester_init(qp) && (!qp->service->dynamic || dci_new(qp))
+        syn = tags_init(&qp->peer) && cross_init(qp, qpc) && requester_init(qp) &&
+                      (!qp->service->dynamic || dci_new(qp))
                   ? qp_enter(qp, wished)
                   : SYN_NO_MEMORY;
     }

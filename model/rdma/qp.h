@@ -16,6 +16,7 @@
  *   early.c        packets that come out of order
  *   notification_point.c, reaction_point.c
  *                  congestion control: tells the senders that cause congestion; slows them down
+ *   cross.c        queues that other queues start (cross channel)
  *   dci.c          the initiator of dynamic connections: which target a send queue is connected to
  *   dct.c          the target of dynamic connections, and its responders, as an object
  *   xrq_dci.c      an initiator that the device makes itself, for an XRQ
@@ -51,6 +52,7 @@ static inline int32_t psn_diff(uint32_t a, uint32_t b)
     return (int32_t)((a - b) << 8) >> 8;
 }
 
+struct cross;
 struct dci;
 
 struct qp {
@@ -92,7 +94,8 @@ struct qp {
     struct mem_buf buf; /* the ring, shared by rq and sq, which hold no reference of their own */
     struct wq rq, sq;
 
-    struct dci *dci; /* NULL: not a DCI */
+    struct dci *dci;     /* NULL: not a DCI */
+    struct cross *cross; /* NULL: neither master nor managed (model/rdma/cross.h) */
     struct requester req;
     struct peer peer;
     struct rq_flush rq_flush;

@@ -11,6 +11,7 @@
  * that change a key are carried out when they are started, in order.
  */
 #include "model/queue/uar.h"
+#include "model/rdma/cross.h"
 #include "model/rdma/dci.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/reaction_point.h"
@@ -441,6 +442,9 @@ static enum send_wait requester_next_wqe(struct qp *qp, enum wqe_source_id *id)
     if (posted == 0) {
         return flight->head != flight->tail ? SEND_WAITS_ANSWER : SEND_WAITS_POST;
     }
+    if (G_UNLIKELY(qp->sq.gate) && *id == WQE_SOURCE_RING && cross_must_pause(qp)) {
+        return SEND_WAITS_PAUSE;
+    }
     /* Posted WQEs have been looked at before; a queue that waits for room runs again at the next
      * response. */
     if (flight->tail - flight->head > flight->mask) {
@@ -490,7 +494,7 @@ static enum send_wait requester_start_next(struct qp *qp)
         return SEND_WAITS_ANSWER;
     }
     if (!syndrome && !requester_read_local(qp, line, &syndrome)) {
-        return SEND_GOES_ON;
+        return wqe->opcode == PRM_WQE_OPCODE_CQE_WAIT ? SEND_WAITS_CQE : SEND_GOES_ON;
     }
     desc = requester_take_wqe(qp, id, wqe);
     if (!syndrome) {
@@ -557,6 +561,8 @@ static void requester_run_send(struct qp *qp)
             qp->req.waits = (uint8_t)waits;
             if (waits == SEND_WAITS_CREDIT) {
                 hca_wait_tx(qp->hca, &qp->req.work);
+            } else if (G_UNLIKELY(waits == SEND_WAITS_PAUSE)) {
+                hca_wait_late(qp->hca, &qp->req.work);
             } else {
                 requester_check_drained(qp);
             }
@@ -596,6 +602,9 @@ static bool requester_flush_all(struct qp *qp)
     flight->tx = flight->head;
     flight->tx_psn = flight->sent_psn = qp->req.unacked_psn = qp->req.next_psn;
     requester_queue_step(qp, QUEUE_FLUSHED);
+    if (qp->cross && qp_may_send(qp)) {
+        cross_restart(qp);
+    }
     return false;
 }
 
@@ -680,6 +689,9 @@ void requester_start(struct qp *qp)
          * flushed. */
         wq_update_pi(qp->hca, &qp->sq);
     }
+    if (qp->cross && !(qp->req.flight && qp->req.flight->queue == QUEUE_RESUMING)) {
+        cross_restart(qp);
+    }
     hca_schedule(qp->hca, &qp->req.work);
 }
 
@@ -705,6 +717,9 @@ void requester_flush(struct qp *qp)
     if (qp->dci) {
         dci_leave(qp);
     }
+    if (qp->cross) {
+        cross_flush_send(qp);
+    }
     hca_schedule(qp->hca, &qp->req.work);
 }
 
@@ -722,6 +737,9 @@ void requester_doorbell(struct qp *qp)
 {
     if (qp->state != PRM_QP_STATE_RST) {
         qp->sq.rung = qp->has_sq; /* also before RTS; then the WQEs are taken in RTS */
+        if (G_UNLIKELY(qp->cross)) {
+            cross_saw_software(qp);
+        }
     }
     requester_kick(qp);
 }

@@ -5,6 +5,7 @@
  *
  *   requester.c       life, doorbell, starting WQEs, retiring them
  *   requester_local.c WQEs that stay inside the HCA: UMR, LOCAL_INVAL
+ *   cross.c           queues that start other queues, and wait for CQs
  *   requester_send.c  request packets of started WQEs
  *   requester_rx.c    ACKs, NAKs, READ and atomic responses, timeouts
  *   flight.c          the descriptors of started WQEs
@@ -58,6 +59,8 @@ enum send_wait {
     SEND_WAITS_RATE,   /* the limiter holds the packet: its timer, or its end */
     SEND_WAITS_PAGE,   /* a page is missing: the pager, by requester_resume() */
     SEND_WAITS_MEMORY, /* no flight is free: the timer of late work */
+    SEND_WAITS_CQE,    /* a CQE_WAIT holds the queue: the CQ, whose list it is on (cross.h) */
+    SEND_WAITS_PAUSE,  /* a managed queue pauses (cross.h): the timer of late work */
 };
 
 enum requester_queue {

@@ -82,8 +82,8 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc);
 /* -- model/rdma/requester_local.c ------------------------------------------------------------- */
 
 /* Reads the next part of what a UMR or DUMP that is about to start reads from memory, or copies the
- * next part of an MMO. The flight says how much is done. True: everything is read, or *syndrome
- * says why it cannot be. */
+ * next part of an MMO. The flight says how much is done. A CQE_WAIT waits for its CQE. True:
+ * everything is read, and nothing is to be waited for; or *syndrome says why it cannot be. */
 bool requester_read_local(struct qp *qp, struct send_line *line, uint8_t *syndrome);
 /* Carries out a WQE that sends nothing on the wire. Returns 0 or the syndrome. */
 uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe);

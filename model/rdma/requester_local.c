@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Carries out WQEs that stay inside the HCA: UMR, SET_PSV, GET_PSV, LOCAL_INVAL, DUMP, copies from
- * memory to memory (MMO) and changes of a tag list.
+ * memory to memory (MMO), changes of a tag list, and those of cross channel (cross.c).
  *
  * The translation entries of a UMR may lie in memory. They have up to 1 MiB (wqe_umr_ctrl_seg
  * counts units of 16 bytes in 16 bits), and may be behind any key: if that key has ranges of one
@@ -17,6 +17,7 @@
  */
 #include "model/memory/psv.h"
 #include "model/queue/mmo.h"
+#include "model/rdma/cross.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/tags.h"
 
@@ -161,6 +162,9 @@ bool requester_read_local(struct qp *qp, struct send_line *line, uint8_t *syndro
     if (G_LIKELY(!(line->wqe.op->flags & SEND_OP_LOCAL))) {
         return true;
     }
+    if (line->wqe.opcode == PRM_WQE_OPCODE_CQE_WAIT) {
+        return cross_wait(qp, &line->wqe, syndrome);
+    }
     if (line->wqe.opcode == PRM_WQE_OPCODE_DUMP) {
         return requester_dump(qp, line, syndrome);
     }
@@ -220,6 +224,9 @@ uint8_t requester_execute_local(struct qp *qp, const struct send_wqe *wqe)
     }
     if (wqe->opcode == PRM_WQE_OPCODE_SET_PSV) {
         return requester_set_psv(qp, wqe);
+    }
+    if (wqe->opcode == PRM_WQE_OPCODE_SEND_ENABLE || wqe->opcode == PRM_WQE_OPCODE_RECV_ENABLE) {
+        return cross_enable(qp, wqe);
     }
     if (wqe->opcode == PRM_WQE_OPCODE_LOCAL_INVAL) {
         result = mkey_invalidate(qp->hca, wqe->imm, qp->pdn, false);

@@ -52,6 +52,9 @@ const struct send_op send_ops[SEND_OPS] = {
     [PRM_WQE_OPCODE_SET_PSV] = {"SET_PSV", KEYS, SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_GET_PSV] = {"GET_PSV", KEYS, SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_DUMP] = {"DUMP", CONNECTED, SEND_OP_LOCAL, 0, 0, 0, 0},
+    [PRM_WQE_OPCODE_CQE_WAIT] = {"CQE_WAIT", CONNECTED | ST(UD), SEND_OP_LOCAL, 0, 0, 0, 0},
+    [PRM_WQE_OPCODE_RECV_ENABLE] = {"RECV_ENABLE", CONNECTED | ST(UD), SEND_OP_LOCAL, 0, 0, 0, 0},
+    [PRM_WQE_OPCODE_SEND_ENABLE] = {"SEND_ENABLE", CONNECTED | ST(UD), SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_UMR] = {"UMR", KEYS, SEND_OP_LOCAL | SEND_OP_UMR, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_MMO] = {"MMO", ST(RC) | ST(DCI), SEND_OP_LOCAL, 0, 0, 0, 0},
     [PRM_WQE_OPCODE_TAG_MATCHING] = {"TAG_MATCHING", ST(RC), SEND_OP_LOCAL | SEND_OP_TAGS, 0, 0, 0,
@@ -66,6 +69,7 @@ const struct send_op send_computed_op = {"SEND",         ST(RC),          SEND_O
 struct parse {
     const void *pos, *end;
     uint32_t denied; /* limits.denied */
+    bool master;     /* limits.master */
 };
 
 static const void *send_wqe_take(struct parse *p, size_t len)
@@ -254,6 +258,11 @@ static G_GNUC_NO_INLINE bool send_wqe_parse_local(struct send_wqe *wqe, struct p
         return wqe->psv;
     case PRM_WQE_OPCODE_GET_PSV:
         return send_wqe_parse_get_psv(wqe, p);
+    case PRM_WQE_OPCODE_CQE_WAIT:
+    case PRM_WQE_OPCODE_RECV_ENABLE:
+    case PRM_WQE_OPCODE_SEND_ENABLE:
+        wqe->wait_en = send_wqe_take(p, PRM_SIZE(wqe_wait_en_seg));
+        return p->master && wqe->wait_en;
     case PRM_WQE_OPCODE_DUMP:
         return send_wqe_parse_data(wqe, p, false);
     case PRM_WQE_OPCODE_MMO:
@@ -362,6 +371,7 @@ static uint8_t send_wqe_parse(const struct send_limits *limits, struct send_wqe 
         .pos = wqe->image + PRM_SIZE(wqe_ctrl_seg),
         .end = wqe->image + PRM_GET(wqe_ctrl_seg, wqe->ctrl, ds) * (size_t)DS_BYTES,
         .denied = limits->denied,
+        .master = limits->master,
     };
 
     if (wqe->opcode >= SEND_OPS || !(send_ops[wqe->opcode].st_mask & 1u << limits->service->st)) {

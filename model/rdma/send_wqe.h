@@ -71,6 +71,7 @@ struct send_wqe {
         const struct prm_wqe_tm_seg *tags;          /* TAG_MATCHING: segment in the image */
         const void *psv;                            /* SET_PSV, GET_PSV: segment in the image */
         const struct prm_wqe_vec_calc_seg *vectors; /* computed data: segment in the image */
+        const struct prm_wqe_wait_en_seg *wait_en;  /* cross channel: segment in the image */
     };
     /* UMR: inline entries and descriptor, or NULL: gather them from the list */
     const void *umr_xlt;
@@ -91,7 +92,8 @@ struct send_wqe {
 struct send_limits {
     const struct service *service;
     uint8_t log_msg_max; /* log2 of the longest message in bytes */
-    uint32_t max_wqe;    /* bytes of one WQE */
+    bool master;         /* WQEs of cross channel are allowed (cross.h) */
+    uint16_t max_wqe;    /* bytes of one WQE */
     uint32_t denied;     /* lkey that counts as MKEY_NONE (mkey_denied()) */
 };
 

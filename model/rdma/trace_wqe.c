@@ -147,6 +147,12 @@ static void trace_add_umr(struct prm_line *line, struct wqe_rest *rest)
     }
 }
 
+static bool trace_is_cross(unsigned opcode)
+{
+    return opcode == PRM_WQE_OPCODE_CQE_WAIT || opcode == PRM_WQE_OPCODE_SEND_ENABLE ||
+           opcode == PRM_WQE_OPCODE_RECV_ENABLE;
+}
+
 static void trace_add_segments(struct prm_line *line, struct wqe_rest *rest,
                                const struct service *service, const struct prm_wqe_ctrl_seg *ctrl,
                                unsigned flags)
@@ -183,6 +189,8 @@ static void trace_add_segments(struct prm_line *line, struct wqe_rest *rest,
         trace_add_segment(line, rest, "psv", "wqe_set_psv_seg", PRM_SIZE(wqe_set_psv_seg), NULL);
     } else if (PRM_GET(wqe_ctrl_seg, ctrl, opcode) == PRM_WQE_OPCODE_GET_PSV) {
         trace_add_segment(line, rest, "psv", "wqe_get_psv_seg", PRM_SIZE(wqe_get_psv_seg), NULL);
+    } else if (trace_is_cross(PRM_GET(wqe_ctrl_seg, ctrl, opcode))) {
+        trace_add_segment(line, rest, "cross", "wqe_wait_en_seg", PRM_SIZE(wqe_wait_en_seg), NULL);
     } else if (PRM_GET(wqe_ctrl_seg, ctrl, opcode) == PRM_WQE_OPCODE_MMO) {
         trace_add_segment(line, rest, "mmo", "wqe_mmo_seg", PRM_OFFSET(wqe_mmo_seg, source), NULL);
         trace_add_data(line, rest);

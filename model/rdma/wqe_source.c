@@ -5,6 +5,7 @@
  */
 #include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
+#include "model/rdma/cross.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/wqe_source.h"
 
@@ -96,8 +97,9 @@ void wqe_source_set_limits(struct qp *qp)
     qp->req.limits = (struct send_limits){
         .service = qp->service,
         .log_msg_max = qp->log_msg_max,
-        .max_wqe = MIN(qp->hca->limits.max_sq_wqe, WQE_MAX_BYTES),
+        .max_wqe = (uint16_t)MIN(qp->hca->limits.max_sq_wqe, WQE_MAX_BYTES),
         .denied = mkey_denied(qp->hca, qp->rlky),
+        .master = qp->cross && qp->cross->master,
     };
 }
 
@@ -116,6 +118,9 @@ static bool ring_flush_one(struct qp *qp)
         num_bb = wq_posted(&qp->sq);
     }
     qp->sq.ci = (qp->sq.ci + num_bb) & 0xffff;
+    if (qp->cross) {
+        cross_took(qp);
+    }
     ring_complete_error(qp, index, opcode, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
     return true;
 }
@@ -203,6 +208,9 @@ void wqe_source_advance(struct qp *qp, enum wqe_source_id id, unsigned num_bb)
 {
     if (id == WQE_SOURCE_RING) {
         qp->sq.ci = (qp->sq.ci + MAX(num_bb, 1)) & 0xffff;
+        if (G_UNLIKELY(qp->sq.gate)) {
+            cross_took(qp);
+        }
     } else {
         qp->req.device->next++;
     }

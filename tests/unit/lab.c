@@ -385,6 +385,9 @@ void lab_qp_new(struct lab_side *side, const struct lab_qp_attr *attr, struct la
     PRM_SET(qpc, qpc, cs_req, attr->cs_req);
     PRM_SET(qpc, qpc, cs_res, attr->cs_res);
     PRM_SET(qpc, qpc, ts_format, attr->ts_format);
+    PRM_SET(qpc, qpc, cd_master, attr->master);
+    PRM_SET(qpc, qpc, cd_slave_send, attr->managed_send);
+    PRM_SET(qpc, qpc, cd_slave_receive, attr->managed_recv);
     PRM_SET(qpc, qpc, cqn_snd, attr->cqn ? attr->cqn : side->cqn);
     PRM_SET(qpc, qpc, cqn_rcv, attr->cqn ? attr->cqn : side->cqn);
     buf = lab_buf(qp->rq_ring, rq_bytes + (64ull << qp->log_sq));

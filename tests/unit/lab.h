@@ -69,9 +69,10 @@ struct lab_qp_attr {
     bool programs; /* belongs to a program that has no user context; otherwise it is the kernel's */
     uint32_t pdn;  /* 0: the PD of the side */
     uint32_t cqn;  /* 0: the CQ of the side */
-    uint8_t log_streams, log_errored; /* of a DCI */
-    uint8_t cs_req, cs_res;           /* PRM_CS_REQ_, PRM_CS_RES_: data in CQEs */
-    uint8_t ts_format;                /* PRM_TS_FORMAT_ */
+    uint8_t log_streams, log_errored;        /* of a DCI */
+    uint8_t cs_req, cs_res;                  /* PRM_CS_REQ_, PRM_CS_RES_: data in CQEs */
+    uint8_t ts_format;                       /* PRM_TS_FORMAT_ */
+    bool master, managed_send, managed_recv; /* of cross channel */
 };
 extern const struct lab_qp_attr lab_rc;
 
@@ -106,8 +107,8 @@ struct lab_wr {
     uint32_t rkey;
     uint64_t swap_add, compare;
     uint8_t opmod;
-    const void *operands; /* of an extended atomic */
-    uint32_t operands_len;
+    const void *operands;  /* of an extended atomic */
+    uint32_t operands_len; /* also of any other segment */
     /* UD, DC */
     uint32_t dest_qpn, qkey;
     uint64_t dc_key;

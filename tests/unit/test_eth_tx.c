@@ -878,6 +878,12 @@ START_TEST(a_queue_that_names_what_is_not_there_is_refused)
     PRM_SET(wq, wq, log_wq_stride, 7);
     ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_WQ);
     PRM_SET(wq, wq, log_wq_stride, 6);
+    PRM_SET(sqc, sqc, cd_master, 1);
+    ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_WQ);
+    PRM_SET(sqc, sqc, cd_master, 0);
+    PRM_SET(wq, wq, cd_slave, 1);
+    ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_WQ);
+    PRM_SET(wq, wq, cd_slave, 0);
     PRM_SET(sqc, sqc, ts_format, PRM_TS_FORMAT_REAL_TIME);
     ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_TS_FORMAT);
     PRM_SET(sqc, sqc, ts_format, PRM_TS_FORMAT_DEFAULT);

@@ -76,7 +76,7 @@ START_TEST(a_qpc_that_cannot_work_is_refused)
     REFUSED(cqn_snd, 0xfff, SYN_QP_CQ);
     REFUSED(cqn_rcv, 0xfff, SYN_QP_CQ);
     REFUSED(log_rq_stride, 7, SYN_QP_SIZE);
-    REFUSED(cd_master, 1, SYN_QP_FEATURE);
+    REFUSED(ulp_stateless_offload_mode, 1, SYN_QP_FEATURE);
     REFUSED(ts_format, PRM_TS_FORMAT_REAL_TIME, SYN_TS_FORMAT);
     b.hca.limits.real_time = true;
     REFUSED(ts_format, 3, SYN_TS_FORMAT);

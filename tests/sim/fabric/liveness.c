@@ -5,6 +5,7 @@
 #include "fw/fw_internal.h"
 #include "guest-lib/host/local_internal.h"
 #include "guest-lib/verbs/kernel/hca.h"
+#include "model/rdma/cross.h"
 #include "model/rdma/dct.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/reaction_point.h"
@@ -49,6 +50,9 @@ static bool liveness_is_rung(const struct qp *qp)
 {
     uint8_t record[4];
 
+    if (qp->sq.gate) { /* whatever the record says */
+        return qp->state == PRM_QP_STATE_RTS && wq_gate_open(&qp->sq);
+    }
     if (qp->sq.no_record) {
         return qp->has_sq && qp->sq.told != (uint16_t)qp->sq.pi && qp->state == PRM_QP_STATE_RTS;
     }
@@ -97,6 +101,11 @@ static bool liveness_by_page(const struct qp *qp)
     return qp->req.flight && flight_is_parked(qp->req.flight);
 }
 
+static bool liveness_by_cqe(const struct qp *qp)
+{
+    return qp->cross && qp->cross->wait.cq;
+}
+
 /* Each reason, what ends it, whether that waker must exist while the work is on no list, and how
  * long nothing may change; 0: without limit. */
 static const struct {
@@ -114,6 +123,9 @@ static const struct {
     [SEND_WAITS_PAGE] = {"a page", "the pager", liveness_by_page, 0},
     [SEND_WAITS_MEMORY] = {"memory for a flight", "the timer of late work", liveness_by_nobody,
                            RATE_MOST},
+    [SEND_WAITS_CQE] = {"a CQE", "the CQ", liveness_by_cqe, 0},
+    [SEND_WAITS_PAUSE] = {"the end of a pause", "the timer of late work", liveness_by_nobody,
+                          RATE_MOST},
 };
 
 static bool liveness_sends(const struct qp *qp)

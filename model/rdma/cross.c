@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Implements cross channel: gates, enables and waits; see model/rdma/cross.h. */
+#include "model/rdma/cross.h"
+#include "model/core/pd.h"
+#include "model/rdma/qp.h"
+
+/* -- life -------------------------------------------------------------------------------------- */
+
+static void cross_set_gates(struct qp *qp)
+{
+    struct cross *cross = qp->cross;
+
+    qp->sq.gate = cross->managed_send ? WQ_GATE_SEND : WQ_UNGATED;
+    qp->rq.gate = cross->managed_recv ? WQ_GATE_RECV : WQ_UNGATED;
+}
+
+bool cross_init(struct qp *qp, const struct prm_qpc *qpc)
+{
+    bool master = PRM_GET(qpc, qpc, cd_master), send = PRM_GET(qpc, qpc, cd_slave_send),
+         recv = PRM_GET(qpc, qpc, cd_slave_receive);
+    struct cross *cross;
+
+    if (!master && !send && !recv) {
+        return true;
+    }
+    qp->cross = cross = qp_alloc(qp, sizeof(*cross));
+    if (!cross) {
+        return false;
+    }
+    cross->master = master;
+    cross->managed_send = send && qp->has_sq;
+    cross->managed_recv = recv && qp->has_rq;
+    cross->wait.work = &qp->req.work;
+    cross_set_gates(qp);
+    return true;
+}
+
+void cross_clear(struct qp *qp)
+{
+    if (qp->cross) {
+        cq_wait_end(&qp->cross->wait);
+        qp_dealloc(qp, qp->cross, sizeof(*qp->cross));
+        qp->cross = NULL;
+    }
+}
+
+void cross_reset(struct qp *qp)
+{
+    struct cross *cross = qp->cross;
+
+    cq_wait_end(&cross->wait);
+    qp->sq.enabled = qp->sq.taken = qp->rq.enabled = 0;
+    cross->run = 0;
+    cross->seen = 0;
+    cross_set_gates(qp);
+}
+
+/* If the record does not say what is posted, only what is enabled is known. */
+void cross_flush_send(struct qp *qp)
+{
+    cq_wait_end(&qp->cross->wait);
+    if (qp->sq.gate) {
+        qp->sq.gate = WQ_UNGATED;
+        qp->sq.pi = qp->sq.ci;
+        if (wq_update_pi(qp->hca, &qp->sq)) {
+            qp->sq.rung = true;
+        } else {
+            qp->sq.gate = WQ_GATE_SEND;
+        }
+    }
+}
+
+void cross_flush_recv(struct qp *qp)
+{
+    qp->rq.gate = WQ_UNGATED;
+}
+
+void cross_restart(struct qp *qp)
+{
+    if (qp->cross->managed_send && !qp->sq.gate) {
+        qp->sq.gate = WQ_GATE_SEND;
+        qp->sq.pi = qp->sq.ci;
+    }
+}
+
+/* -- CQE_WAIT ---------------------------------------------------------------------------------- */
+
+bool cross_wait(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome)
+{
+    struct cq *cq = cq_find(qp->hca, PRM_GET(wqe_wait_en_seg, wqe->wait_en, obj_num));
+    uint32_t index = PRM_GET(wqe_wait_en_seg, wqe->wait_en, pi);
+    struct cq_wait *wait = &qp->cross->wait;
+
+    cq_wait_end(wait);
+    if (!cq || !uid_may_use(cq_obj(cq), qp->obj.uid)) {
+        *syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+        return true;
+    }
+    if (cq_has_had(cq, index)) {
+        return true;
+    }
+    if (cq_has_failed(cq)) {
+        *syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+        return true;
+    }
+    cq_wait_begin(qp->hca, cq, index, wait);
+    return false;
+}
+
+/* -- SEND_ENABLE, RECV_ENABLE ------------------------------------------------------------------ */
+
+/* The gate is open up to index pi. False: that is more than the ring can hold. */
+static bool cross_open(struct wq *wq, uint16_t pi)
+{
+    uint16_t next = wq->gate == WQ_GATE_SEND ? wq->taken : (uint16_t)wq->ci;
+    uint16_t ahead = (uint16_t)(pi - next);
+
+    if (ahead > 1u << 15 || ahead <= wq_gate_open(wq)) {
+        return true; /* a stale index */
+    }
+    if (ahead > 1u << wq->log_size) {
+        return false;
+    }
+    wq->enabled = pi;
+    return true;
+}
+
+uint8_t cross_enable(struct qp *qp, const struct send_wqe *wqe)
+{
+    struct qp *target = qp_find(qp->hca, PRM_GET(wqe_wait_en_seg, wqe->wait_en, obj_num));
+    uint16_t pi = (uint16_t)PRM_GET(wqe_wait_en_seg, wqe->wait_en, pi);
+    bool send = wqe->opcode == PRM_WQE_OPCODE_SEND_ENABLE;
+    struct wq *wq;
+
+    if (!target || target->pdn != qp->pdn || !target->cross ||
+        !(send ? target->cross->managed_send : target->cross->managed_recv)) {
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    wq = send ? &target->sq : &target->rq;
+    if (target->state == PRM_QP_STATE_RST || !wq->gate) {
+        return 0; /* the queue forgets its WQEs, or flushes them all */
+    }
+    if (!cross_open(wq, pi)) {
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    if (send) {
+        if (!qp->cross->managed_send) {
+            target->cross->run = 0;
+        }
+        target->sq.rung = true;
+        requester_kick(target);
+    }
+    return 0;
+}
+
+/* -- managed send queues ----------------------------------------------------------------------- */
+
+void cross_took(struct qp *qp)
+{
+    struct cross *cross = qp->cross;
+
+    qp->sq.taken++;
+    if (qp->sq.gate) {
+        qp->sq.pi = qp->sq.ci; /* the gate is asked for each WQE */
+        cross->run++;
+    }
+}
+
+void cross_saw_software(struct qp *qp)
+{
+    qp->cross->run = 0;
+}
+
+bool cross_must_pause(struct qp *qp)
+{
+    struct cross *cross = qp->cross;
+    struct prm_srq_dbr record[1] = {0};
+
+    if (!qp->sq.gate || cross->run < MIN(CROSS_RUN, 1u << qp->sq.log_size)) {
+        return false;
+    }
+    cross->run = 0;
+    if (!qp->sq.no_record && hca_dma_read(qp->hca, qp->sq.dbr, record, sizeof(record)) &&
+        PRM_GET(srq_dbr, record, counter) != cross->seen) {
+        cross->seen = PRM_GET(srq_dbr, record, counter);
+        return false;
+    }
+    return true;
+}
