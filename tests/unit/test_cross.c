@@ -232,6 +232,27 @@ START_TEST(a_wait_counts_overwritten_completions)
 }
 END_TEST
 
+/* Without data in its CQEs, a CQ of 128 bytes leaves the first halves alone. */
+START_TEST(a_wait_changes_nothing_in_the_completion)
+{
+    struct lab_qp_attr attr = lab_rc;
+    uint64_t ring, dbr;
+
+    attr.cqn = lab_cq128_new(left, 4, &ring, &dbr);
+    memset(lab_ptr(left, ring, 64), 0xa5, 64);
+    lab_qp_new(left, &attr, &a);
+    lab_qp_new(right, &lab_rc, &b);
+    lab_connect(lab, &a, &b, &lab_path);
+    post_wait(attr.cqn, 0);
+    expect_master_holds();
+    post_nop(&a);
+    expect_master(PRM_WQE_OPCODE_CQE_WAIT, 0, 0);
+    for (unsigned i = 0; i < 64; i++) {
+        ck_assert_uint_eq(((uint8_t *)lab_ptr(left, ring, 64))[i], 0xa5);
+    }
+}
+END_TEST
+
 /* Each queue is woken by its own CQE, in whatever order they began to wait. */
 START_TEST(many_queues_wait_on_one_cq)
 {
@@ -894,6 +915,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_wait_need_not_write_a_cqe);
     tcase_add_test(tc, indices_are_compared_modulo_2_to_the_24);
     tcase_add_test(tc, a_wait_counts_overwritten_completions);
+    tcase_add_test(tc, a_wait_changes_nothing_in_the_completion);
     tcase_add_test(tc, many_queues_wait_on_one_cq);
     tcase_add_test(tc, what_follows_a_wait_comes_after_the_data);
     tcase_add_loop_test(tc, a_wait_on_no_cq_fails, 0, 2);
