@@ -330,6 +330,7 @@ struct hv_rwq {
 };
 
 struct hv_mcast;
+struct hv_exp_dct; /* guest-lib/verbs/exp/dct.h */
 
 /* The kind of a QP of type IBV_QPT_DRIVER. */
 enum hv_dc {
@@ -381,6 +382,9 @@ struct hv_qp {
     struct prm_create_dct_in *dct;
     bool dct_exists; /* the DCT was created in the device and has its number */
     bool ooo;        /* data may be placed out of order */
+    bool ooo_rw;     /* data of READs and WRITEs may be (the experimental verbs) */
+    /* a DCT of the experimental verbs, which has asynchronous events of its own, or NULL */
+    struct hv_exp_dct *exp_dct;
     /* ECE options (enhanced connection establishment): ece_options of mlx5_ib's commands, which the
      * library sets before uverbs_create_qp() and uverbs_modify_qp(), and of their answers. */
     struct {

@@ -14,4 +14,7 @@
 /* Makes a new context one with experimental verbs, and fills in their calls (context.c). */
 void hv_exp_init(struct hv_context *ctx);
 
+/* Each fills in the calls of its file. */
+void hv_exp_dct_ops(struct verbs_context_exp *ops);
+
 #endif

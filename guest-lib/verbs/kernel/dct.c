@@ -91,8 +91,10 @@ static int dct_to_rtr(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask
     PRM_SET(dctc, dctc, my_addr_index, ah->grh.sgid_index);
     PRM_SET(dctc, dctc, hop_limit, ah->grh.hop_limit);
     PRM_SET(dctc, dctc, eth_prio, ah->sl & 7);
+    PRM_SET(dctc, dctc, offload_type, qp->exp_dct && qp->srq->type == IBV_SRQT_TM);
+    PRM_SET(dctc, dctc, dp_ordering_0, qp->ooo_rw && !qp->ooo);
     PRM_SET(dctc, dctc, dp_ordering_1, qp->ooo);
-    PRM_SET(dctc, dctc, dp_ordering_force, qp->ooo);
+    PRM_SET(dctc, dctc, dp_ordering_force, qp->ooo || qp->ooo_rw);
     err = hv_cmd(qp->hca, qp->dct, sizeof(*qp->dct), out, sizeof(out));
     if (!err) {
         qp->ibv.qp_num = PRM_GET(create_dct_out, out, dctn);
@@ -122,12 +124,21 @@ int hv_dct_modify(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask)
                      hv_qp_state_name(qp->state), hv_qp_state_name(attr->qp_state));
 }
 
+static int dct_query_cmd(struct hv_qp *qp, struct prm_query_dct_out *out)
+{
+    struct prm_query_dct_in in[1] = {0};
+    struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* all inputs begin with it */
+
+    PRM_SET(query_dct_in, in, opcode, PRM_CMD_OP_QUERY_DCT);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, uid, qp->uid);
+    PRM_SET(query_dct_in, in, dctn, qp->ibv.qp_num);
+    return hv_cmd(qp->hca, in, sizeof(in), out, PRM_SIZE(query_dct_out));
+}
+
 int hv_dct_query(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
     const int possible = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | IBV_QP_MIN_RNR_TIMER |
                          IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_PKEY_INDEX;
-    struct prm_query_dct_in in[1] = {0};
-    struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* all inputs begin with it */
     struct prm_query_dct_out out[1] = {0};
     const struct prm_dctc *dctc = PRM_PTR(query_dct_out, out, dct_context_entry);
     int err;
@@ -135,10 +146,7 @@ int hv_dct_query(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask)
     if ((mask & ~possible) || !qp->dct_exists) {
         return EINVAL;
     }
-    PRM_SET(query_dct_in, in, opcode, PRM_CMD_OP_QUERY_DCT);
-    PRM_SET(general_obj_in_cmd_hdr, hdr, uid, qp->uid);
-    PRM_SET(query_dct_in, in, dctn, qp->ibv.qp_num);
-    err = hv_cmd(qp->hca, in, sizeof(in), out, sizeof(out));
+    err = dct_query_cmd(qp, out);
     if (err) {
         return err;
     }
@@ -191,4 +199,33 @@ int hv_dct_destroy(struct hv_qp *qp)
         qp->dct_exists = false;
     }
     return err;
+}
+
+int uverbs_query_dct(struct hv_qp *qp, struct prm_dctc *dctc)
+{
+    struct prm_query_dct_out out[1] = {0};
+    int err = hv_check_there(qp->hca);
+
+    err = err ? err : hv_qp_check(&qp->ibv);
+    err = err ? err : dct_query_cmd(qp, out);
+    if (!err) {
+        memcpy(dctc, PRM_PTR(query_dct_out, out, dct_context_entry), PRM_SIZE(dctc));
+    }
+    return err;
+}
+
+int uverbs_arm_dct(struct hv_qp *qp)
+{
+    struct prm_arm_dct_in in[1] = {0};
+    struct prm_general_obj_in_cmd_hdr *hdr = (void *)in; /* all inputs begin with it */
+    int err = hv_check_there(qp->hca);
+
+    err = err ? err : hv_qp_check(&qp->ibv);
+    if (err) {
+        return err;
+    }
+    PRM_SET(arm_dct_in, in, opcode, PRM_CMD_OP_ARM_DCT_FOR_KEY_VIOLATION);
+    PRM_SET(general_obj_in_cmd_hdr, hdr, uid, qp->uid);
+    PRM_SET(arm_dct_in, in, dct_number, qp->ibv.qp_num);
+    return hv_cmd_simple(qp->hca, in, sizeof(in));
 }

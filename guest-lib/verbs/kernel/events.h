@@ -15,8 +15,15 @@ enum hv_about {
     HV_ABOUT_QP,
     HV_ABOUT_SRQ,
     HV_ABOUT_WQ,
+    HV_ABOUT_DCT, /* of the experimental verbs */
     HV_ABOUT_PORT
 };
+
+/* Types of the events of a DCT of the experimental verbs, beyond enum ibv_event_type: the values of
+ * verbs_exp.h. */
+#define HV_EVENT_DCT_KEY_VIOLATION ((enum ibv_event_type)32)
+#define HV_EVENT_DCT_ACCESS_ERR    ((enum ibv_event_type)33)
+#define HV_EVENT_DCT_REQ_ERR       ((enum ibv_event_type)34)
 
 /* Register objects that events can be about, by their numbers (numbers.c). */
 void hv_event_add_cq(struct hv_hca *hca, struct hv_cq *cq);
@@ -27,8 +34,10 @@ void hv_event_add_srq(struct hv_hca *hca, struct hv_srq *srq);
 void hv_event_del_srq(struct hv_hca *hca, struct hv_srq *srq);
 void hv_event_add_wq(struct hv_hca *hca, struct hv_rwq *wq);
 void hv_event_del_wq(struct hv_hca *hca, struct hv_rwq *wq);
-/* To be called with the registry's lock. Finds a struct hv_cq, hv_qp, hv_srq or hv_rwq, as kind
- * says, or NULL; sets one. */
+void hv_event_add_dct(struct hv_hca *hca, struct hv_qp *qp);
+void hv_event_del_dct(struct hv_hca *hca, struct hv_qp *qp);
+/* To be called with the registry's lock. Finds a struct hv_cq, hv_qp, hv_srq, hv_rwq or
+ * hv_exp_dct, as kind says, or NULL; sets one. */
 void *hv_number_find(struct hv_hca *hca, enum hv_about kind, uint32_t num);
 void hv_number_set(struct hv_hca *hca, enum hv_about kind, uint32_t num, void *obj);
 /* Removes all objects of a closing file from the registry, even those that the device would not

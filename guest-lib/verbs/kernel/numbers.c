@@ -103,6 +103,17 @@ void hv_event_del_wq(struct hv_hca *hca, struct hv_rwq *wq)
     number_del(hca, HV_ABOUT_WQ, wq->rqn, wq);
 }
 
+/* The events of a DCT go to the structure of the experimental verbs. */
+void hv_event_add_dct(struct hv_hca *hca, struct hv_qp *qp)
+{
+    number_add(hca, HV_ABOUT_DCT, qp->ibv.qp_num, qp->exp_dct);
+}
+
+void hv_event_del_dct(struct hv_hca *hca, struct hv_qp *qp)
+{
+    number_del(hca, HV_ABOUT_DCT, qp->ibv.qp_num, qp->exp_dct);
+}
+
 static gboolean number_is_of(gpointer key, gpointer obj, gpointer file)
 {
     return hv_context(*(struct ibv_context **)obj)->file == file;

@@ -312,7 +312,9 @@ int uverbs_destroy_qp(struct hv_qp *qp)
         if (err && qp->xrcd) {
             hv_event_add_qp(qp->hca, qp);
         }
-        if (!err && !qp->ind && qp->dc != HV_DC_DCT) {
+        if (!err && qp->exp_dct) {
+            hv_event_del_dct(qp->hca, qp);
+        } else if (!err && !qp->ind && qp->dc != HV_DC_DCT) {
             hv_event_del_qp(qp->hca, qp);
         }
     }

@@ -249,7 +249,8 @@ unsigned hv_qp_atomic_mode(const struct hv_qp *qp)
     if ((ops & extended) == extended && sizes) {
         unsigned log_largest = (unsigned)g_bit_storage(sizes) - 1;
 
-        return qp->ooo ? PRM_ATOMIC_MODE_UP_TO_8B : MAX(log_largest, PRM_ATOMIC_MODE_UP_TO_8B);
+        return qp->ooo || qp->ooo_rw ? PRM_ATOMIC_MODE_UP_TO_8B
+                                     : MAX(log_largest, PRM_ATOMIC_MODE_UP_TO_8B);
     }
     return (ops & standard) == standard ? PRM_ATOMIC_MODE_IB_SPEC : 0;
 }
@@ -442,8 +443,9 @@ static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum
     if (from == IBV_QPS_RESET && qp->rq.wqe_cnt) {
         PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)shadow_real(qp->dbrec));
     }
-    if (qp->ooo && t->op == PRM_CMD_OP_INIT2RTR_QP) {
-        PRM_SET(qpc, qpc, dp_ordering_1, 1);
+    if ((qp->ooo || qp->ooo_rw) && t->op == PRM_CMD_OP_INIT2RTR_QP) {
+        PRM_SET(qpc, qpc, dp_ordering_0, !qp->ooo);
+        PRM_SET(qpc, qpc, dp_ordering_1, qp->ooo);
         PRM_SET(qpc, qpc, dp_ordering_force, 1);
     }
     err = modify_fill_qpc(qp, attr, mask, qpc);

@@ -137,6 +137,10 @@ int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask);
 /* The syndrome (PRM_CQE_SYNDROME_) with which the device moved the QP to ERR. 0: the device names
  * none. The caller may hold the locks of the user half. */
 uint8_t uverbs_qp_error(struct hv_qp *qp);
+/* Commands of the experimental verbs on a DCT that is in RTR (ib_uverbs_exp_query_dct(),
+ * ib_uverbs_exp_arm_dct()): what the device says of it; the next wrong key raises an event. */
+int uverbs_query_dct(struct hv_qp *qp, struct prm_dctc *dctc);
+int uverbs_arm_dct(struct hv_qp *qp);
 /* Opens a new handle on an existing XRC target. qp->ibv.qp_num is its number. */
 int uverbs_open_qp(struct hv_qp *qp);
 /* The QP was modified through this handle: updates its other handles. */

@@ -12,6 +12,7 @@
  * asynchronous events goes on waiting, as in read(), because the kernel closes their file only with
  * the last descriptor (uverbs_async_event_release()).
  */
+#include "guest-lib/verbs/exp/dct.h"
 #include "guest-lib/verbs/kernel/events.h"
 #include "guest-lib/verbs/user/user.h"
 #include "wire/cancel.h"
@@ -200,6 +201,7 @@ static bool events_acks_of(const struct ibv_async_event *event, struct acks *ack
     struct user_qp *qp = user_qp(event->element.qp);
     struct hv_srq *srq = hv_srq(event->element.srq);
     struct hv_rwq *wq = hv_rwq(event->element.wq);
+    struct hv_exp_dct *dct = (struct hv_exp_dct *)event->element.qp;
 
     switch (hv_event_about(event->event_type)) {
     case HV_ABOUT_CQ:
@@ -213,6 +215,9 @@ static bool events_acks_of(const struct ibv_async_event *event, struct acks *ack
         return true;
     case HV_ABOUT_WQ:
         *acks = ACKS(wq, );
+        return true;
+    case HV_ABOUT_DCT:
+        *acks = ACKS(dct, );
         return true;
     default:
         return false;
@@ -298,4 +303,10 @@ void hv_event_drain_wq(struct hv_rwq *wq)
 {
     async_forget(wq->ibv.context, wq);
     events_wait(ACKS(wq, ));
+}
+
+void hv_event_drain_dct(struct hv_exp_dct *dct)
+{
+    async_forget(dct->ibv.context, dct);
+    events_wait(ACKS(dct, ));
 }

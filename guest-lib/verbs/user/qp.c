@@ -647,7 +647,9 @@ HV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
     if (err) {
         return err;
     }
-    if (!qp->ind && qp->dc != HV_DC_DCT) {
+    if (qp->exp_dct) {
+        hv_event_drain_dct(qp->exp_dct);
+    } else if (!qp->ind && qp->dc != HV_DC_DCT) {
         hv_event_drain_qp(qp);
     }
     hv_qp_clean_cqs(qp, true);

@@ -75,6 +75,7 @@ void hv_event_drain_cq(struct user_cq *cq);
 void hv_event_drain_qp(struct user_qp *qp);
 void hv_event_drain_srq(struct hv_srq *srq);
 void hv_event_drain_wq(struct hv_rwq *wq);
+void hv_event_drain_dct(struct hv_exp_dct *dct);
 
 /* Fork protection (process.c). hv_fork_note_memory(): memory is registered or a ring was made, so a
  * later ibv_fork_init() may be too late. hv_fork_init_from_env(): does what the environment asks
