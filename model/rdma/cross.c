@@ -14,23 +14,30 @@ static void cross_set_gates(struct qp *qp)
     qp->rq.gate = cross->managed_recv ? WQ_GATE_RECV : WQ_UNGATED;
 }
 
+static bool cross_new(struct qp *qp)
+{
+    qp->cross = qp_alloc(qp, sizeof(*qp->cross));
+    if (!qp->cross) {
+        return false;
+    }
+    qp->cross->wait.work = &qp->req.work;
+    return true;
+}
+
 bool cross_init(struct qp *qp, const struct prm_qpc *qpc)
 {
     bool master = PRM_GET(qpc, qpc, cd_master), send = PRM_GET(qpc, qpc, cd_slave_send),
          recv = PRM_GET(qpc, qpc, cd_slave_receive);
-    struct cross *cross;
 
     if (!master && !send && !recv) {
         return true;
     }
-    qp->cross = cross = qp_alloc(qp, sizeof(*cross));
-    if (!cross) {
+    if (!cross_new(qp)) {
         return false;
     }
-    cross->master = master;
-    cross->managed_send = send && qp->has_sq;
-    cross->managed_recv = recv && qp->has_rq;
-    cross->wait.work = &qp->req.work;
+    qp->cross->master = master;
+    qp->cross->managed_send = send && qp->has_sq;
+    qp->cross->managed_recv = recv && qp->has_rq;
     cross_set_gates(qp);
     return true;
 }
@@ -89,9 +96,12 @@ bool cross_wait(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome)
 {
     struct cq *cq = cq_find(qp->hca, PRM_GET(wqe_wait_en_seg, wqe->wait_en, obj_num));
     uint32_t index = PRM_GET(wqe_wait_en_seg, wqe->wait_en, pi);
-    struct cq_wait *wait = &qp->cross->wait;
 
-    cq_wait_end(wait);
+    if (!qp->cross && !cross_new(qp)) {
+        *syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+        return true;
+    }
+    cq_wait_end(&qp->cross->wait);
     if (!cq || !uid_may_use(cq_obj(cq), qp->obj.uid)) {
         *syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
         return true;
@@ -103,7 +113,7 @@ bool cross_wait(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome)
         *syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
         return true;
     }
-    cq_wait_begin(qp->hca, cq, index, wait);
+    cq_wait_begin(qp->hca, cq, index, &qp->cross->wait);
     return false;
 }
 

@@ -2,7 +2,8 @@
 /*
  * Cross channel: queues that other queues start (CORE-Direct; docs/adr/0029).
  *
- * A master (qpc.cd_master) may have these WQEs, each with a wqe_wait_en_seg:
+ * A send queue may have the first of these WQEs, and a master (qpc.cd_master) may have all. Each
+ * has a wqe_wait_en_seg:
  *
  *   CQE_WAIT      holds the queue until the CQ has the CQE of index pi. Indices count from 0 at the
  *                 CQ's creation, modulo 2^24, whether software has polled the CQEs or not
@@ -39,7 +40,7 @@ struct send_wqe;
 /* WQEs of a managed send queue from one sign of software to the next pause. */
 #define CROSS_RUN 1024
 
-/* What a master or a managed QP has in addition. */
+/* What a master or a managed QP has in addition, and any QP from its first CQE_WAIT on. */
 struct cross {
     bool managed_send, managed_recv;
     bool master;

@@ -95,7 +95,7 @@ struct qp {
     struct wq rq, sq;
 
     struct dci *dci;     /* NULL: not a DCI */
-    struct cross *cross; /* NULL: neither master nor managed (model/rdma/cross.h) */
+    struct cross *cross; /* NULL: no part of cross channel (model/rdma/cross.h) */
     struct requester req;
     struct peer peer;
     struct rq_flush rq_flush;

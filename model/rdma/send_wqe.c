@@ -262,7 +262,7 @@ static G_GNUC_NO_INLINE bool send_wqe_parse_local(struct send_wqe *wqe, struct p
     case PRM_WQE_OPCODE_RECV_ENABLE:
     case PRM_WQE_OPCODE_SEND_ENABLE:
         wqe->wait_en = send_wqe_take(p, PRM_SIZE(wqe_wait_en_seg));
-        return p->master && wqe->wait_en;
+        return wqe->wait_en && (p->master || wqe->opcode == PRM_WQE_OPCODE_CQE_WAIT);
     case PRM_WQE_OPCODE_DUMP:
         return send_wqe_parse_data(wqe, p, false);
     case PRM_WQE_OPCODE_MMO:

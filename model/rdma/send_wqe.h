@@ -92,7 +92,7 @@ struct send_wqe {
 struct send_limits {
     const struct service *service;
     uint8_t log_msg_max; /* log2 of the longest message in bytes */
-    bool master;         /* WQEs of cross channel are allowed (cross.h) */
+    bool master;         /* enables and calculations are allowed (cross.h) */
     uint16_t max_wqe;    /* bytes of one WQE */
     uint32_t denied;     /* lkey that counts as MKEY_NONE (mkey_denied()) */
 };
