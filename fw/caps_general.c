@@ -110,6 +110,7 @@ const struct cap caps_general[] = {
     VALUE(cqe_compression_max_num, CQE_SESSION_MOST),
     FLAG(cqe_128_always),
     FLAG(cache_line_128byte, CAP_SET(cache_line_128byte)),
+    FLAG(as_notify, NEEDS(SET_TUNNELED_OPERATIONS)),
     FLAG(end_pad),
     FLAG(event_cap),
 
@@ -118,8 +119,9 @@ const struct cap caps_general[] = {
     VALUE(log_max_mrw_sz, 64),
     VALUE(log_max_klm_list_size, MKEY_LOG_MAX_KLM),
     FLAG(fixed_buffer_size),
+    FLAG(tunneled_atomic), /* model/memory/tunneled.c */
     FLAG(umr_extended_translation_offset),
-    VALUE(max_indirection, 4),
+    VALUE(max_indirection, MKEY_MAX_DEPTH),
     FLAG(null_mkey),
     FLAG(dump_fill_mkey),
     FLAG(imaicl),

@@ -125,6 +125,20 @@ static enum syn cmd_query_special_contexts(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
+/* The host knows tunneled operations by the top of their addresses. What it does with them here, it
+ * says at once, so it needs no range in the BAR to which it answers. */
+static enum syn cmd_set_tunneled_operations(struct fw *fw, struct fw_cmd *cmd)
+{
+    const struct prm_set_tunnel_operation_in *in = cmd->in;
+    uint32_t mask = PRM_GET(set_tunnel_operation_in, in, asn_match_mask);
+
+    if (PRM_GET(set_tunnel_operation_in, in, asn_match_value) & ~mask) {
+        return SYN_TUNNEL_MATCH;
+    }
+    fw->hca.tunnels = mask != 0;
+    return SYN_OK;
+}
+
 static enum syn cmd_nop(struct fw *fw, struct fw_cmd *cmd)
 {
     (void)fw;
@@ -144,6 +158,7 @@ const struct fw_cmd_row cmds_hca[] = {
     {PRM_COMMAND(SET_DRIVER_VERSION), UP, false, cmd_set_driver_version},
     {PRM_COMMAND(QUERY_ADAPTER), UP, true, cmd_query_adapter},
     FW_CMD(QUERY_SPECIAL_CONTEXTS, cmd_query_special_contexts),
+    FW_KERNEL_CMD(SET_TUNNELED_OPERATIONS, cmd_set_tunneled_operations),
     FW_CMD(NOP, cmd_nop),
     {0},
 };

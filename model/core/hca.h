@@ -210,6 +210,8 @@ struct hca {
     bool holding;                /* a call works on objects: none may be freed */
     bool off; /* a reset or the end is due: the function does not call the host any more */
     struct hca_reset reset; /* progress of the reset */
+    /* the driver has told where the host takes tunneled operations (SET_TUNNELED_OPERATIONS) */
+    bool tunnels;
     /* the response of an 8-byte atomic is big endian, as the driver requested */
     bool big_endian_replies;
     /* cache lines of the host have 128 bytes, as the driver said; else 64 (model/memory/end_pad.h)

@@ -71,6 +71,11 @@ struct host_atomic {
     bool lost;
 };
 
+/* A thread that waits for completions by an instruction of its processor (AS notify). */
+struct host_thread {
+    uint32_t partition, process, thread; /* as the CQ's context names them */
+};
+
 struct hca_host_ops {
     /*
      * Reads or writes len bytes at a bus address. False: the address does not answer (nothing
@@ -110,6 +115,10 @@ struct hca_host_ops {
 
     /* Sends MSI-X message vector (0 is the driver's async/command vector by its own choice). */
     void (*irq)(void *host, unsigned vector);
+
+    /* Wakes a thread that waits. False: the host cannot, for example because the thread runs on no
+     * processor. NULL: the host has no such message, as all hosts but POWER9. */
+    bool (*as_notify)(void *host, const struct host_thread *thread);
 
     /* Nanoseconds since an arbitrary start; never goes back. A test's clock stands still
      * until the test moves it. */

@@ -63,6 +63,7 @@ void mkey_parse(struct mkey *mkey)
                    (PRM_GET(mkc, mkc, rr) ? MEM_REMOTE_READ : 0) |
                    (PRM_GET(mkc, mkc, rw) ? MEM_REMOTE_WRITE : 0) |
                    (PRM_GET(mkc, mkc, a) ? MEM_REMOTE_ATOMIC : 0);
+    mkey->tunneled = PRM_GET(mkc, mkc, tunneled_atomic);
     mkey->free = PRM_GET(mkc, mkc, free);
     mkey->length64 = PRM_GET(mkc, mkc, length64);
     mkey->pdn = PRM_GET(mkc, mkc, pd);

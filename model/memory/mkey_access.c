@@ -222,6 +222,12 @@ static inline uint8_t mkey_page_rights(uint64_t mtt)
            ((mtt & MTT_RIGHTS) == MTT_RIGHTS ? MEM_REMOTE_ATOMIC : 0);
 }
 
+/* The accesses for which a run of the key may stand: RDMA WRITEs to tunneled keys are no writes. */
+static inline uint8_t mkey_run_rights(const struct mkey *mkey)
+{
+    return mkey->tunneled ? mkey->rights & (uint8_t)~MEM_REMOTE_WRITE : mkey->rights;
+}
+
 /* The most pages that a cached run covers. */
 #define RUN_PAGES 16
 
@@ -236,7 +242,7 @@ static void mkey_keep_run(struct hca *hca, uint32_t key, const struct mkey *mkey
         *mkey_run_of(hca, key) = (struct key_run){
             .key = key,
             .pdn = mkey->pdn,
-            .rights = mkey->rights,
+            .rights = mkey_run_rights(mkey),
             .space = mkey->space,
             .len = mkey->len,
             .address = PRM_GET(mkc, mkey->mkc, start_addr),
@@ -256,7 +262,7 @@ static void mkey_keep_run(struct hca *hca, uint32_t key, const struct mkey *mkey
     *mkey_run_of(hca, key) = (struct key_run){
         .key = key,
         .pdn = mkey->pdn,
-        .rights = mkey->rights & mkey_page_rights(mtt[at.page]),
+        .rights = mkey_run_rights(mkey) & mkey_page_rights(mtt[at.page]),
         .space = mkey->space,
         .va = va - before,
         .len = MIN(pages * page_size - at.offset + before, mkey->len - (va - before - mkey->start)),
@@ -488,6 +494,18 @@ static enum mem_result mkey_walk(struct hca *hca, const struct mkey *mkey, uint6
     }
 }
 
+enum mem_result mkey_find_place(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
+                                struct mem_place *place, bool *is_null)
+{
+    struct mem_op op = {.kind = OP_PLACE};
+    enum mem_result result =
+        mkey->transform ? MEM_BAD_BOUNDS : mkey_walk(hca, mkey, va, len, &op, 1);
+
+    *place = op.place;
+    *is_null = op.is_null;
+    return result;
+}
+
 /* Called when the memory of a cached run does not answer. */
 static __attribute__((cold)) enum mem_result mkey_run_unanswered(struct hca *hca, uint32_t key,
                                                                  uint64_t va, uint64_t len,
@@ -522,6 +540,9 @@ static enum mem_result access_uncached(struct hca *hca, uint32_t key, uint32_t p
     }
     if (!mkey_in_bounds(mkey, va, len)) {
         return MEM_BAD_BOUNDS;
+    }
+    if (G_UNLIKELY(mkey->tunneled) && access & MEM_REMOTE_WRITE && op->kind == OP_WRITE) {
+        return mkey_tunneled(hca, mkey, va, op->buf, len);
     }
     if (G_UNLIKELY(mkey->transform)) {
         return mkey_run_transforms(hca, mkey, va, len, op);

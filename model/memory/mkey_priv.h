@@ -42,6 +42,7 @@ struct mkey {
     uint8_t variant;
     uint8_t rights; /* enum mem_access */
     bool free, length64;
+    bool tunneled; /* an RDMA WRITE is an atomic (model/memory/tunneled.c) */
     uint8_t space; /* enum mem_space_id: the space of its addresses */
     /* the entries of CREATE_MKEY have access bits; else they allow all accesses. A driver asks for
      * access bits where pages may be missing */
@@ -107,6 +108,15 @@ static inline struct mkey *mkey_find(struct hca *hca, uint32_t index)
 {
     return (struct mkey *)obj_find(&hca->mkeys, index);
 }
+
+/* Carries out an RDMA WRITE of len bytes to a key with tunneled_atomic, which allows it: the
+ * payload is a struct prm_tunneled_atomic. MEM_BAD_BOUNDS: it is not. */
+enum mem_result mkey_tunneled(struct hca *hca, const struct mkey *mkey, uint64_t va,
+                              const void *payload, uint64_t len) __attribute__((cold));
+/* Finds the place of len bytes in the key's bounds, which must be one piece: the walk of an atomic.
+ * *is_null: the bytes are in the null key and have no place. */
+enum mem_result mkey_find_place(struct hca *hca, const struct mkey *mkey, uint64_t va, uint64_t len,
+                                struct mem_place *place, bool *is_null);
 
 void mkey_parse(struct mkey *mkey);
 /* Called when a key has changed that others may have found: empties the cache of key runs. */

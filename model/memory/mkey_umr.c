@@ -32,6 +32,7 @@ COPY(a)
 COPY(small_fence_on_rdma_read_response)
 COPY(relaxed_ordering_write)
 COPY(relaxed_ordering_read)
+COPY(tunneled_atomic)
 COPY(free)
 #undef COPY
 
@@ -77,6 +78,7 @@ static const struct {
     {BIT(RELAXED_ORDERING_WRITE), copy_relaxed_ordering_write},
     {BIT(RELAXED_ORDERING_READ), copy_relaxed_ordering_read},
     {BIT(FREE), copy_free},
+    {BIT(TUNNELED_ATOMIC), copy_tunneled_atomic},
     {BIT(PAGE_SIZE_5), umr_copy_page_size_5},
 };
 

@@ -63,6 +63,11 @@ static void mkey_say_behind(struct hca *hca, struct mkey_words *words, const str
     } else if (r->result == MEM_BAD_KEY) {
         mkey_say(words, "the lists of keys before %s 0x%x are more than %d deep", kind, r->key,
                  MKEY_MAX_DEPTH);
+    } else if (r->access & MEM_REMOTE_WRITE && mkey_find(hca, r->key >> 8)->tunneled) {
+        mkey_say(words,
+                 "%s 0x%x takes only tunneled atomics: 16 bytes with an operation, for an aligned "
+                 "word in one piece of its memory",
+                 kind, r->key);
     } else if (r->access & MEM_REMOTE_ATOMIC) {
         mkey_say_range(words, r);
         mkey_say(words, " not aligned, or not in one piece of the memory of %s 0x%x", kind, r->key);

@@ -163,6 +163,7 @@ enum syn cq_create(struct hca *hca, uint16_t uid, const struct prm_cqc *cqc, str
     cq->log_stride = cq_log_stride(cqc);
     cq->cqe_offset = (1 << cq->log_stride) - RING_ENTRY;
     cq->oi = PRM_GET(cqc, cqc, oi);
+    cq->as_notify = PRM_GET(cqc, cqc, as_notify);
     cq->cc = PRM_GET(cqc, cqc, cc);
     cq->slot_mask = cq->cc ? 0 : (1u << cq->log_size) - 1;
     cq->pad = PRM_GET(cqc, cqc, cqe_sz) == PRM_CQE_SZ_128_BYTES_PAD;
@@ -456,6 +457,20 @@ static bool cq_is_due(const struct cq *cq)
     }
 }
 
+/* Wakes the thread of a CQ with as_notify. False: the host cannot, so the event goes the usual way,
+ * by an EQE and its interrupt. */
+static __attribute__((cold)) bool cq_wake_thread(struct hca *hca, const struct cq *cq)
+{
+    const struct host_thread thread = {
+        .partition = PRM_GET(cqc, cq->cqc, local_partition_id),
+        .process = PRM_GET(cqc, cq->cqc, process_id),
+        .thread = PRM_GET(cqc, cq->cqc, thread_id),
+    };
+
+    return hca->tunnels && hca->ops->as_notify && !hca->off &&
+           hca->ops->as_notify(hca->host, &thread);
+}
+
 /* Answers the arm request if it is due. If moderation or a full EQ delays the event, arranges to be
  * called again. */
 static void cq_notify(struct hca *hca, struct cq *cq)
@@ -475,7 +490,8 @@ static void cq_notify(struct hca *hca, struct cq *cq)
     if (G_UNLIKELY(cq->session) && !cqe_session_close(hca, cq)) {
         return;
     }
-    if (!eq_post_comp(hca, cq->eq, cq->obj.num, &cq->waiter)) {
+    if (!(G_UNLIKELY(cq->as_notify) && cq_wake_thread(hca, cq)) &&
+        !eq_post_comp(hca, cq->eq, cq->obj.num, &cq->waiter)) {
         return;
     }
     eq_stop_waiting(&cq->waiter);

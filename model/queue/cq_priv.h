@@ -21,6 +21,7 @@ struct cq {
     bool oi, cc;
     bool pad;           /* the half of a slot before the cqe64 is always written, too */
     bool unusual;       /* the CQ pads or compresses, or a queue waits for its CQEs */
+    bool as_notify;     /* an event wakes a thread, if the host can */
     uint32_t slot_mask; /* slot of an index: the ring's size - 1, or 0 if all go to slot 0 */
     struct eq *eq;      /* referenced */
     struct obj *uar;    /* referenced */

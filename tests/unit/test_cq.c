@@ -269,6 +269,89 @@ START_TEST(arming_with_cqes_pending_raises_the_event_at_once)
 }
 END_TEST
 
+/* -- AS notify: "when AS_notify interrupt cannot be triggered, firmware will fall back into the
+ * traditional MSI interrupt" ------------------------------------------------------------------- */
+
+static struct hca_host_ops power9_ops;
+static struct host_thread woken;
+static unsigned wakes;
+static bool thread_sleeps;
+
+static bool power9_as_notify(void *host, const struct host_thread *thread)
+{
+    (void)host;
+    woken = *thread;
+    wakes += thread_sleeps;
+    return thread_sleeps;
+}
+
+/* A CQ whose events wake thread 0x3333 of process 0x22222 in partition 0x111. */
+static void create_waited_cq(struct test_cq *t)
+{
+    struct prm_cqc cqc[1];
+
+    power9_ops = fake_host_ops;
+    power9_ops.as_notify = power9_as_notify;
+    rig.hca.ops = &power9_ops;
+    rig.hca.tunnels = true;
+    wakes = 0;
+    thread_sleeps = true;
+    fill_cqc(cqc, 4, PRM_CQE_SZ_64_BYTES);
+    PRM_SET(cqc, cqc, as_notify, 1);
+    PRM_SET(cqc, cqc, local_partition_id, 0x111);
+    PRM_SET(cqc, cqc, process_id, 0x22222);
+    PRM_SET(cqc, cqc, thread_id, 0x3333);
+    create_cq(t, 4, cqc);
+}
+
+START_TEST(as_notify_wakes_the_thread_instead_of_an_interrupt)
+{
+    struct test_cq t;
+
+    create_waited_cq(&t);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    ck_assert_uint_eq(wakes, 0); /* not armed */
+    poll(&t);
+    arm(&t, NEXT);
+    ck_assert_uint_eq(wakes, 0);
+    post(&t, PRM_CQE_OPCODE_REQ, 1, false);
+    ck_assert_uint_eq(wakes, 1);
+    ck_assert_uint_eq(woken.partition, 0x111);
+    ck_assert_uint_eq(woken.process, 0x22222);
+    ck_assert_uint_eq(woken.thread, 0x3333);
+    ck_assert_uint_eq(rig.host.irqs[VECTOR], 0);
+    ck_assert_ptr_null(rig_eq_peek(&rig, &comp_eq));
+    post(&t, PRM_CQE_OPCODE_REQ, 2, false);
+    ck_assert_uint_eq(wakes, 1); /* one arm request, one event */
+}
+END_TEST
+
+START_TEST(as_notify_falls_back_to_the_interrupt)
+{
+    struct test_cq t;
+
+    create_waited_cq(&t);
+    thread_sleeps = false; /* the thread runs on no processor */
+    arm(&t, NEXT);
+    post(&t, PRM_CQE_OPCODE_REQ, 0, false);
+    ck_assert_uint_eq(rig.host.irqs[VECTOR], 1);
+    ck_assert(take_event(&t));
+
+    thread_sleeps = true;
+    rig.hca.tunnels = false; /* the driver has not enabled tunneled operations */
+    arm(&t, NEXT);
+    post(&t, PRM_CQE_OPCODE_REQ, 1, false);
+    ck_assert(take_event(&t));
+
+    rig.hca.tunnels = true;
+    rig.hca.ops = &fake_host_ops; /* a host without such a message */
+    arm(&t, NEXT);
+    post(&t, PRM_CQE_OPCODE_REQ, 2, false);
+    ck_assert(take_event(&t));
+    ck_assert_uint_eq(wakes, 0);
+}
+END_TEST
+
 /* Software that arms before it polls gets one event for each CQE (ib_send_lat -e depends on it: it
  * takes a repeated event for the send's event). */
 START_TEST(arming_again_raises_no_event_for_the_same_cqes)
@@ -882,6 +965,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, large_cqe_has_the_completion_in_its_second_half);
     tcase_add_test(tc, collapsed_cq_has_one_slot);
     tcase_add_test(tc, armed_cq_raises_one_event);
+    tcase_add_test(tc, as_notify_wakes_the_thread_instead_of_an_interrupt);
+    tcase_add_test(tc, as_notify_falls_back_to_the_interrupt);
     tcase_add_test(tc, arming_with_cqes_pending_raises_the_event_at_once);
     tcase_add_test(tc, arming_again_raises_no_event_for_the_same_cqes);
     tcase_add_test(tc, solicited_arming_waits_for_a_solicited_cqe);

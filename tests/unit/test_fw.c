@@ -31,6 +31,34 @@ static void teardown(void)
     fwd_clear(&d);
 }
 
+/* -- tunneled operations: the host knows them by the top of their addresses -------------------- */
+
+START_TEST(tunneled_operations_last_until_the_function_is_torn_down)
+{
+    struct prm_set_tunnel_operation_in in[1] = {0};
+    struct prm_set_tunnel_operation_out out[1] = {0};
+
+    PRM_SET(set_tunnel_operation_in, in, opcode, PRM_CMD_OP_SET_TUNNELED_OPERATIONS);
+    ck_assert(!d.fw->hca.tunnels);
+    PRM_SET(set_tunnel_operation_in, in, asn_match_mask, 0xffff);
+    PRM_SET(set_tunnel_operation_in, in, asn_match_value, 0x0440);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), 0);
+    ck_assert(d.fw->hca.tunnels);
+    ck_assert_uint_eq(PRM_GET(set_tunnel_operation_out, out, log_response_bar_size), 0);
+    ck_assert_uint_eq(PRM_GET(set_tunnel_operation_out, out, response_bar_address), 0);
+    memset(in, 0, sizeof(in));
+    PRM_SET(set_tunnel_operation_in, in, opcode, PRM_CMD_OP_SET_TUNNELED_OPERATIONS);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), 0); /* matches nothing */
+    ck_assert(!d.fw->hca.tunnels);
+
+    PRM_SET(set_tunnel_operation_in, in, asn_match_mask, 0x8000);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in), out, sizeof(out)), 0);
+    ck_assert(d.fw->hca.tunnels);
+    ck_assert_uint_eq(fwd_simple(&d, PRM_CMD_OP_TEARDOWN_HCA, 0), 0);
+    ck_assert(!d.fw->hca.tunnels);
+}
+END_TEST
+
 /* -- states ------------------------------------------------------------------------------------ */
 
 START_TEST(commands_wait_for_enable)
@@ -796,6 +824,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(ready, setup_ready, teardown);
     tcase_set_timeout(ready, 60);
     tcase_add_test(ready, objects_need_pages);
+    tcase_add_test(ready, tunneled_operations_last_until_the_function_is_torn_down);
     tcase_add_test(ready, page_requests_follow_the_objects);
     tcase_add_test(ready, an_eq_for_page_faults_makes_a_pager);
     tcase_add_test(ready, refused_request_is_not_repeated);

@@ -42,6 +42,9 @@ static const struct refusal {
     {PRM_CMD_OP_QUERY_PAGES, SYN_BAD_OP_MOD, {{"op_mod", 9}}},
     {PRM_CMD_OP_MANAGE_PAGES, SYN_NO_FUNCTION, {{"op_mod", 1}, {"function_id", 1}}},
     {PRM_CMD_OP_TEARDOWN_HCA, SYN_BAD_TEARDOWN, {{"profile", 9}}},
+    {PRM_CMD_OP_SET_TUNNELED_OPERATIONS,
+     SYN_TUNNEL_MATCH,
+     {{"asn_match_mask", 0xff00}, {"asn_match_value", 0x0100 + 1}}},
 
     /* its virtual port */
     {PRM_CMD_OP_QUERY_VPORT_STATE, SYN_NO_VPORT, {{"other_vport", 1}, {"vport_number", 1}}},

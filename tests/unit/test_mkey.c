@@ -136,6 +136,28 @@ START_TEST(pa_key_translates_nothing)
 }
 END_TEST
 
+/* "In this case, only addresses from the registered range can be used in the WQEs." (manual of
+ * ibv_exp_reg_mr()) */
+START_TEST(pa_key_of_a_range_reaches_no_further)
+{
+    struct prm_mkc mkc[1];
+    uint8_t byte = 0x77;
+    uint32_t key;
+
+    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, mem + PAGE, PAGE);
+    key = create(mkc, NULL, 0);
+    ck_assert_int_eq(peek(key, mem + PAGE - 1, &byte), MEM_BAD_BOUNDS);
+    ck_assert_int_eq(peek(key, mem + PAGE, &byte), MEM_OK);
+    ck_assert_uint_eq(byte, pattern(PAGE));
+    ck_assert_int_eq(peek(key, mem + 2 * PAGE - 1, &byte), MEM_OK);
+    ck_assert_uint_eq(byte, pattern(2 * PAGE - 1));
+    ck_assert_int_eq(peek(key, mem + 2 * PAGE, &byte), MEM_BAD_BOUNDS);
+    ck_assert_int_eq(mkey_write(&rig.hca, key, rig.pdn, mem + PAGE + 3, &byte, 1, MEM_REMOTE_WRITE),
+                     MEM_OK);
+    ck_assert_uint_eq(*ram(PAGE + 3), byte);
+}
+END_TEST
+
 START_TEST(reserved_lkey_is_the_kernels)
 {
     uint8_t byte;
@@ -912,6 +934,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, keys_do_not_take_each_others_place);
     tcase_add_test(tc, large_pages_are_followed);
     tcase_add_test(tc, pa_key_translates_nothing);
+    tcase_add_test(tc, pa_key_of_a_range_reaches_no_further);
     tcase_add_test(tc, reserved_lkey_is_the_kernels);
     tcase_add_test(tc, null_key_reads_zeros);
     tcase_add_test(tc, null_key_is_for_local_access_alone);
