@@ -106,6 +106,12 @@ static void wqe_add_segments(struct wqe *wqe, const struct gpu_op *op)
         wqe_add_data(wqe, op);
         return;
     }
+    if (op->what == GPU_WAIT) { /* gpunetio does not store the first 8 bytes */
+        wqe_add64(wqe, 0xa5a5a5a5a5a5a5a5);
+        wqe_add32(wqe, op->wait_index);
+        wqe_add32(wqe, op->wait_cqn);
+        return;
+    }
     wqe_add_bytes(wqe, op->av, op->av_len);
     wqe_add64(wqe, op->raddr);
     wqe_add32(wqe, op->rkey);
@@ -119,8 +125,9 @@ static void wqe_add_segments(struct wqe *wqe, const struct gpu_op *op)
 static struct wqe wqe_make(const struct gpu_op *op, uint32_t qpn, uint16_t index)
 {
     static const uint8_t opcodes[] = {
-        [GPU_NOP] = 0x00, [GPU_DUMP] = 0x23, [GPU_WRITE] = 0x08,     [GPU_READ] = 0x10,
-        [GPU_CS] = 0x11,  [GPU_FA] = 0x12,   [GPU_MASKED_CS] = 0x14, [GPU_MASKED_FA] = 0x15};
+        [GPU_NOP] = 0x00,       [GPU_DUMP] = 0x23,      [GPU_WRITE] = 0x08,
+        [GPU_READ] = 0x10,      [GPU_CS] = 0x11,        [GPU_FA] = 0x12,
+        [GPU_MASKED_CS] = 0x14, [GPU_MASKED_FA] = 0x15, [GPU_WAIT] = 0x0f};
     struct wqe wqe = {.words = 4};
     uint32_t opmod = !op_is_masked(op) ? 0 : op->len == 4 ? 8 : 9;
 

@@ -70,6 +70,7 @@ enum gpu_what {
     GPU_MASKED_CS, /* of 4 or 8 bytes */
     GPU_MASKED_FA,
     GPU_WHATS,
+    GPU_WAIT = GPU_WHATS, /* until another CQ has had a CQE (gpunetio's companion queues) */
 };
 
 struct gpu_op {
@@ -87,6 +88,8 @@ struct gpu_op {
     /* CS: swap, compare. FA: what is added. Masked CS: swap, compare, the masks of both. Masked FA:
      * what is added, the top bits of its fields. */
     uint64_t operand[4];
+    /* WAIT: the CQ, and the index of the CQE, from 0 on */
+    uint32_t wait_cqn, wait_index;
 };
 
 /* Writes a WQE, and returns its index. The device does not know of it before gpu_ring(). */

@@ -78,6 +78,7 @@ static void queues_make_devx_qp(struct gpu_queue *q)
     PRM_SET(qpc, qpc, pd, hv_pd(q->attr.pd)->pdn);
     PRM_SET(qpc, qpc, uar_page, q->attr.uar->page_id);
     PRM_SET(qpc, qpc, log_sq_size, GPU_LOG_BLOCKS);
+    PRM_SET(qpc, qpc, cd_master, q->attr.master);
     PRM_SET(qpc, qpc, cqn_snd, q->cq_obj->id);
     PRM_SET(qpc, qpc, cqn_rcv, q->cq_obj->id);
     PRM_SET(qpc, qpc, rq_type, q->ibv_srq ? PRM_RQ_TYPE_SRQ : PRM_RQ_TYPE_ZERO_SIZE);

@@ -19,6 +19,7 @@ struct gpu_queue_attr {
     bool dc;        /* a DC initiator, else RC */
     bool collapsed; /* DevX: the CQ is collapsed */
     bool srq;       /* DevX, RC: it names an SRQ, else it has no receive queue */
+    bool master;    /* DevX: cd_master is set */
     enum gpu_order order;
     struct mlx5dv_devx_uar *uar; /* DevX: the doorbell page */
     /* DevX: GPU_QUEUE_MEMORY bytes for CQ, ring and records, as the device reaches them, and as the
