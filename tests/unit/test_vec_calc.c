@@ -4,6 +4,7 @@
  * (post_ec_vec_calc()). What they send is compared with a reference that computes byte by byte.
  */
 #include "model/rdma/vec_calc.h"
+#include "tests/unit/gf_ref.h"
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
 
@@ -19,36 +20,6 @@ struct calc {
 
 /* -- the reference ----------------------------------------------------------------------------- */
 
-/* Russian peasant multiplication, from the highest bit down. */
-static unsigned ref_multiply(unsigned w, unsigned x, unsigned y)
-{
-    static const unsigned polynomials[] = {[1] = 0x3, [2] = 0x7, [4] = 0x13, [8] = 0x11d};
-    unsigned product = 0;
-
-    for (unsigned bit = w; bit--;) {
-        product <<= 1;
-        if (product & 1u << w) {
-            product ^= polynomials[w];
-        }
-        if (y & 1u << bit) {
-            product ^= x;
-        }
-    }
-    return product;
-}
-
-static uint8_t ref_byte(unsigned w, uint8_t constant, uint8_t byte)
-{
-    unsigned product = 0;
-
-    for (unsigned i = 0; i < 8 / w; i++) {
-        unsigned symbol = byte >> i * w & ((1u << w) - 1);
-
-        product |= ref_multiply(w, constant & ((1u << w) - 1), symbol) << i * w;
-    }
-    return (uint8_t)product;
-}
-
 /* Byte i of result j. */
 static uint8_t ref_result(const struct calc *calc, const uint8_t *vectors, const uint8_t *matrix,
                           unsigned j, uint32_t i)
@@ -58,7 +29,7 @@ static uint8_t ref_result(const struct calc *calc, const uint8_t *vectors, const
     for (unsigned v = 0; v < calc->k; v++) {
         uint8_t byte = vectors[v * calc->size + i];
 
-        sum ^= calc->w ? ref_byte(calc->w, matrix[v * calc->m + j], byte) : byte;
+        sum ^= calc->w ? gf_ref_byte(calc->w, matrix[v * calc->m + j], byte) : byte;
     }
     return sum;
 }

@@ -16,5 +16,9 @@ void hv_exp_init(struct hv_context *ctx);
 
 /* Each fills in the calls of its file. */
 void hv_exp_dct_ops(struct verbs_context_exp *ops);
+void hv_exp_ec_ops(struct verbs_context_exp *ops);
+
+/* What ibv_exp_query_device() says of erasure codes (ec.c). */
+void hv_exp_ec_caps(struct ibv_context *ctx, struct ibv_exp_device_attr *attr);
 
 #endif
