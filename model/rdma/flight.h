@@ -28,6 +28,7 @@
 #include <stdint.h>
 #include "model/core/fault.h"
 #include "model/core/hca.h"
+#include "model/memory/calc.h"
 #include "wire/port.h"
 
 struct cqe_data;
@@ -93,6 +94,9 @@ struct flight {
     const struct cqe_data *in_cqe;
     struct local_read local;
     struct vec_calc *calc; /* the results of a calculation that is being sent; NULL: none */
+    /* What the response data of a READ with a calculation has given so far. There is at most one
+     * such READ whose response has begun: the oldest. */
+    uint8_t sum[CALC_ELEMENT];
     struct send_desc ring[STARTED_MAX];
 };
 

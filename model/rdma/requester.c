@@ -177,6 +177,8 @@ static enum fault_op requester_fault_op(const struct send_wqe *wqe)
  * that is missing is described instead. */
 static void requester_describe(struct hca *hca, const struct wqe_part *part)
 {
+    uint64_t whole = part->wqe->calc ? part->wqe->calc_len : part->wqe->len;
+
     hca->fault.step = (struct fault_step){
         .op = requester_fault_op(part->wqe),
         .is_wqe = !part->is_hidden,
@@ -184,7 +186,7 @@ static void requester_describe(struct hca *hca, const struct wqe_part *part)
         .key = hca->fault.key,
         .va = hca->fault.va,
         .done = part->is_hidden ? 0 : part->offset,
-        .len = part->is_hidden ? hca->fault.len : part->wqe->len,
+        .len = part->is_hidden ? hca->fault.len : whole,
         .part = part->len,
     };
 }

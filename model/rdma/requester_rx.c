@@ -328,16 +328,13 @@ requester_not_delivered(struct qp *qp, struct send_desc *desc, enum mem_result r
     return false;
 }
 
-/* Writes response data to the WQE's list. If the list does not take it, the WQE fails. */
-static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t offset,
-                              const void *data, size_t len)
+/* The WQE that gets response data. NULL: the WQE has changed, and fails. */
+static const struct send_wqe *requester_answered_wqe(struct qp *qp, struct send_desc *desc)
 {
     struct flight *flight = qp->req.flight;
     struct send_line *line = flight->rx_line;
     uint32_t num = flight->head;
     const struct send_wqe *wqe;
-    enum mem_result result;
-    uint32_t pdn;
 
     while (flight_desc(flight, num) != desc) {
         num++;
@@ -346,6 +343,20 @@ static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t of
     if (!wqe) {
         desc->answered = true;
         requester_fail(qp, desc, requester_why_changed(qp, line, desc));
+    }
+    return wqe;
+}
+
+/* Writes response data to the WQE's list. If the list does not take it, the WQE fails. */
+static bool requester_deliver(struct qp *qp, struct send_desc *desc, uint64_t offset,
+                              const void *data, size_t len)
+{
+    const struct send_wqe *wqe = requester_answered_wqe(qp, desc);
+    struct send_line *line = qp->req.flight->rx_line;
+    enum mem_result result;
+    uint32_t pdn;
+
+    if (!wqe) {
         return false;
     }
     if (!len) {
@@ -394,6 +405,40 @@ static void requester_answer_in_cqe(struct qp *qp, struct send_desc *desc, const
     requester_answer_done(qp, desc, true);
 }
 
+/* Calculates with a packet of response data. The last packet's result goes to the list. If a page
+ * of the list is missing, the last packet comes again, and the sum is as it was. */
+static G_GNUC_NO_INLINE __attribute__((cold)) void
+requester_answer_calc(struct qp *qp, struct send_desc *desc, const struct roce_packet *pkt,
+                      bool is_first, bool is_last)
+{
+    struct flight *flight = qp->req.flight;
+    const struct send_wqe *wqe = requester_answered_wqe(qp, desc);
+    size_t n = pkt->payload_len / CALC_ELEMENT;
+    uint8_t sum[CALC_ELEMENT];
+
+    if (!wqe) {
+        return;
+    }
+    if (!wqe->calc) {
+        desc->answered = true;
+        requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+        return;
+    }
+    memcpy(sum, flight->sum, sizeof(sum));
+    if (is_first) {
+        calc_begin(wqe->calc, sum, pkt->payload, n);
+    } else {
+        calc_fold(wqe->calc, sum, pkt->payload, n);
+    }
+    if (!is_last) {
+        memcpy(flight->sum, sum, sizeof(sum));
+        requester_answer_done(qp, desc, false);
+    } else if (requester_deliver(qp, desc, 0, sum, sizeof(sum))) {
+        desc->len = CALC_ELEMENT; /* for the CQE */
+        requester_answer_done(qp, desc, true);
+    }
+}
+
 /*
  * A READ response must be the next one of its READ, and must have the full path MTU, except the
  * last, which has the rest. A repeated READ begins with FIRST again; therefore FIRST and MIDDLE are
@@ -421,6 +466,8 @@ static void requester_rx_read(struct qp *qp, const struct roce_packet *pkt)
     }
     if (requester_is_in_cqe(qp, desc)) {
         requester_answer_in_cqe(qp, desc, pkt->payload);
+    } else if (G_UNLIKELY(desc->flags & SEND_OP_EXTENDED)) {
+        requester_answer_calc(qp, desc, pkt, nth == 0, is_last);
     } else if (requester_deliver(qp, desc, offset, pkt->payload, pkt->payload_len)) {
         requester_answer_done(qp, desc, is_last);
     }

@@ -164,10 +164,11 @@ static G_GNUC_NO_INLINE __attribute__((cold)) enum send_wait
 send_without_data(struct qp *qp, struct send_desc *desc, enum mem_result result,
                   const struct send_wqe *wqe, uint64_t offset, uint32_t len)
 {
-    bool is_hidden = desc->source != WQE_SOURCE_RING || send_op_computes(desc->flags);
+    struct wqe_part part = {wqe, desc->index,
+                            desc->source != WQE_SOURCE_RING || send_op_computes(desc->flags),
+                            offset, wqe->calc ? wqe->calc_len : len};
 
-    if (result == MEM_FAULT &&
-        requester_park(qp, false, &(struct wqe_part){wqe, desc->index, is_hidden, offset, len})) {
+    if (result == MEM_FAULT && requester_park(qp, false, &part)) {
         return SEND_WAITS_PAGE;
     }
     requester_fail(qp, desc, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
@@ -245,7 +246,7 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
     if (!payload) {
         return SEND_WAITS_CREDIT;
     }
-    if (G_UNLIKELY(desc->flags & SEND_OP_EXTENDED)) {
+    if (G_UNLIKELY(len && desc->flags & SEND_OP_EXTENDED)) {
         send_put_other(qp, desc, wqe, offset, payload, len);
     } else if (len) {
         enum mem_result result;

@@ -96,7 +96,7 @@ static bool send_wqe_parse_inline(struct send_wqe *wqe, struct parse *p)
     wqe->inl[wqe->num_sge] = PRM_PTR(wqe_inline_seg, seg, data);
     wqe->num_sge++;
     wqe->len += bytes;
-    wqe->has_inline = true;
+    wqe->is_special = true;
     return true;
 }
 
@@ -320,6 +320,57 @@ static bool send_wqe_parse_segments(struct send_wqe *wqe, struct parse *p,
     return send_wqe_parse_data(wqe, p, !(wqe->op->flags & (SEND_OP_READ | SEND_OP_ATOMIC)));
 }
 
+/* A READ whose response data is calculated with. */
+static const struct send_op send_op_read_calc = {
+    "RDMA_READ", RELIABLE,        SEND_OP_RADDR | SEND_OP_READ | SEND_OP_EXTENDED, 0, 0,
+    0,           BTH_READ_REQUEST};
+
+uint8_t send_wqe_set_calc_length(struct send_wqe *wqe)
+{
+    if (!calc_length_ok(wqe->len)) {
+        return PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+    }
+    wqe->calc_len = (uint16_t)wqe->len;
+    if (!(wqe->op->flags & SEND_OP_READ)) {
+        wqe->len = CALC_ELEMENT;
+    }
+    return 0;
+}
+
+/* Parses opmod: the operations that libmlx5 posts with a calculation have it there; it says nothing
+ * of others. Each element of the list has whole operands. */
+static G_GNUC_NO_INLINE __attribute__((cold)) uint8_t
+send_wqe_parse_calc(const struct send_limits *limits, struct send_wqe *wqe)
+{
+    uint32_t opmod = PRM_GET(wqe_ctrl_seg, wqe->ctrl, opmod);
+
+    if (send_op_computes(wqe->op->flags)) {
+        return 0;
+    }
+    switch (wqe->opcode) {
+    case PRM_WQE_OPCODE_SEND:
+    case PRM_WQE_OPCODE_RDMA_WRITE:
+    case PRM_WQE_OPCODE_RDMA_WRITE_IMM:
+        break;
+    case PRM_WQE_OPCODE_RDMA_READ:
+        wqe->op = &send_op_read_calc;
+        break;
+    default:
+        return 0;
+    }
+    if (!limits->master || !limits->service->reliable || opmod >= CALC_OPS) {
+        return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    wqe->calc = (uint8_t)opmod;
+    wqe->is_special = true;
+    for (unsigned i = 0; i < wqe->num_sge; i++) {
+        if (wqe->sge[i].len % CALC_ELEMENT) {
+            return PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+        }
+    }
+    return send_wqe_set_calc_length(wqe);
+}
+
 /* Checks lengths when the list is known. The QP limits the length of a message (qpc.log_msg_max).
  * The result of an atomic has 8 bytes, or the length of one of its numbers. */
 static bool send_wqe_length_ok(const struct send_wqe *wqe, const struct send_limits *limits)
@@ -388,7 +439,11 @@ static uint8_t send_wqe_parse(const struct send_limits *limits, struct send_wqe 
     if (!send_wqe_parse_segments(wqe, &p, limits->service)) {
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
-    return send_wqe_length_ok(wqe, limits) ? 0 : PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+    if (!send_wqe_length_ok(wqe, limits)) {
+        return PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+    }
+    return G_UNLIKELY(PRM_GET(wqe_ctrl_seg, wqe->ctrl, opmod)) ? send_wqe_parse_calc(limits, wqe)
+                                                               : 0;
 }
 
 uint8_t send_wqe_fetch(struct hca *hca, const struct wq *sq, uint16_t index, unsigned max_bb,
@@ -431,14 +486,13 @@ size_t send_wqe_bytes(const struct send_wqe *wqe)
     return wqe->num_bb ? PRM_GET(wqe_ctrl_seg, wqe->ctrl, ds) * 16u : BB_BYTES;
 }
 
-enum mem_result send_wqe_gather(struct hca *hca, const struct send_wqe *wqe, uint32_t pdn,
-                                struct sge_cursor *cursor, uint64_t offset, void *buf, size_t len)
+/* Copies bytes of a list of inline data and memory. */
+static enum mem_result send_wqe_gather_inline(struct hca *hca, const struct send_wqe *wqe,
+                                              uint32_t pdn, struct sge_cursor *cursor,
+                                              uint64_t offset, void *buf, size_t len)
 {
     uint8_t *out = buf;
 
-    if (!wqe->has_inline) {
-        return sge_gather(hca, wqe->sge, wqe->num_sge, pdn, cursor, offset, buf, len);
-    }
     if (offset < cursor->base) {
         *cursor = (struct sge_cursor){0};
     }
@@ -470,6 +524,31 @@ enum mem_result send_wqe_gather(struct hca *hca, const struct send_wqe *wqe, uin
         len -= run;
     }
     return MEM_OK;
+}
+
+/* The operands are gathered anew for each packet that is sent again. */
+static G_GNUC_NO_INLINE __attribute__((cold)) enum mem_result
+send_wqe_calculate(struct hca *hca, const struct send_wqe *wqe, uint32_t pdn, uint8_t *sum)
+{
+    uint8_t operands[CALC_MAX_BYTES];
+    struct sge_cursor cursor = {0};
+    enum mem_result result =
+        send_wqe_gather_inline(hca, wqe, pdn, &cursor, 0, operands, wqe->calc_len);
+
+    if (result == MEM_OK) {
+        calc_begin(wqe->calc, sum, operands, wqe->calc_len / CALC_ELEMENT);
+    }
+    return result;
+}
+
+enum mem_result send_wqe_gather(struct hca *hca, const struct send_wqe *wqe, uint32_t pdn,
+                                struct sge_cursor *cursor, uint64_t offset, void *buf, size_t len)
+{
+    if (G_LIKELY(!wqe->is_special)) {
+        return sge_gather(hca, wqe->sge, wqe->num_sge, pdn, cursor, offset, buf, len);
+    }
+    return G_UNLIKELY(wqe->calc) ? send_wqe_calculate(hca, wqe, pdn, buf)
+                                 : send_wqe_gather_inline(hca, wqe, pdn, cursor, offset, buf, len);
 }
 
 bool send_wqe_address(struct hca *hca, const struct prm_wqe_av *av, struct roce_addr *addr)

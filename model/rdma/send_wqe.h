@@ -9,6 +9,7 @@
 #ifndef HCASIM_MODEL_SEND_WQE_H
 #define HCASIM_MODEL_SEND_WQE_H
 
+#include "model/memory/calc.h"
 #include "model/memory/mkey.h"
 #include "model/queue/wq.h"
 #include "wire/encap/roce.h"
@@ -21,7 +22,8 @@ enum send_op_flags {
     SEND_OP_LOCAL = 1 << 3,  /* nothing goes on the wire */
     SEND_OP_UMR = 1 << 4,    /* wqe_umr_ctrl_seg, mkey context, translation entries */
     SEND_OP_IMM = 1 << 5,    /* the packet carries ctrl.imm, as immediate or invalidated key */
-    /* with ATOMIC: operands and result have the length that opmod says; alone: the data are
+    /* with ATOMIC: operands and result have the length that opmod says; with READ: the device
+     * calculates with the response data, and the list gets the result; alone: the data are
      * computed (wqe_vec_calc_seg) */
     SEND_OP_EXTENDED = 1 << 6,
     SEND_OP_TAGS = 1 << 7, /* wqe_tm_seg; the list is the buffer of a tag list entry */
@@ -64,6 +66,8 @@ struct send_wqe {
     const uint8_t *operands;     /* EXTENDED: the operands in the image, as they are sent */
     uint16_t operands_len;       /* bytes of them */
     uint8_t number_len;          /* bytes of each operand, and of the result */
+    uint8_t calc;                /* enum calc_op: what the message's data is calculated with */
+    uint16_t calc_len;           /* bytes of the operands: of the list, or of the READ's response */
     const struct prm_wqe_av *av; /* UD, DC: wqe_av in the image */
     const struct prm_wqe_umr_ctrl_seg *umr_ctrl; /* UMR: segment in the image */
     const struct prm_mkc *umr_mkc;               /* UMR: segment in the image */
@@ -77,9 +81,10 @@ struct send_wqe {
     const void *umr_xlt;
     uint32_t umr_xlt_len; /* bytes of the entries */
     uint32_t umr_bsf_len; /* bytes of the descriptor (BSF) behind the entries */
-    uint64_t len;         /* bytes of the list, including inline data */
+    /* Bytes of the list, including inline data; of a request with a calculation: of its result. */
+    uint64_t len;
     unsigned num_sge;
-    bool has_inline;
+    bool is_special; /* the list has inline data, or its data is calculated with */
     struct sge sge[WQE_MAX_SGE];
     const uint8_t *inl[WQE_MAX_SGE]; /* NULL, or the element's data in the image */
     union {
@@ -118,7 +123,12 @@ unsigned send_wqe_peek(struct hca *hca, const struct wq *sq, uint16_t index, uns
  * known. */
 size_t send_wqe_bytes(const struct send_wqe *wqe);
 
-/* Copies bytes [offset, offset + len) of the list to buf; see sge_gather(). */
+/* Takes the length of the list for the length of the operands, if the WQE asks for a calculation.
+ * Returns 0 or the syndrome. */
+uint8_t send_wqe_set_calc_length(struct send_wqe *wqe) __attribute__((cold));
+
+/* Copies bytes [offset, offset + len) of the list, or of the result of its calculation, to buf; see
+ * sge_gather(). */
 enum mem_result send_wqe_gather(struct hca *hca, const struct send_wqe *wqe, uint32_t pdn,
                                 struct sge_cursor *cursor, uint64_t offset, void *buf, size_t len);
 

@@ -188,6 +188,11 @@ static G_GNUC_NO_INLINE __attribute__((cold)) uint8_t wqe_source_to_wire(struct 
     if (wqe->op->flags & SEND_OP_LOCAL) {
         return 0;
     }
+    if (wqe->calc) {
+        wqe->len = wqe->calc_len;
+        mkey_list_to_wire(qp->hca, wqe->sge, wqe->num_sge, &wqe->len);
+        return send_wqe_set_calc_length(wqe);
+    }
     mkey_list_to_wire(qp->hca, wqe->sge, wqe->num_sge, &wqe->len);
     return wqe->len > 1ULL << qp->req.limits.log_msg_max ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR : 0;
 }
