@@ -416,7 +416,7 @@ static enum mem_result sig_pass(struct transform_access *access, struct sig *sig
     enum mem_result result;
 
     if (in == 0) {
-        run->done = UINT64_MAX; /* the data may have changed since the last time */
+        run->done = UINT64_MAX; /* of other data, which may have changed, if this fails */
     }
     result = sig_catch_up(access, sig, domain, block, in);
     if (result == MEM_OK) {

@@ -521,6 +521,31 @@ START_TEST(what_ends_is_not_used)
 END_TEST
 
 /* Words of the wire domain have no place in memory. */
+/* A block begins again while its signature value is gone, so the attempt fails; its data is in
+ * memory. When another value has the number, the rest of the block comes: the guard is that of the
+ * bytes in memory, and not of those that came first. */
+START_TEST(a_block_that_begins_in_vain_is_read_again)
+{
+    const struct ref *m = &domains[1], *w = &domains[0];
+    size_t len = m->block, mem_len;
+    uint32_t again[PSV_MAX];
+
+    memset(data, 1, len);
+    configure(m, w, ref_layout(m, data, len, in_memory));
+    ck_assert_int_eq(transfer(true, 0, data, 300, 300), MEM_OK);
+    memset(data, 2, len);
+    ck_assert_int_eq(psv_destroy(&rig.hca, 0, psvs[0]), SYN_OK);
+    ck_assert_int_eq(transfer(true, 0, data, 300, 300), MEM_BAD_KEY);
+    do {
+        ck_assert_int_eq(psv_create(&rig.hca, 0, rig.pdn, 1, again), SYN_OK);
+    } while (again[0] != psvs[0] && !psv_destroy(&rig.hca, 0, again[0]));
+    psv_set(&rig.hca, psv_find(&rig.hca, psvs[0], rig.pdn), ref_psv(m));
+    ck_assert_int_eq(transfer(true, 300, data + 300, len - 300, len - 300), MEM_OK);
+    mem_len = ref_layout(m, data, len, in_memory);
+    ck_assert_int_eq(memcmp(ram(memory), in_memory, mem_len), 0);
+}
+END_TEST
+
 START_TEST(atomics_are_refused)
 {
     uint64_t original;
@@ -585,6 +610,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, elements_become_ranges_of_the_wire);
     tcase_add_test(tc, bad_descriptors_are_refused);
     tcase_add_test(tc, what_ends_is_not_used);
+    tcase_add_test(tc, a_block_that_begins_in_vain_is_read_again);
     tcase_add_test(tc, atomics_are_refused);
     tcase_add_test(tc, no_list_names_a_key_with_signatures);
     tcase_add_test(tc, errors_without_a_reader_are_kept_once);
