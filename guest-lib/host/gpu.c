@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <glib.h>
 #include "guest-lib/host/gpu_internal.h"
@@ -322,6 +323,40 @@ int gpu_claim_range(const void *addr, size_t len, struct gpu_claim **claim)
     err = gpu_claim_locked((uintptr_t)addr, len, claim);
     gpu_unlock(state);
     return err;
+}
+
+bool gpu_exists(uint64_t number)
+{
+    const struct gpu_driver *driver;
+    int state, value;
+    bool exists;
+
+    if (number > INT_MAX || !gpu_lock(&state)) {
+        return false;
+    }
+    driver = gpu_driver_find();
+    exists = driver &&
+             driver->device_get_attribute(&value, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+                                          (CUdevice)number) == CUDA_SUCCESS;
+    gpu_unlock(state);
+    return exists;
+}
+
+bool gpu_is_of(const struct gpu_claim *claim, uint64_t number)
+{
+    bool is = true;
+    int state;
+
+    if (!gpu_lock(&state)) {
+        return false;
+    }
+    for (guint i = 0; i < claim->memories->len; i++) {
+        const struct gpu_memory *memory = claim->memories->pdata[i];
+
+        is &= (uint64_t)memory->device->ordinal == number;
+    }
+    gpu_unlock(state);
+    return is;
 }
 
 void gpu_release(struct gpu_claim *claim)

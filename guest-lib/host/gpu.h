@@ -38,6 +38,10 @@ int gpu_claim_range(const void *addr, size_t len, struct gpu_claim **claim);
 /* claim may be NULL. */
 void gpu_release(struct gpu_claim *claim);
 
+/* Whether the process has a GPU of this number; and whether all of a claim is its memory. */
+bool gpu_exists(uint64_t number);
+bool gpu_is_of(const struct gpu_claim *claim, uint64_t number);
+
 /* Finds the range that a dma-buf of CUDA stands for. Returns 0, or EOPNOTSUPP: the descriptor is no
  * dma-buf that this process exported with cuMemGetHandleForAddressRange(), or nobody noted that
  * (guest-lib/cuda/front.c). */

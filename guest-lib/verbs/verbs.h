@@ -99,6 +99,8 @@ struct hv_context {
     uint32_t tdn;   /* transport domain */
     uint32_t xrcdn; /* for XRC send QPs, whose program gives them no domain (kernel/qp.c) */
     bool has_xrcdn;
+    bool has_peer; /* it finds memory of one GPU alone, which is peer_gpu (kernel/peer.c) */
+    uint64_t peer_gpu;
     bool allocated;    /* transport domain and page are allocated */
     struct hv_uar uar; /* doorbell page of all queues without a thread domain of their own */
     struct hv_async *async;
@@ -279,6 +281,7 @@ enum hv_from {
     HV_FROM_HELD,    /* the library's own */
     HV_FROM_HUGE,    /* the library's own, on huge pages */
     HV_FROM_PROGRAM, /* the parent domain's allocators */
+    HV_FROM_PEER,    /* a peer's allocator (exp/peer.h) */
 };
 
 struct hv_srq {

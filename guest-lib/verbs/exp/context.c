@@ -20,6 +20,7 @@ G_STATIC_ASSERT(offsetof(struct verbs_context, _ABI_placeholder3) + sizeof(uint6
 static void (*const exp_fill[])(struct verbs_context_exp *ops) = {
     hv_exp_dct_ops,
     hv_exp_ec_ops,
+    hv_exp_peer_ops,
 };
 
 void hv_exp_init(struct hv_context *ctx)

@@ -50,7 +50,7 @@ static struct mlx5dv_devx_umem *umem_reg(struct ibv_context *ctx, void *addr, si
     }
     err = start + size < start
               ? EFAULT
-              : hv_umem_get(hv_hca_of(ctx), addr, size, access & IBV_ACCESS_LOCAL_WRITE, &memory);
+              : hv_umem_get(hv_context(ctx), addr, size, access & IBV_ACCESS_LOCAL_WRITE, &memory);
     if (err) {
         hv_umem_put(&memory);
         errno = err;

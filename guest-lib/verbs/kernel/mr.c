@@ -139,7 +139,7 @@ static int mr_register_range(struct hv_pd *pd, void *addr, size_t length, uint64
     if (!length && !(start & (PCI_PAGE - 1))) {
         return hv_refuse(hca, EINVAL, "reg_mr: length is 0");
     }
-    err = hv_umem_get(hca, addr, length, access & HV_ACCESS_WRITABLE, umem);
+    err = hv_umem_get(hv_context(pd->ibv.context), addr, length, access & HV_ACCESS_WRITABLE, umem);
     if (err == EFAULT) {
         return hv_refuse(hca, err, "reg_mr: the %zu bytes at %p are not all mapped%s", length, addr,
                          access & HV_ACCESS_WRITABLE ? " and writable" : "");

@@ -18,10 +18,10 @@
 #include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 
-int hv_umem_get(struct hv_hca *hca, const void *addr, size_t len, bool writable,
+int hv_umem_get(struct hv_context *ctx, const void *addr, size_t len, bool writable,
                 struct hv_umem *umem)
 {
-    int err = hv_pin(hca, addr, len, &umem->pinned);
+    int err = hv_pin(ctx->hca, addr, len, &umem->pinned);
 
     umem->gpu = NULL;
     umem->odp = NULL;
@@ -29,8 +29,12 @@ int hv_umem_get(struct hv_hca *hca, const void *addr, size_t len, bool writable,
         return err;
     }
     err = gpu_claim_range(addr, len, &umem->gpu);
-    if (!err && umem->gpu) {
-        local_reach_gpu(hca->local);
+    if (!err && umem->gpu && ctx->has_peer && !gpu_is_of(umem->gpu, ctx->peer_gpu)) {
+        gpu_release(umem->gpu);
+        umem->gpu = NULL;
+        err = EFAULT;
+    } else if (!err && umem->gpu) {
+        local_reach_gpu(ctx->hca->local);
     } else if (!err) {
         err = hv_umem_recheck(umem, addr, len, writable);
     }

@@ -9,9 +9,10 @@
 
 /* Counts a range as pinned and checks that it is there: memory of the process, or memory of a GPU,
  * which is claimed for the device (guest-lib/host/gpu.h). Returns 0 or errno: ENOMEM or EPERM:
- * RLIMIT_MEMLOCK; EFAULT: a part of it is not mapped, or is not writable although writable is set.
+ * RLIMIT_MEMLOCK; EFAULT: a part of it is not mapped, or is not writable although writable is set,
+ * or it is memory of a GPU that is not the context's peer.
  */
-int hv_umem_get(struct hv_hca *hca, const void *addr, size_t len, bool writable,
+int hv_umem_get(struct hv_context *ctx, const void *addr, size_t len, bool writable,
                 struct hv_umem *umem);
 /* Gives the range back. A range that was given back, or never there, is left alone. */
 void hv_umem_put(struct hv_umem *umem);

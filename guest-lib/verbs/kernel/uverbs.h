@@ -29,6 +29,12 @@ struct stat;
 int uverbs_share_file(struct hv_hca *hca, const struct stat *wanted, struct hv_file **file,
                       uint16_t *uid);
 
+/* Makes the peer of that name and number the context's (peer.c): 0 or errno; ENODEV: there is none.
+ */
+int uverbs_set_peer(struct hv_context *ctx, uint64_t peer_id, const char *name);
+/* Whether a range is memory of a GPU, from which no CPU can load. */
+bool uverbs_is_gpu_memory(const void *addr, size_t len);
+
 /* -- domains (pd.c, xrcd.c) ---------------------------------------------------------------------
  */
 

@@ -4,6 +4,7 @@
  * destroyed. Polling is in cq_poll.c and cq_ex.c.
  */
 #include "guest-lib/verbs/user/cq.h"
+#include "guest-lib/verbs/exp/peer.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
@@ -118,11 +119,13 @@ static int cq_check_attr(struct ibv_context *context, const struct ibv_cq_init_a
     return dv ? cq_check_dv_attr(hca, dv, cq_choose_cqe_size(dv)) : 0;
 }
 
+#define UNWRITTEN (PRM_CQE_OPCODE_INVALID << 4)
+
 /* Marks all entries as not written yet. */
-static void cq_init_ring(uint8_t *ring, uint32_t ncqe, unsigned cqe_size)
+static void cq_init_ring(uint8_t *ring, uint32_t ncqe, unsigned cqe_size, unsigned unwritten)
 {
     for (uint32_t i = 0; i < ncqe; i++) {
-        cqe_set_op_own(cqe64_at(ring, ncqe - 1, cqe_size, i), PRM_CQE_OPCODE_INVALID << 4);
+        cqe_set_op_own(cqe64_at(ring, ncqe - 1, cqe_size, i), unwritten);
     }
 }
 
@@ -151,7 +154,8 @@ static int cq_init_memory(struct user_cq *cq)
         }
         cq->ring = covered;
     }
-    cq_init_ring(cq->ring, 1u << cq->log_size, cq->cqe_size);
+    cq_init_ring(cq->ring, 1u << cq->log_size, cq->cqe_size,
+                 cq->peer_cq ? exp_peer_unwritten(cq) : UNWRITTEN);
     cq->dbrec[0] = cq->dbrec[1] = 0;
     if (!cq->on_gpu) {
         return 0;
@@ -192,10 +196,13 @@ static void cq_use_channel(struct user_cq *cq, int change)
 
 static void cq_free_memory(struct user_cq *cq, struct hv_context *ctx)
 {
+    if (cq->peer_cq) {
+        exp_peer_free_cq(cq);
+    }
     if (cq->dbrec) {
         hv_db_free(ctx, cq->parent_domain, cq->dbrec, cq->dbrec_from);
     }
-    if (cq->ring) {
+    if (cq->ring && cq->ring_from != HV_FROM_PEER) {
         hv_buf_free(cq->parent_domain, cq->ring, cq->ring_size, MLX5DV_RES_TYPE_CQ, cq->ring_from);
     }
 }
@@ -206,8 +213,30 @@ static void cq_free(struct user_cq *cq)
     free(cq);
 }
 
-struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
-                             bool extended, const struct mlx5dv_cq_init_attr *dv)
+/* Allocates ring and record: 0 or errno. */
+static int cq_alloc_memory(struct user_cq *cq, struct hv_context *ctx,
+                           const struct ibv_exp_peer_direct_attr *peer)
+{
+    int err = 0;
+
+    cq->ring_size = cq_ring_bytes(1u << cq->log_size, cq->cqe_size);
+    if (peer) {
+        err = exp_peer_new_cq(cq, peer);
+    } else {
+        cq->ring = hv_buf_alloc(cq->parent_domain, cq->ring_size, PCI_PAGE, MLX5DV_RES_TYPE_CQ,
+                                &cq->ring_from);
+    }
+    if (!err && cq->ring) {
+        cq->dbrec = hv_db_alloc(ctx, cq->parent_domain, &cq->dbrec_from);
+    }
+    return err ? err : cq->dbrec ? 0 : ENOMEM;
+}
+
+/* peer: NULL, or the peer that waits for completions. */
+static struct user_cq *cq_create(struct ibv_context *context,
+                                 const struct ibv_cq_init_attr_ex *attr, bool extended,
+                                 const struct mlx5dv_cq_init_attr *dv,
+                                 const struct ibv_exp_peer_direct_attr *peer)
 {
     struct hv_context *ctx = hv_context(context);
     uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
@@ -216,6 +245,7 @@ struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_in
     int err;
 
     err = cq_check_attr(context, attr, dv);
+    err = err || !peer ? err : exp_peer_check_cq(ctx->hca, peer);
     if (err) {
         errno = err;
         return NULL;
@@ -247,13 +277,7 @@ struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_in
     }
     cq->log_size = (uint32_t)g_bit_storage(attr->cqe);
     cq->comp_vector = attr->comp_vector;
-    cq->ring_size = cq_ring_bytes(1u << cq->log_size, cq->cqe_size);
-    cq->ring = hv_buf_alloc(cq->parent_domain, cq->ring_size, PCI_PAGE, MLX5DV_RES_TYPE_CQ,
-                            &cq->ring_from);
-    cq->dbrec = cq->ring ? hv_db_alloc(ctx, cq->parent_domain, &cq->dbrec_from) : NULL;
-    if (!cq->dbrec) {
-        err = ENOMEM;
-    }
+    err = cq_alloc_memory(cq, ctx, peer);
     if (!err && extended) {
         hv_cq_ex_init(cq, attr->wc_flags);
     }
@@ -275,6 +299,20 @@ struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_in
     }
     cq_use_channel(cq, 1);
     return cq;
+}
+
+struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+                             bool extended, const struct mlx5dv_cq_init_attr *dv)
+{
+    return cq_create(context, attr, extended, dv, NULL);
+}
+
+struct user_cq *hv_cq_create_for_peer(struct ibv_context *context,
+                                      const struct ibv_cq_init_attr_ex *attr,
+                                      const struct mlx5dv_cq_init_attr *dv,
+                                      const struct ibv_exp_peer_direct_attr *peer)
+{
+    return cq_create(context, attr, false, dv, peer);
 }
 
 HV_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
@@ -433,7 +471,7 @@ static int cq_resize_locked(struct user_cq *cq, int cqe)
         hv_buf_free(cq->parent_domain, ring, size, MLX5DV_RES_TYPE_CQ, from);
         return cq_refuse_gpu(cq, "resize_cq");
     }
-    cq_init_ring(ring, 1u << log_size, cq->cqe_size);
+    cq_init_ring(ring, 1u << log_size, cq->cqe_size, UNWRITTEN);
     err = uverbs_resize_cq(&cq->hv, ring, size, log_size);
     if (err) {
         hv_buf_free(cq->parent_domain, ring, size, MLX5DV_RES_TYPE_CQ, from);
@@ -460,6 +498,9 @@ HV_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
     }
     if ((long long)cqe * 64 > INT_MAX) {
         return EINVAL;
+    }
+    if (cq->peer_cq) { /* as in libmlx5 */
+        return hv_refuse(cq->hca, EINVAL, "resize_cq: a CQ with a peer cannot be resized");
     }
     cq_lock(cq);
     err = cq_resize_locked(cq, cqe);
@@ -497,6 +538,9 @@ void hv_cq_clean(struct user_cq *cq, uint32_t uidx, struct hv_srq *srq)
 
             cq_copy_cqe(cq, to, cqe, cqe_op_own(to) & 1);
         }
+    }
+    for (uint32_t i = 0; cq->peer_cq && i < freed; i++) {
+        exp_peer_polled(cq, cq_cqe64(cq, cq->ci + i));
     }
     if (freed) {
         cq->ci += freed;

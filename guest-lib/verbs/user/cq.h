@@ -10,6 +10,12 @@
  * reader functions of struct ibv_cq_ex. NULL with errno. */
 struct user_cq *hv_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
                              bool extended, const struct mlx5dv_cq_init_attr *dv);
+/* As hv_cq_create(), for a CQ for whose completions a peer waits. */
+struct ibv_exp_peer_direct_attr;
+struct user_cq *hv_cq_create_for_peer(struct ibv_context *context,
+                                      const struct ibv_cq_init_attr_ex *attr,
+                                      const struct mlx5dv_cq_init_attr *dv,
+                                      const struct ibv_exp_peer_direct_attr *peer);
 /* Sets the functions of extended polling for these wc_flags (cq_ex.c). */
 void hv_cq_ex_init(struct user_cq *cq, uint64_t wc_flags);
 /* Removes the completions of a queue that is destroyed or goes to RESET (mlx5_cq_clean()), found by

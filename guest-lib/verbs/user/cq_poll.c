@@ -6,6 +6,7 @@
  * a completion advances the queue's tail. If a CQ is empty, the HCA works and the CQ is polled once
  * more, so a program that polls drives its HCA itself.
  */
+#include "guest-lib/verbs/exp/peer.h"
 #include "guest-lib/verbs/user/cqe_data.h"
 #include "guest-lib/verbs/user/dv_sig.h"
 #include "guest-lib/verbs/user/explain.h"
@@ -334,11 +335,51 @@ static inline int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc
     return err ? err : polled;
 }
 
+/* As poll_locked(), for a CQ with a peer: stops before an entry that a list waits for. */
+static int poll_for_peer_locked(struct user_cq *cq, int num_entries, struct ibv_wc *wc)
+{
+    int polled = 0, err = 0;
+    struct prm_cqe64 *cqe;
+
+    while (polled < num_entries && err >= 0 && exp_peer_may_poll(cq) &&
+           (cqe = cq_sw_cqe64(cq, cq->ci))) {
+        cq->ci++;
+        err = poll_one(cq, cqe, wc + polled);
+        exp_peer_polled(cq, cqe);
+        polled += !err;
+        cq_update_ci(cq);
+    }
+    return err < 0 ? err : polled;
+}
+
+/* The HCA works before the second look, because it may carry out what the peer does. */
+static G_GNUC_NO_INLINE __attribute__((cold)) int poll_for_peer(struct user_cq *cq, int num_entries,
+                                                                struct ibv_wc *wc)
+{
+    int polled = 0;
+
+    for (unsigned looks = 0; !polled && looks < 2 && num_entries > 0; looks++) {
+        if (looks) {
+            hv_progress(cq->hca);
+        }
+        cq_lock(cq);
+        polled = poll_for_peer_locked(cq, num_entries, wc);
+        cq_unlock(cq);
+    }
+    if (polled > 0) {
+        hv_progress_now_and_then(cq->hca);
+    }
+    return polled || hv_is_ours(cq->hca) ? polled : -1;
+}
+
 int hv_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 {
     struct user_cq *cq = user_cq(ibcq);
     int polled;
 
+    if (G_UNLIKELY(cq->peer_cq)) {
+        return poll_for_peer(cq, num_entries, wc);
+    }
     cq_lock(cq);
     polled = poll_locked(cq, num_entries, wc);
     cq_unlock(cq);

@@ -8,6 +8,7 @@
  * blocks of 64 bytes. Requested sizes are rounded up, and the program gets the results.
  */
 #include <string.h>
+#include "guest-lib/verbs/exp/peer.h"
 #include "guest-lib/verbs/user/cq.h"
 #include "guest-lib/verbs/user/qp.h"
 
@@ -170,7 +171,10 @@ static void qp_free_memory(struct user_qp *qp)
 {
     struct hv_pd *pd = qp_allocator(qp);
 
-    if (qp->dbrec) {
+    if (qp->peer_sq) {
+        exp_peer_free_sq(qp);
+    }
+    if (qp->dbrec && qp->dbrec_from != HV_FROM_PEER) {
         hv_db_free(hv_context(qp->ibv.context), pd, qp->dbrec, qp->dbrec_from);
     }
     if (qp->ring) {
@@ -249,13 +253,25 @@ static bool qp_leave_to_gpu(struct user_qp *qp)
     return shadow_flush(qp->dbrec, HV_DBREC_SIZE);
 }
 
-static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx)
+/* Allocates the doorbell record: 0 or errno. */
+static int qp_alloc_record(struct user_qp *qp, struct hv_context *ctx,
+                           const struct hv_qp_extra *extra)
+{
+    if (extra && extra->peer) {
+        return exp_peer_new_sq(qp, extra->peer);
+    }
+    qp->dbrec = hv_db_alloc(ctx, qp_allocator(qp), &qp->dbrec_from);
+    return qp->dbrec ? 0 : ENOMEM;
+}
+
+static int qp_alloc_memory(struct user_qp *qp, struct hv_context *ctx,
+                           const struct hv_qp_extra *extra)
 {
     int err = qp_alloc_rings(qp);
 
-    qp->dbrec = err ? NULL : hv_db_alloc(ctx, qp_allocator(qp), &qp->dbrec_from);
-    if (!qp->dbrec) {
-        return ENOMEM;
+    err = err ? err : qp_alloc_record(qp, ctx, extra);
+    if (err) {
+        return err;
     }
     if (!qp_leave_to_gpu(qp)) {
         return EFAULT;
@@ -518,6 +534,21 @@ static int qp_size(struct user_qp *qp, struct ibv_qp_init_attr_ex *attr,
     return err;
 }
 
+/* Tells the peer of the doorbell page of the QP, which was made; otherwise the QP ends. 0 or
+ * errno. */
+static int qp_open_page(struct user_qp *qp)
+{
+    int err = exp_peer_open_page(qp);
+
+    if (err) {
+        uverbs_destroy_qp(&qp->hv);
+        hv_event_drain_qp(qp);
+        hv_qp_clean_cqs(qp, true);
+        uverbs_use_qp(&qp->hv, -1);
+    }
+    return err;
+}
+
 /* All checks are in libmlx5's order: if there are two mistakes, the order decides which errno is
  * returned. */
 static int qp_create_queues(struct user_qp *qp, struct hv_context *ctx,
@@ -531,8 +562,12 @@ static int qp_create_queues(struct user_qp *qp, struct hv_context *ctx,
     }
     err = err ? err : qp_size(qp, attr, extra);
     err = err ? err : qp_check_create(ctx->hca, attr, extra);
-    err = err ? err : qp_alloc_memory(qp, ctx);
-    return err ? err : uverbs_create_qp(&qp->hv);
+    if (!err && extra && extra->peer) {
+        err = exp_peer_check_qp(ctx->hca, extra->peer);
+    }
+    err = err ? err : qp_alloc_memory(qp, ctx, extra);
+    err = err ? err : uverbs_create_qp(&qp->hv);
+    return err || !qp->peer_sq ? err : qp_open_page(qp);
 }
 
 static int qp_create_rss(struct user_qp *qp, struct hv_context *ctx,

@@ -42,6 +42,7 @@ void hv_wr_set_dc_addr(struct user_qp *qp, const struct ibv_ah *ah, uint32_t dct
 
 /* Creates a QP as ibv_create_qp_ex() does. extra: what direct verbs add, or NULL. NULL with
  * errno. */
+struct ibv_exp_peer_direct_attr;
 struct hv_qp_extra {
     enum hv_dc dc;
     uint64_t dct_access_key;
@@ -52,6 +53,7 @@ struct hv_qp_extra {
     bool ooo;
     bool drains; /* signature errors drain the send queue */
     bool no_scatter_to_cqe, allow_scatter_to_cqe;
+    const struct ibv_exp_peer_direct_attr *peer; /* starts the send queue; or NULL */
 };
 struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
                             const struct hv_qp_extra *extra);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: the effect of a state change on the rings, and queries. */
 #include <string.h>
+#include "guest-lib/verbs/exp/peer.h"
 #include "guest-lib/verbs/user/dv_sig.h"
 #include "guest-lib/verbs/user/explain.h"
 #include "guest-lib/verbs/user/qp.h"
@@ -15,6 +16,9 @@ static void qp_reset_rings(struct user_qp *qp)
         shadow_flush(qp->dbrec, HV_DBREC_SIZE);
     }
     qp->small_fence = false;
+    if (qp->peer_sq) {
+        exp_peer_reset_sq(qp);
+    }
 }
 
 /* The first change after ibv_set_ece() asks for the options, and says which of them the device has

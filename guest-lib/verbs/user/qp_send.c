@@ -5,6 +5,7 @@
  * A WQE is posted when the doorbell record says so.
  */
 #include <string.h>
+#include "guest-lib/verbs/exp/peer.h"
 #include "guest-lib/verbs/user/send_wqe.h"
 
 /* These functions return the dword of the control segment beside the opcode. */
@@ -223,6 +224,10 @@ static int send_unlock_and_ring(struct user_qp *qp)
     bool any = qp->nreq;
     uint64_t ctrl = 0;
 
+    if (G_UNLIKELY(qp->peer_sq) && any) {
+        exp_peer_posted(qp); /* its peer rings */
+        any = false;
+    }
     if (any) {
         ctrl = prm_load64(qp->cur_ctrl);
         __atomic_store_n(&qp->dbrec[1], GUINT32_TO_BE(qp->sq_post & 0xffff), __ATOMIC_RELEASE);

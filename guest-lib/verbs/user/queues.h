@@ -20,6 +20,7 @@ struct user_cq {
     bool on_gpu;          /* only a GPU polls: the ring or its record is the GPU's */
     pthread_spinlock_t lock;
     struct hv_pd *parent_domain;  /* or NULL */
+    struct exp_peer_cq *peer_cq;  /* of a peer that waits for completions, or NULL (exp/peer.h) */
     const struct hv_rsc *cur_rsc; /* queue of the CQE polled last */
     uint32_t cur_uidx;            /* its user index */
     /* Extended polling: the cqe64 that the reader functions read, and what is not in it. */
@@ -66,8 +67,9 @@ struct user_qp {
     /* ECE options: of ibv_set_ece(), until ibv_modify_qp() asks for them; of ibv_query_ece(). */
     uint32_t ece_wanted, ece_enabled;
     struct user_qp_error first_error; /* under hv_said_lock() */
-    void *dv;                         /* state of direct verbs, freed with free() */
-    enum hv_from sq_ring_from;        /* if hv_qp_has_two_rings() */
+    struct exp_peer_sq *peer_sq; /* of a peer that starts the send queue, or NULL (exp/peer.h) */
+    void *dv;                    /* state of direct verbs, freed with free() */
+    enum hv_from sq_ring_from;   /* if hv_qp_has_two_rings() */
 };
 
 static inline struct user_cq *user_cq(struct ibv_cq *cq)
