@@ -195,11 +195,22 @@ struct hv_mr {
     struct hv_umem umem; /* if it was registered */
     struct hv_dm *dm;    /* the device memory that it is a part of, whose refs count it, or NULL */
     unsigned access;
+    /* Of experimental verbs: memory that the library allocated for the region, which ends with it,
+     * or NULL; memory that processes share, or NULL, then ibv.handle is its number and own_handle
+     * the handle; how many keys a key of keys can name. */
+    void *allocated;
+    size_t allocated_len;
+    struct hv_shared *shared;
+    uint32_t own_handle;
+    uint32_t max_klms;
     enum {
         HV_MR_USER,
         HV_MR_DMABUF,
         HV_MR_DM,
         HV_MR_NULL,
+        HV_MR_PHYSICAL, /* bus addresses; no memory of its own */
+        HV_MR_KEYS,     /* a key of keys (ibv_exp_create_mr()) */
+        HV_MR_NO_RDMA,  /* shared memory without a key */
         HV_MR_IMPORTED,
         HV_MR_DV /* mlx5dv_mkey and similar */
     } kind;

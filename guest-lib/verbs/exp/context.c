@@ -21,6 +21,9 @@ static void (*const exp_fill[])(struct verbs_context_exp *ops) = {
     hv_exp_dct_ops,
     hv_exp_ec_ops,
     hv_exp_peer_ops,
+    hv_exp_mr_ops,
+    hv_exp_umr_ops,
+    hv_exp_dm_ops,
 };
 
 void hv_exp_init(struct hv_context *ctx)

@@ -17,6 +17,9 @@ void hv_exp_init(struct hv_context *ctx);
 /* Each fills in the calls of its file. */
 void hv_exp_dct_ops(struct verbs_context_exp *ops);
 void hv_exp_peer_ops(struct verbs_context_exp *ops);
+void hv_exp_mr_ops(struct verbs_context_exp *ops);
+void hv_exp_umr_ops(struct verbs_context_exp *ops);
+void hv_exp_dm_ops(struct verbs_context_exp *ops);
 void hv_exp_ec_ops(struct verbs_context_exp *ops);
 
 /* What ibv_exp_query_device() says of erasure codes (ec.c). */

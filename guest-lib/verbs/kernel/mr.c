@@ -9,6 +9,9 @@
  * from the device. Regions of on-demand paging are made in odp.c.
  */
 #include <inttypes.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/odp.h"
 #include "guest-lib/verbs/kernel/umem.h"
@@ -74,6 +77,7 @@ void hv_mr_set_rights(struct hv_hca *hca, struct prm_mkc *mkc, unsigned access)
     PRM_SET(mkc, mkc, rr, !!(access & IBV_ACCESS_REMOTE_READ));
     PRM_SET(mkc, mkc, lw, !!(access & IBV_ACCESS_LOCAL_WRITE));
     PRM_SET(mkc, mkc, lr, 1);
+    PRM_SET(mkc, mkc, tunneled_atomic, !!(access & HV_ACCESS_TUNNELED));
     PRM_SET(mkc, mkc, relaxed_ordering_write, relaxed && HV_CAP(hca, relaxed_ordering_write));
     PRM_SET(mkc, mkc, relaxed_ordering_read, relaxed && HV_CAP(hca, relaxed_ordering_read));
 }
@@ -184,6 +188,28 @@ static int mr_register(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t l
     return 0;
 }
 
+/* The kernel's conditions for tunneled atomics (ib_check_mr_access(), mlx5_ib_reg_user_mr()): 0 or
+ * errno. */
+static int mr_check_tunneled(struct hv_hca *hca, unsigned access)
+{
+    const unsigned needs = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+
+    if ((access & needs) != needs) {
+        return hv_refuse(hca, EINVAL,
+                         "reg_mr: IBV_EXP_ACCESS_TUNNELED_ATOMIC needs IBV_ACCESS_LOCAL_WRITE and "
+                         "IBV_ACCESS_REMOTE_WRITE, too; access is 0x%x",
+                         access & ~HV_ACCESS_TUNNELED);
+    }
+    if (!HV_CAP(hca, tunneled_atomic)) {
+        return hv_refuse(hca, EINVAL, "reg_mr: the device has no tunneled atomics");
+    }
+    if (access & IBV_ACCESS_ON_DEMAND) {
+        return hv_refuse(hca, EINVAL,
+                         "reg_mr: a region with tunneled atomics cannot be paged on demand");
+    }
+    return 0;
+}
+
 int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                   unsigned access)
 {
@@ -195,8 +221,108 @@ int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length
                          " lie at other places of their pages",
                          addr, iova);
     }
-    err = hv_mr_check_access(hv_hca_of(pd->context), access);
+    err = hv_mr_check_access(hv_hca_of(pd->context), access & ~HV_ACCESS_TUNNELED);
+    if (!err && access & HV_ACCESS_TUNNELED) {
+        err = mr_check_tunneled(hv_hca_of(pd->context), access);
+    }
     return err ? err : mr_register(mr, pd, addr, length, iova, access);
+}
+
+/* -- experimental verbs -------------------------------------------------------------------------
+ */
+
+/* Whether the process may do raw I/O, as capable() in the kernel. */
+static bool mr_may_do_raw_io(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+    return !syscall(SYS_capget, &header, data) &&
+           data[CAP_TO_INDEX(CAP_SYS_RAWIO)].effective & CAP_TO_MASK(CAP_SYS_RAWIO);
+}
+
+/* Enters a key that has no memory of the process. */
+static void mr_enter_key(struct hv_mr *mr, uint32_t key)
+{
+    mr->ibv.lkey = mr->ibv.rkey = key;
+    mr->ibv.handle = hv_handle_add(mr->ibv.context, HV_HANDLE_MR, mr);
+    g_atomic_int_inc(&mr->pd->refs);
+}
+
+int uverbs_reg_physical_mr(struct hv_mr *mr, struct ibv_pd *pd, uint64_t start, uint64_t length,
+                           unsigned access)
+{
+    const unsigned may = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                         IBV_ACCESS_REMOTE_ATOMIC;
+    struct hv_hca *hca = hv_hca_of(pd->context);
+    struct prm_create_mkey_in in[1] = {0};
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    uint32_t key = 0;
+    int err;
+
+    if (!mr_may_do_raw_io()) {
+        return hv_refuse(hca, EPERM,
+                         "reg_mr: IBV_EXP_ACCESS_PHYSICAL_ADDR needs the capability CAP_SYS_RAWIO");
+    }
+    if (access & ~may) {
+        return hv_refuse(hca, EINVAL,
+                         "reg_mr: access has bits 0x%x; with IBV_EXP_ACCESS_PHYSICAL_ADDR it may "
+                         "have 0x%x",
+                         access & ~may, may);
+    }
+    err = hv_mr_check_access(hca, access);
+    err = err ? err : hv_pd_check(pd);
+    if (err) {
+        return err;
+    }
+    hv_mr_set_rights(hca, mkc, access);
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_PA);
+    PRM_SET(mkc, mkc, length64, !length);
+    PRM_SET(mkc, mkc, len, length);
+    PRM_SET(mkc, mkc, pd, mr->pd->pdn);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, start_addr, start);
+    err = hv_mkey_create(hca, in, sizeof(in), &key);
+    if (!err) {
+        mr_enter_key(mr, key);
+    }
+    return err;
+}
+
+#define LOG_RANGE_MAX 31 /* log_page_size of a key of equal ranges before its first UMR */
+
+int uverbs_create_keys_mr(struct hv_mr *mr, struct ibv_pd *pd, uint32_t max_klms, bool equal_ranges)
+{
+    struct hv_hca *hca = hv_hca_of(pd->context);
+    struct prm_create_mkey_in in[1] = {0};
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+    uint64_t mode = equal_ranges ? PRM_MKC_ACCESS_MODE_KSM : PRM_MKC_ACCESS_MODE_KLMS;
+    uint32_t key = 0;
+    int err = hv_pd_check(pd);
+
+    if (!err && max_klms > 1u << HV_CAP(hca, log_max_klm_list_size)) {
+        err = hv_refuse(hca, EINVAL, "create_mr: max_klm_list_size is %u; it may be at most %u",
+                        max_klms, 1u << HV_CAP(hca, log_max_klm_list_size));
+    }
+    if (err) {
+        return err;
+    }
+    PRM_SET(mkc, mkc, free, 1);
+    PRM_SET(mkc, mkc, umr_en, 1);
+    PRM_SET(mkc, mkc, access_mode_1_0, mode & 3);
+    PRM_SET(mkc, mkc, access_mode_4_2, mode >> 2);
+    PRM_SET(mkc, mkc, log_page_size, equal_ranges ? LOG_RANGE_MAX : 0);
+    PRM_SET(mkc, mkc, pd, mr->pd->pdn);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    /* an interleaved list has an entry more */
+    PRM_SET(mkc, mkc, translations_octword_size, (max_klms + 1 + 3) & ~3u);
+    err = hv_mkey_create(hca, in, sizeof(in), &key);
+    if (!err) {
+        mr->max_klms = (max_klms + 3) & ~3u;
+        hv_odp_add_indirect(hca, key, (max_klms + 1 + 3) & ~3u);
+        mr_enter_key(mr, key);
+    }
+    return err;
 }
 
 #define MASK_BIT(field) (1ull << PRM_MKEY_MASK_##field)
@@ -250,6 +376,12 @@ static void mr_move(struct hv_mr *mr, struct hv_pd *pd, unsigned access)
     }
 }
 
+/* The handle of a region. Of a shared region, the program sees the number instead. */
+static uint32_t mr_handle(const struct hv_mr *mr)
+{
+    return mr->shared ? mr->own_handle : mr->ibv.handle;
+}
+
 /* If the key cannot be changed in place, a new key replaces it, as in mlx5_ib. */
 int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
                     unsigned access)
@@ -265,7 +397,7 @@ int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, 
     if (!flags) {
         return EINVAL;
     }
-    err = hv_handle_check(ibmr->context, HV_HANDLE_MR, ibmr->handle, mr);
+    err = hv_handle_check(ibmr->context, HV_HANDLE_MR, mr_handle(mr), mr);
     if (!err && mr->dm) {
         err = hv_refuse(hca, EINVAL, "rereg_mr: a region of device memory cannot be changed");
     }
@@ -317,14 +449,18 @@ int uverbs_dereg_mr(struct hv_mr *mr)
 {
     struct ibv_context *context = mr->ibv.context;
     int err;
-    struct hv_mr *owner = hv_handle_get(context, HV_HANDLE_MR, mr->ibv.handle, &err);
+    uint32_t handle = mr_handle(mr);
+    struct hv_mr *owner = hv_handle_get(context, HV_HANDLE_MR, handle, &err);
 
     if (owner && mr->kind != HV_MR_IMPORTED && owner != mr) {
         err = EINVAL;
     }
+    if (!err && owner->kind == HV_MR_KEYS) {
+        hv_odp_del_indirect(hv_hca_of(context), owner->ibv.lkey);
+    }
     err = err ? err : mr_unregister(hv_hca_of(context), owner->ibv.lkey, &owner->umem);
     if (!err) {
-        hv_handle_del(context, mr->ibv.handle);
+        hv_handle_del(context, handle);
         if (owner->dm) {
             g_atomic_int_add(&owner->dm->refs, -1);
         }

@@ -49,11 +49,20 @@ int uverbs_close_xrcd(struct hv_xrcd *xrcd);
 /* -- memory (mr.c, mw.c) ------------------------------------------------------------------------
  */
 
+/* A flag of access beside those of IBV_ACCESS_: RDMA WRITEs to the region are tunneled atomics
+ * (IB_EXP_ACCESS_TUNNELED_ATOMIC). */
+#define HV_ACCESS_TUNNELED (1u << 31)
 int uverbs_reg_mr(struct hv_mr *mr, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                   unsigned access);
 /* Registers a part of a dma-buf, which is memory of a GPU of this process. */
 int uverbs_reg_dmabuf_mr(struct hv_mr *mr, struct ibv_pd *pd, uint64_t offset, size_t length,
                          uint64_t iova, int fd, unsigned access);
+/* Registers bus addresses (mlx5_ib_phys_addr()); length 0: all of them. */
+int uverbs_reg_physical_mr(struct hv_mr *mr, struct ibv_pd *pd, uint64_t start, uint64_t length,
+                           unsigned access);
+/* Creates a key of up to max_klms keys (mlx5_ib_alloc_mr()), or of equal ranges of them. */
+int uverbs_create_keys_mr(struct hv_mr *mr, struct ibv_pd *pd, uint32_t max_klms,
+                          bool equal_ranges);
 int uverbs_rereg_mr(struct hv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
                     unsigned access);
 int uverbs_dereg_mr(struct hv_mr *mr);

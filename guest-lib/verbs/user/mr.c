@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory regions as a program sees them, and the kinds of memory that the device does not
  * support. */
+#include <sys/mman.h>
+#include "guest-lib/verbs/kernel/shared_mr.h"
 #include "guest-lib/verbs/user/user.h"
 
 HV_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
@@ -101,15 +103,26 @@ HV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
     struct hv_mr *mr = hv_mr(ibmr);
 
     if (mr->kind == HV_MR_USER || mr->kind == HV_MR_DMABUF || mr->kind == HV_MR_DM ||
-        mr->kind == HV_MR_IMPORTED) {
+        mr->kind == HV_MR_IMPORTED || mr->kind == HV_MR_PHYSICAL || mr->kind == HV_MR_KEYS) {
         int err = hv_kernel(uverbs_dereg_mr(mr));
 
         if (err) {
             return err;
         }
     }
+    if (mr->kind != HV_MR_IMPORTED) {
+        hv_mr_free_memory(mr);
+    }
     free(mr);
     return 0;
+}
+
+void hv_mr_free_memory(struct hv_mr *mr)
+{
+    if (mr->allocated) {
+        munmap(mr->allocated, mr->allocated_len);
+    }
+    hv_shared_free(mr->shared);
 }
 
 HV_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)

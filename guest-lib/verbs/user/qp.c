@@ -98,6 +98,7 @@ static int qp_size_sq(struct user_qp *qp, struct ibv_qp_cap *cap, uint32_t fixed
     }
     gather = fixed + ((qp->max_tso_header + 15) & ~15u) + cap->max_send_sge * 16;
     inl = cap->max_inline_data ? fixed + ((cap->max_inline_data + 4 + 15) & ~15u) : 0;
+    inl = MAX(inl, qp->max_inl_klms ? fixed + qp->max_inl_klms * 16 : 0);
     wqe = (MAX(gather, inl) + WQEBB - 1) & ~(WQEBB - 1);
     if (wqe > max) {
         return hv_refuse(qp->hca, EINVAL,
@@ -464,6 +465,7 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
         qp->dci_log_streams = extra->dci_log_streams;
         qp->dci_log_errored = extra->dci_log_errored;
         qp->ooo = extra->ooo;
+        qp->max_inl_klms = extra->max_inl_klms;
     }
     qp_choose_scatter_to_cqe(qp, attr, extra);
     qp->uar = !tgt && qp->ibv.pd && hv_pd(qp->ibv.pd)->td ? &hv_pd(qp->ibv.pd)->td->uar : &ctx->uar;

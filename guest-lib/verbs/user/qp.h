@@ -50,6 +50,7 @@ struct hv_qp_extra {
     uint8_t dci_log_streams, dci_log_errored;
     bool builders; /* fills in ibv_wr_*(), whatever attr says */
     bool configures_mkeys;
+    uint32_t max_inl_klms; /* the WQE of a UMR can have so many keys */
     bool ooo;
     bool drains; /* signature errors drain the send queue */
     bool no_scatter_to_cqe, allow_scatter_to_cqe;

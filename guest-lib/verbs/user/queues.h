@@ -51,6 +51,8 @@ struct user_qp {
     /* raw packet QPs: bytes of headers and of the whole large send */
     uint32_t max_tso_header, max_tso;
     bool inline_l2; /* raw packet QPs: the device wants layer 2 in the WQE */
+    /* experimental verbs: the most keys in the WQE of a UMR; 0: the QP takes no UMRs */
+    uint32_t max_inl_klms;
     /* the Ethernet segment is still to be written, with the data; its checksum flag */
     bool l2_due, l2_csum;
     /* Send builders (ibv_wr_*), see qp_wr.c: */

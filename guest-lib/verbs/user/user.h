@@ -89,6 +89,9 @@ void hv_ah_unmap(struct hv_ah *ah);
 /* Gives back the context's reserved QP numbers when it closes. */
 void hv_reserved_qpns_free(struct hv_context *ctx);
 
+/* Gives back the memory that the library allocated or mapped for a region. */
+void hv_mr_free_memory(struct hv_mr *mr);
+
 /* Returns a WQE to the SRQ's list of free WQEs. */
 void hv_srq_free_wqe(struct hv_srq *srq, uint16_t index);
 /* Posts a receive again that the device gave back because pages were missing. */

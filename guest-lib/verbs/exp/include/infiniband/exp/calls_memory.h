@@ -20,13 +20,19 @@ static inline struct ibv_mr *ibv_exp_reg_mr(struct ibv_exp_reg_mr_in *in)
     return exp->lib_exp_reg_mr(in);
 }
 
-/* MLNX_OFED 4.6 has no shared regions: fails with ENOSYS, whatever the device. */
-static inline struct ibv_mr *__attribute__((deprecated))
-ibv_exp_reg_shared_mr(struct ibv_exp_reg_shared_mr_in *in)
+/* Registers the memory of a region that another process shares, by the region's handle. This is the
+ * call before MLNX_OFED 4.6, whose own header has one that fails with ENOSYS on every device. */
+static inline struct ibv_mr *ibv_exp_reg_shared_mr(struct ibv_exp_reg_shared_mr_in *in)
 {
-    (void)in;
-    errno = ENOSYS;
-    return NULL;
+    struct verbs_context_exp *exp =
+        verbs_get_exp_ctx_op(in->pd->context, lib_exp_ibv_reg_shared_mr);
+
+    if (!exp) {
+        errno = ENOSYS;
+        return NULL;
+    }
+    IBV_EXP_RET_NULL_ON_INVALID_COMP_MASK(in->comp_mask, IBV_EXP_REG_SHARED_MR_RESERVED - 1);
+    return exp->lib_exp_ibv_reg_shared_mr(in);
 }
 
 /* Makes pages of a region present that is paged on demand. Returns an errno. */

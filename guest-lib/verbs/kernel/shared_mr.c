@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory that processes of a machine share by the number of a region (ibv_exp_reg_shared_mr()).
+ *
+ * A kernel finds the region of another process by its number and maps its pages. Here the memory is
+ * a file in /dev/shm whose name has the number, and whose mode has the permissions that the region
+ * was made with; so the kernel checks them when another process opens the file. Who has mapped it
+ * keeps the memory, whatever becomes of the name (docs/adr/0032).
+ *
+ * The process that made a file keeps it locked (flock()). A file without a lock was left behind by
+ * a process that was killed: it can no longer be opened, and whoever comes across it removes it.
+ * The file gets its name only when it is locked, and only the owner of the lock takes the name
+ * away.
+ */
+#define _GNU_SOURCE
+#include "guest-lib/verbs/kernel/shared_mr.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "guest-lib/verbs/kernel/kernel.h"
+
+#define SHARED_DIR "/dev/shm"
+#define SHARED_MAX 0xffffu /* old programs send the number as four digits */
+
+struct shared_path {
+    char text[48];
+};
+
+static struct shared_path shared_path(uint32_t number)
+{
+    struct shared_path path;
+
+    snprintf(path.text, sizeof(path.text), SHARED_DIR "/hcasim-shared-mr-%04x", number);
+    return path;
+}
+
+/* Whether the process that made the file of this open descriptor has ended, so that the region is
+ * no more. Removes the file then. */
+static bool shared_is_left_behind(int fd, const struct shared_path *path)
+{
+    struct stat file, named;
+
+    if (flock(fd, LOCK_EX | LOCK_NB)) {
+        return false;
+    }
+    if (!fstat(fd, &file) && !stat(path->text, &named) && file.st_ino == named.st_ino) {
+        unlink(path->text);
+    }
+    return true;
+}
+
+/* Removes the file of a number if it was left behind. */
+static bool shared_reclaim(const struct shared_path *path)
+{
+    int fd = open(path->text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool left = fd >= 0 && shared_is_left_behind(fd, path);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return left;
+}
+
+/* Gives the file a number: 0 or errno. */
+static int shared_name(int fd, uint32_t *number)
+{
+    uint32_t first = (uint32_t)getpid() * 61;
+    char self[32];
+
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    for (uint32_t i = 0; i < SHARED_MAX; i++) {
+        struct shared_path path = shared_path(*number = (first + i) % SHARED_MAX + 1);
+
+        if (!linkat(AT_FDCWD, self, AT_FDCWD, path.text, AT_SYMLINK_FOLLOW)) {
+            return 0;
+        }
+        if (errno != EEXIST) {
+            return errno;
+        }
+        if (shared_reclaim(&path) &&
+            !linkat(AT_FDCWD, self, AT_FDCWD, path.text, AT_SYMLINK_FOLLOW)) {
+            return 0;
+        }
+    }
+    return ENOSPC;
+}
+
+/* Makes a locked file of that size without a name. Returns -1 with errno. */
+static int shared_file(size_t length, unsigned mode)
+{
+    int fd = open(SHARED_DIR, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), err;
+
+    if (fd < 0) {
+        return -1;
+    }
+    err = flock(fd, LOCK_EX | LOCK_NB) || fchmod(fd, mode) ? errno : 0;
+    /* the pages exist from the start: there is nobody to tell when one cannot be had later */
+    err = err ? err : posix_fallocate(fd, 0, (off_t)length);
+    if (err) {
+        close(fd);
+        errno = err == ENOSPC || err == EFBIG ? ENOMEM : err;
+        return -1;
+    }
+    return fd;
+}
+
+int hv_shared_new(struct hv_hca *hca, size_t length, unsigned mode, void *at,
+                  struct hv_shared **made)
+{
+    struct hv_shared *shared = g_new0(struct hv_shared, 1);
+    int err;
+
+    shared->length = length;
+    shared->lock = shared_file(length, mode);
+    err = shared->lock < 0 ? errno : 0;
+    if (!err) {
+        shared->addr = mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0),
+                            shared->lock, 0);
+        err = shared->addr == MAP_FAILED ? errno : 0;
+    }
+    if (!err) {
+        err = shared_name(shared->lock, &shared->number);
+        if (err) {
+            munmap(shared->addr, length);
+        }
+    }
+    if (err) {
+        if (shared->lock >= 0) {
+            close(shared->lock);
+        }
+        g_free(shared);
+        return hv_refuse(hca, err,
+                         "reg_mr: %zu bytes of shared memory cannot be had in " SHARED_DIR, length);
+    }
+    *made = shared;
+    return 0;
+}
+
+int hv_shared_open(struct hv_hca *hca, uint32_t number, bool writable, void *at,
+                   struct hv_shared **made)
+{
+    struct shared_path path = shared_path(number);
+    int fd = number && number <= SHARED_MAX
+                 ? open(path.text, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW)
+                 : -1;
+    void *addr = MAP_FAILED;
+    struct stat file;
+    int err = fd < 0 && errno == EACCES && number && number <= SHARED_MAX ? EACCES : EINVAL;
+
+    if (fd < 0) {
+        return hv_refuse(hca, err,
+                         err == EACCES
+                             ? "reg_shared_mr: region %u is not shared with this user for "
+                               "such an access"
+                             : "reg_shared_mr: there is no shared region %u",
+                         number);
+    }
+    if (!shared_is_left_behind(fd, &path) && !fstat(fd, &file) && S_ISREG(file.st_mode)) {
+        addr = mmap(at, (size_t)file.st_size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED,
+                    fd, 0);
+        err = addr == MAP_FAILED ? errno : 0;
+    }
+    close(fd);
+    if (err) {
+        return hv_refuse(hca, err, "reg_shared_mr: region %u has ended or cannot be mapped",
+                         number);
+    }
+    *made = g_new0(struct hv_shared, 1);
+    **made = (struct hv_shared){
+        .addr = addr, .length = (size_t)file.st_size, .number = number, .lock = -1};
+    return 0;
+}
+
+void hv_shared_free(struct hv_shared *shared)
+{
+    if (!shared) {
+        return;
+    }
+    munmap(shared->addr, shared->length);
+    if (shared->lock >= 0) {
+        struct shared_path path = shared_path(shared->number);
+
+        unlink(path.text);
+        close(shared->lock);
+    }
+    g_free(shared);
+}
