@@ -235,7 +235,7 @@ START_TEST(send_with_two_elements)
     ck_assert_uint_eq(send_wqe.len, 12);
     ck_assert_uint_eq(send_wqe.imm, 0xdeadbeef);
     ck_assert(send_wqe.solicited);
-    ck_assert(!send_wqe.has_inline);
+    ck_assert(!send_wqe.is_special);
 }
 END_TEST
 
