@@ -98,8 +98,16 @@ int exp_ec_post(struct exp_ec_calc *calc, struct exp_ec_step *step, const struct
 
 /* -- ec_calls.c -------------------------------------------------------------------------------- */
 
-int exp_ec_encode_async(struct ibv_exp_ec_calc *ibv, struct ibv_exp_ec_mem *mem,
-                        struct ibv_exp_ec_comp *comp);
+/* Returns 0 or the error of an encoding. */
+int exp_ec_check_encode(struct exp_ec_calc *calc, const struct ibv_exp_ec_mem *mem);
+/* Posts an encoding, with the lock held. comp may be NULL. Returns 0 or an error. */
+int exp_ec_encode(struct exp_ec_calc *calc, const struct ibv_exp_ec_mem *mem,
+                  struct ibv_exp_ec_comp *comp);
 void exp_ec_calls(struct verbs_context_exp *ops);
+
+/* -- ec_send.c --------------------------------------------------------------------------------- */
+
+int exp_ec_encode_send(struct ibv_exp_ec_calc *ibv, struct ibv_exp_ec_mem *mem,
+                       struct ibv_exp_ec_stripe *data, struct ibv_exp_ec_stripe *code);
 
 #endif

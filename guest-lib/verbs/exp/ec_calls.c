@@ -62,7 +62,7 @@ static int exp_ec_result(bool is_posted)
 
 /* -- encode ------------------------------------------------------------------------------------ */
 
-static int exp_ec_check_encode(struct exp_ec_calc *calc, const struct ibv_exp_ec_mem *mem)
+int exp_ec_check_encode(struct exp_ec_calc *calc, const struct ibv_exp_ec_mem *mem)
 {
     int err;
 
@@ -80,9 +80,8 @@ static int exp_ec_check_encode(struct exp_ec_calc *calc, const struct ibv_exp_ec
                                       mem->block_size);
 }
 
-/* Posts an encoding, with the lock held. */
-static int exp_ec_encode(struct exp_ec_calc *calc, const struct ibv_exp_ec_mem *mem,
-                         struct ibv_exp_ec_comp *comp)
+int exp_ec_encode(struct exp_ec_calc *calc, const struct ibv_exp_ec_mem *mem,
+                  struct ibv_exp_ec_comp *comp)
 {
     struct exp_ec_step *step, *next;
     bool is_posted = false;
@@ -107,8 +106,8 @@ static int exp_ec_encode(struct exp_ec_calc *calc, const struct ibv_exp_ec_mem *
     return exp_ec_result(is_posted);
 }
 
-int exp_ec_encode_async(struct ibv_exp_ec_calc *ibv, struct ibv_exp_ec_mem *mem,
-                        struct ibv_exp_ec_comp *comp)
+static int exp_ec_encode_async(struct ibv_exp_ec_calc *ibv, struct ibv_exp_ec_mem *mem,
+                               struct ibv_exp_ec_comp *comp)
 {
     struct exp_ec_calc *calc = exp_ec_calc(ibv);
     int err = exp_ec_check_encode(calc, mem);
@@ -411,6 +410,7 @@ void exp_ec_calls(struct verbs_context_exp *ops)
 {
     ops->ec_encode_async = exp_ec_encode_async;
     ops->ec_encode_sync = exp_ec_encode_sync;
+    ops->ec_encode_send = exp_ec_encode_send;
     ops->ec_decode_async = exp_ec_decode_async;
     ops->ec_decode_sync = exp_ec_decode_sync;
     ops->ec_update_async = exp_ec_update_async;
