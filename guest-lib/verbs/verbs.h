@@ -394,9 +394,10 @@ struct hv_qp {
     uint64_t dct_access_key;
     /* DCTs only: the command while it is put together (kernel/dct.c) */
     struct prm_create_dct_in *dct;
-    bool dct_exists; /* the DCT was created in the device and has its number */
-    bool ooo;        /* data may be placed out of order */
-    bool ooo_rw;     /* data of READs and WRITEs may be (the experimental verbs) */
+    bool dct_exists;    /* the DCT was created in the device and has its number */
+    bool ooo;           /* data may be placed out of order */
+    bool ooo_rw;        /* data of READs and WRITEs may be (the experimental verbs) */
+    uint32_t exp_flags; /* of ibv_exp_create_qp(): enum ibv_exp_qp_create_flags */
     /* a DCT of the experimental verbs, which has asynchronous events of its own, or NULL */
     struct hv_exp_dct *exp_dct;
     /* ECE options (enhanced connection establishment): ece_options of mlx5_ib's commands, which the

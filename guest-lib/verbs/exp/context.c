@@ -17,22 +17,17 @@ G_STATIC_ASSERT(offsetof(struct verbs_context, _ABI_placeholder3) + sizeof(uint6
                 offsetof(struct verbs_context, sz));
 
 /* The topics: each fills in the calls of its file. */
-static void (*const exp_fill[])(struct verbs_context_exp *ops) = {
-    hv_exp_dct_ops,
-    hv_exp_ec_ops,
-    hv_exp_peer_ops,
-    hv_exp_mr_ops,
-    hv_exp_umr_ops,
-    hv_exp_dm_ops,
+static void (*const exp_topics[])(struct verbs_context_exp *ops) = {
+    hv_exp_cq_ops, hv_exp_dct_ops,  hv_exp_device_ops, hv_exp_dm_ops,   hv_exp_domain_ops,
+    hv_exp_ec_ops, hv_exp_mr_ops,   hv_exp_peer_ops,   hv_exp_poll_ops, hv_exp_port_ops,
+    hv_exp_qp_ops, hv_exp_send_ops, hv_exp_umr_ops,
 };
 
 void hv_exp_init(struct hv_context *ctx)
 {
     ctx->exp.sz = sizeof(ctx->exp);
     ctx->ibv._ABI_placeholder3 |= VERBS_CONTEXT_EXP;
-    for (size_t i = 0; i < G_N_ELEMENTS(exp_fill); i++) {
-        if (exp_fill[i]) {
-            exp_fill[i](&ctx->exp);
-        }
+    for (size_t i = 0; i < G_N_ELEMENTS(exp_topics); i++) {
+        exp_topics[i](&ctx->exp);
     }
 }

@@ -14,15 +14,30 @@
 /* Makes a new context one with experimental verbs, and fills in their calls (context.c). */
 void hv_exp_init(struct hv_context *ctx);
 
-/* Each fills in the calls of its file. */
+/* The topics: each fills in the calls of its file. */
+void hv_exp_cq_ops(struct verbs_context_exp *ops);
 void hv_exp_dct_ops(struct verbs_context_exp *ops);
 void hv_exp_peer_ops(struct verbs_context_exp *ops);
 void hv_exp_mr_ops(struct verbs_context_exp *ops);
 void hv_exp_umr_ops(struct verbs_context_exp *ops);
 void hv_exp_dm_ops(struct verbs_context_exp *ops);
+void hv_exp_device_ops(struct verbs_context_exp *ops);
+void hv_exp_domain_ops(struct verbs_context_exp *ops);
 void hv_exp_ec_ops(struct verbs_context_exp *ops);
+void hv_exp_poll_ops(struct verbs_context_exp *ops);
+void hv_exp_port_ops(struct verbs_context_exp *ops);
+void hv_exp_qp_ops(struct verbs_context_exp *ops);
+void hv_exp_send_ops(struct verbs_context_exp *ops);
 
 /* What ibv_exp_query_device() says of erasure codes (ec.c). */
 void hv_exp_ec_caps(struct ibv_context *ctx, struct ibv_exp_device_attr *attr);
+
+/* Frees the private environment of a context that closes (port.c). */
+void hv_exp_env_free(struct verbs_context_exp *exp);
+
+/* A resource domain (domain.c): how many threads use its queues, and the doorbell page of its QPs.
+ * hv_exp_domain_uar() returns NULL for no domain. */
+bool hv_exp_domain_is_safe(const struct ibv_exp_res_domain *domain);
+struct hv_uar *hv_exp_domain_uar(struct ibv_exp_res_domain *domain);
 
 #endif

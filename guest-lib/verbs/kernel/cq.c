@@ -164,6 +164,26 @@ int uverbs_modify_cq(struct hv_cq *cq, const struct ibv_modify_cq_attr *attr)
     return hv_cmd_simple(cq->hca, in, sizeof(in));
 }
 
+/* Whether the device may write over CQEs that are not polled yet (mlx5_ib_exp_modify_cq()). */
+int uverbs_ignore_overrun(struct hv_cq *cq, bool ignore)
+{
+    struct prm_modify_cq_in in[1] = {0};
+    int err = hv_cq_check(&cq->ibv);
+
+    if (err) {
+        return err;
+    }
+    if (!HV_CAP(cq->hca, cq_oi)) {
+        return hv_refuse(cq->hca, ENOSYS, "exp_modify_cq: the device reports every overrun");
+    }
+    PRM_SET(modify_cq_in, in, opcode, PRM_CMD_OP_MODIFY_CQ);
+    PRM_SET(modify_cq_in, in, uid, hv_context(cq->ibv.context)->uid);
+    PRM_SET(modify_cq_in, in, cqn, cq->cqn);
+    PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select, PRM_CQ_MODIFY_OI);
+    PRM_SET(cqc, PRM_PTR(modify_cq_in, in, cq_context), oi, ignore);
+    return hv_cmd_simple(cq->hca, in, sizeof(in));
+}
+
 int uverbs_check_resize_cq(struct hv_cq *cq, int cqe)
 {
     int err = hv_check_there(cq->hca);

@@ -153,6 +153,9 @@ static int qp_create_cmd(struct hv_qp *qp, struct hv_context *ctx)
     }
     PRM_SET(qpc, qpc, block_lb_mc, qp->block_self_mcast);
     PRM_SET(qpc, qpc, end_padding_mode, qp->end_padding);
+    PRM_SET(qpc, qpc, cd_master, !!(qp->exp_flags & IBV_EXP_QP_CREATE_CROSS_CHANNEL));
+    PRM_SET(qpc, qpc, cd_slave_send, !!(qp->exp_flags & IBV_EXP_QP_CREATE_MANAGED_SEND));
+    PRM_SET(qpc, qpc, cd_slave_receive, !!(qp->exp_flags & IBV_EXP_QP_CREATE_MANAGED_RECV));
     PRM_SET(qpc, qpc, uar_page, qp->uar->page);
     PRM_SET(qpc, qpc, dbr_addr, (uintptr_t)shadow_real(qp->dbrec));
     if (qp->dci_streams) {

@@ -110,6 +110,7 @@ int uverbs_destroy_ah(struct hv_ah *ah);
 int uverbs_create_cq(struct hv_cq *cq, bool ignore_overrun);
 int uverbs_destroy_cq(struct hv_cq *cq);
 int uverbs_modify_cq(struct hv_cq *cq, const struct ibv_modify_cq_attr *attr);
+int uverbs_ignore_overrun(struct hv_cq *cq, bool ignore);
 /* uverbs_check_resize_cq(): whether the CQ may have so many entries. uverbs_resize_cq(): gives it
  * that ring. */
 int uverbs_check_resize_cq(struct hv_cq *cq, int cqe);

@@ -123,6 +123,11 @@ struct completion {
 #define CQ_OWN 1
 int cq_complete(struct user_cq *cq, const struct prm_cqe64 *cqe, struct completion *done);
 
+/* The same, and fills in what ibv_poll_cq() says of it. */
+int hv_cq_poll_one(struct user_cq *cq, const struct prm_cqe64 *cqe, struct ibv_wc *wc,
+                   struct completion *done);
+/* The opcode of a send WQE that failed; stored: what its posting function has stored. */
+enum ibv_wc_opcode hv_cq_failed_opcode(const struct prm_cqe64 *cqe, enum ibv_wc_opcode stored);
 /* Implements ibv_poll_cq(). */
 int hv_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 

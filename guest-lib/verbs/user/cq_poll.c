@@ -284,27 +284,47 @@ static inline void cq_poll_fill_recv(struct ibv_wc *wc, const struct prm_cqe64 *
 }
 
 /* Polls one completion: 0, CQ_OWN, or CQ_POLL_ERR. */
-static inline int poll_one(struct user_cq *cq, const struct prm_cqe64 *cqe, struct ibv_wc *wc)
+static inline int poll_take(struct user_cq *cq, const struct prm_cqe64 *cqe, struct ibv_wc *wc,
+                            struct completion *done)
 {
     uint8_t opcode = cqe_op_own(cqe) >> 4;
-    struct completion done;
-    int err = cq_complete(cq, cqe, &done);
+    int err = cq_complete(cq, cqe, done);
 
     if (G_UNLIKELY(err)) {
         return err;
     }
-    wc->wr_id = done.wr_id;
-    wc->status = done.status;
+    wc->wr_id = done->wr_id;
+    wc->status = done->status;
     wc->qp_num = PRM_GET(cqe64, cqe, qpn);
     wc->wc_flags = 0;
     if (opcode == PRM_CQE_OPCODE_REQ) {
-        cq_poll_fill_send(wc, cqe, &done);
+        cq_poll_fill_send(wc, cqe, done);
     } else if (opcode >= PRM_CQE_OPCODE_SIG_ERR) {
         wc->vendor_err = PRM_GET(err_cqe, cqe_failed(cqe), vendor_err_synd);
     } else {
-        cq_poll_fill_recv(wc, cqe, &done);
+        cq_poll_fill_recv(wc, cqe, done);
     }
     return 0;
+}
+
+static inline int poll_one(struct user_cq *cq, const struct prm_cqe64 *cqe, struct ibv_wc *wc)
+{
+    struct completion done;
+
+    return poll_take(cq, cqe, wc, &done);
+}
+
+int hv_cq_poll_one(struct user_cq *cq, const struct prm_cqe64 *cqe, struct ibv_wc *wc,
+                   struct completion *done)
+{
+    return poll_take(cq, cqe, wc, done);
+}
+
+enum ibv_wc_opcode hv_cq_failed_opcode(const struct prm_cqe64 *cqe, enum ibv_wc_opcode stored)
+{
+    uint8_t opcode = (uint8_t)PRM_GET(err_cqe, cqe_failed(cqe), send_wqe_opcode);
+
+    return sends[opcode].known ? sends[opcode].opcode : stored;
 }
 
 static inline int poll_locked(struct user_cq *cq, int num_entries, struct ibv_wc *wc)

@@ -79,22 +79,35 @@ enum ibv_wc_status hv_cqe_data_to_srq(const struct user_cq *cq, const struct prm
                             srq->max_gs);
 }
 
-/* The offset of the scatter list in a WQE, by its opcode. 0: CQEs of this opcode have no data. */
-static size_t cqe_data_list_at(uint32_t opcode)
+/* The bytes of the operands of a masked atomic, which opmod tells: four, or with fetch and add two
+ * operands of 4 << (opmod & 7) bytes, in whole units of 16 bytes. */
+static size_t cqe_data_operands(const struct prm_wqe_ctrl_seg *ctrl)
 {
-    switch (opcode) {
+    bool swap = PRM_GET(wqe_ctrl_seg, ctrl, opcode) == PRM_WQE_OPCODE_ATOMIC_MASKED_CS;
+    size_t size = (size_t)4 << (PRM_GET(wqe_ctrl_seg, ctrl, opmod) & 7);
+
+    return MAX((swap ? 4 : 2) * size, 16);
+}
+
+/* The offset of the scatter list in a WQE, by its opcode. 0: CQEs of this opcode have no data. */
+static size_t cqe_data_list_at(const struct prm_wqe_ctrl_seg *ctrl)
+{
+    switch (PRM_GET(wqe_ctrl_seg, ctrl, opcode)) {
     case PRM_WQE_OPCODE_RDMA_READ:
         return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_raddr_seg);
     case PRM_WQE_OPCODE_ATOMIC_CS:
     case PRM_WQE_OPCODE_ATOMIC_FA:
         return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_raddr_seg) + PRM_SIZE(wqe_atomic_seg);
+    case PRM_WQE_OPCODE_ATOMIC_MASKED_CS:
+    case PRM_WQE_OPCODE_ATOMIC_MASKED_FA:
+        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_raddr_seg) + cqe_data_operands(ctrl);
     default:
         return 0;
     }
 }
 
 /* A send WQE that reaches the ring's end continues at its start. libmlx5 does not support data of a
- * DCI. */
+ * DCI; that of experimental verbs does. */
 enum ibv_wc_status hv_cqe_data_to_sq(const struct user_cq *cq, const struct prm_cqe64 *cqe,
                                      const struct user_qp *qp)
 {
@@ -102,15 +115,17 @@ enum ibv_wc_status hv_cqe_data_to_sq(const struct user_cq *cq, const struct prm_
     size_t wqe = PRM_GET(cqe64, cqe, wqe_counter) * (size_t)WQEBB;
     const struct prm_wqe_ctrl_seg *ctrl = (const void *)(qp->sq.buf + wqe % ring);
     size_t end = wqe + PRM_GET(wqe_ctrl_seg, ctrl, ds) * (size_t)PRM_SIZE(wqe_data_seg);
-    size_t before = cqe_data_list_at(PRM_GET(wqe_ctrl_seg, ctrl, opcode));
+    size_t before = cqe_data_list_at(ctrl);
+    bool exp_dci = qp->dc == HV_DC_DCI && (int)qp->ibv.qp_type == IBV_EXP_QP_TYPE_START;
     struct cqe_data_left left;
 
-    if (qp->ibv.qp_type != IBV_QPT_RC) {
+    if (qp->ibv.qp_type != IBV_QPT_RC && !exp_dci) {
         return IBV_WC_GENERAL_ERR;
     }
     if (!before) {
         return IBV_WC_REM_INV_REQ_ERR;
     }
+    before += exp_dci ? PRM_SIZE(wqe_av) : 0;
     if (!cqe_data_find(cq, cqe, &left)) {
         return IBV_WC_LOC_LEN_ERR;
     }

@@ -307,6 +307,7 @@ static void device_release_hca(struct hv_device *dev, struct hv_hca *hca)
 
 static void device_free_context(struct hv_context *ctx)
 {
+    hv_exp_env_free(&ctx->exp);
     hv_uidx_fini(ctx);
     free(ctx);
 }

@@ -70,6 +70,10 @@ static void explain_add_sge(struct explained *e, const struct prm_wqe_data_seg *
 /* Units of the service type's segment. False: its data begins where only the device knows. */
 static bool explain_type_units(const struct user_qp *qp, unsigned *units)
 {
+    if (qp->dc == HV_DC_DCI) {
+        *units = 3;
+        return true;
+    }
     switch (qp->ibv.qp_type) {
     case IBV_QPT_RC:
     case IBV_QPT_UC:

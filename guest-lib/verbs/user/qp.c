@@ -44,6 +44,10 @@ static unsigned qp_overhead(const struct ibv_qp_init_attr_ex *attr, const struct
                                                                      : IBV_QP_EX_WITH_BIND_MW;
     unsigned size = qp_ops_overhead(ops, extra && extra->configures_mkeys);
 
+    if (extra && extra->max_atomic_arg) { /* a masked compare and swap has four operands */
+        size = MAX(size, PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_raddr_seg) +
+                             4 * MIN(extra->max_atomic_arg, 256));
+    }
     switch (attr->qp_type) {
     case IBV_QPT_RC:
     case IBV_QPT_UC:
@@ -466,9 +470,13 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
         qp->dci_log_errored = extra->dci_log_errored;
         qp->ooo = extra->ooo;
         qp->max_inl_klms = extra->max_inl_klms;
+        qp->exp_flags = extra->exp_flags;
+        qp->max_atomic_arg = extra->max_atomic_arg;
     }
     qp_choose_scatter_to_cqe(qp, attr, extra);
-    qp->uar = !tgt && qp->ibv.pd && hv_pd(qp->ibv.pd)->td ? &hv_pd(qp->ibv.pd)->td->uar : &ctx->uar;
+    qp->uar = !tgt && qp->ibv.pd && hv_pd(qp->ibv.pd)->td ? &hv_pd(qp->ibv.pd)->td->uar
+              : extra && extra->uar                       ? extra->uar
+                                                          : &ctx->uar;
     pthread_spin_init(&qp->sq.lock, PTHREAD_PROCESS_PRIVATE);
     pthread_spin_init(&qp->rq.lock, PTHREAD_PROCESS_PRIVATE);
     return qp;

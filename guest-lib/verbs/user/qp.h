@@ -20,6 +20,12 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
 /* Says why hv_rq_post() refused wr with err, which it returns. */
 int hv_rq_refuse(struct hv_hca *hca, const struct hv_wq *rq, const struct ibv_recv_wr *wr, int err,
                  const char *verb);
+/* What ibv_post_send() does with one request (qp_send.c), for the lists of ibv_exp_post_send(): why
+ * a QP takes no requests, the whole WQE, its data. hv_send_build() and hv_send_put_data() are
+ * called under the send queue's lock and report failures in wr_err. */
+int hv_send_refuse_state(struct user_qp *qp, bool known);
+void hv_send_build(struct user_qp *qp, const struct ibv_send_wr *wr);
+void hv_send_put_data(struct user_qp *qp, const struct ibv_send_wr *wr);
 /* Removes the QP's entries from its CQs. forget: also frees its user index. */
 void hv_qp_clean_cqs(struct user_qp *qp, bool forget);
 
@@ -55,6 +61,10 @@ struct hv_qp_extra {
     bool drains; /* signature errors drain the send queue */
     bool no_scatter_to_cqe, allow_scatter_to_cqe;
     const struct ibv_exp_peer_direct_attr *peer; /* starts the send queue; or NULL */
+    /* of ibv_exp_create_qp(): flags of the device, the largest operand of masked atomics in bytes,
+     * the doorbell page of a resource domain or NULL */
+    uint32_t exp_flags, max_atomic_arg;
+    struct hv_uar *uar;
 };
 struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
                             const struct hv_qp_extra *extra);

@@ -158,7 +158,7 @@ static bool send_fits_tso(const struct user_qp *qp, size_t num, const struct ibv
 }
 
 /* Writes the data of the request's list, even if the opcode has no use for data. */
-static void send_put_data(struct user_qp *qp, const struct ibv_send_wr *wr)
+void hv_send_put_data(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
     struct ibv_data_buf bufs[64];
 
@@ -184,7 +184,7 @@ static void send_put_data(struct user_qp *qp, const struct ibv_send_wr *wr)
 
 /* Builds a WQE. If this type of QP does not support the opcode, the request is sent to the device
  * anyway, without the opcode's own segments; the device completes it with an error. */
-static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
+void hv_send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
 {
     const struct send_op *op;
     uint32_t imm = 0;
@@ -211,7 +211,7 @@ static void send_build(struct user_qp *qp, const struct ibv_send_wr *wr)
     if (fits && op->put) {
         op->put(qp, wr);
     }
-    send_put_data(qp, wr);
+    hv_send_put_data(qp, wr);
     if (!qp->wr_err) {
         hv_wqe_end(qp);
     }
@@ -248,6 +248,13 @@ int hv_wr_end_list(struct user_qp *qp)
     return send_unlock_and_ring(qp);
 }
 
+int hv_send_refuse_state(struct user_qp *qp, bool known)
+{
+    return hv_refuse(qp->hca, known ? ENOMEM : EINVAL,
+                     "post_send (QP 0x%x): the QP is in %s; it must be in RTS", qp->ibv.qp_num,
+                     hv_qp_state_name(qp->state));
+}
+
 static int qp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
     struct user_qp *qp = user_qp(ibqp);
@@ -256,14 +263,12 @@ static int qp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_
 
     if (!qp->can_send && wr) { /* as in libmlx5 */
         *bad_wr = wr;
-        return hv_refuse(qp->hca, send_op_known(wr->opcode) ? ENOMEM : EINVAL,
-                         "post_send (QP 0x%x): the QP is in %s; it must be in RTS", ibqp->qp_num,
-                         hv_qp_state_name(qp->state));
+        return hv_send_refuse_state(qp, send_op_known(wr->opcode));
     }
     pthread_spin_lock(&qp->sq.lock);
     qp->wr_err = qp->nreq = 0;
     for (; wr; wr = wr->next) {
-        send_build(qp, wr);
+        hv_send_build(qp, wr);
         if (qp->wr_err) {
             *bad_wr = wr;
             break;

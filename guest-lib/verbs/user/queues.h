@@ -18,6 +18,7 @@ struct user_cq {
     uint64_t arm_sn;      /* ibv_get_cq_event() increments it */
     bool single_threaded; /* the lock is not taken */
     bool on_gpu;          /* only a GPU polls: the ring or its record is the GPU's */
+    bool exp_timestamps;  /* of ibv_exp_create_cq(): completions have time stamps */
     pthread_spinlock_t lock;
     struct hv_pd *parent_domain;  /* or NULL */
     struct exp_peer_cq *peer_cq;  /* of a peer that waits for completions, or NULL (exp/peer.h) */
@@ -45,9 +46,10 @@ struct user_qp {
     };
     uint32_t *sq_wqe_head; /* WQEBB index -> head at posting time, for completions */
     uint32_t max_inline;
-    bool can_send;      /* has been in RTS since RESET */
-    bool enables_drain; /* the change to INIT lets signature errors drain the send queue */
-    bool enables_mmo;   /* the change to INIT enables memory to memory operations */
+    bool can_send;           /* has been in RTS since RESET */
+    uint32_t max_atomic_arg; /* of ibv_exp_create_qp(): bytes of an operand of masked atomics */
+    bool enables_drain;      /* the change to INIT lets signature errors drain the send queue */
+    bool enables_mmo;        /* the change to INIT enables memory to memory operations */
     /* raw packet QPs: bytes of headers and of the whole large send */
     uint32_t max_tso_header, max_tso;
     bool inline_l2; /* raw packet QPs: the device wants layer 2 in the WQE */

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs of experimental verbs: ibv_exp_create_qp(), ibv_exp_modify_qp(). Their attributes are
+ * those of ibv_create_qp_ex() and mlx5dv_create_qp(), and flags that only experimental verbs have.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include "guest-lib/verbs/exp/dct.h"
+#include "guest-lib/verbs/exp/exp.h"
+#include "guest-lib/verbs/exp/send.h"
+#include "guest-lib/verbs/user/qp.h"
+
+/* Flags of the device: a generation has them or not. */
+#define EXP_QP_CROSS                                                                               \
+    (IBV_EXP_QP_CREATE_CROSS_CHANNEL | IBV_EXP_QP_CREATE_MANAGED_SEND |                            \
+     IBV_EXP_QP_CREATE_MANAGED_RECV)
+
+static bool exp_qp_has(const struct ibv_exp_qp_init_attr *attr, uint32_t bit)
+{
+    return attr->comp_mask & bit;
+}
+
+/* The flags that count: libmlx5 ignores those that it does not know. */
+static uint32_t exp_qp_flags(const struct ibv_exp_qp_init_attr *attr)
+{
+    return exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_CREATE_FLAGS)
+               ? attr->exp_create_flags & IBV_EXP_QP_CREATE_MASK
+               : 0;
+}
+
+/* Whether answers of atomics are big-endian, whatever the order of the host. */
+static bool exp_atomics_are_be(struct hv_hca *hca)
+{
+    return !PRM_GET(atomic_caps, hv_drv(hca)->atomic_cap, atomic_req_8B_endianness_mode);
+}
+
+bool hv_exp_may_post_atomics(const struct user_qp *qp)
+{
+    return !exp_atomics_are_be(qp->hca) || (qp->exp_flags & IBV_EXP_QP_CREATE_ATOMIC_BE_REPLY);
+}
+
+/* The checks of libmlx5 in its order, then of the kernel: 0 or errno. */
+static int exp_qp_check(struct hv_hca *hca, const struct ibv_exp_qp_init_attr *attr)
+{
+    uint32_t flags = exp_qp_flags(attr);
+    bool umr = flags & IBV_EXP_QP_CREATE_UMR;
+
+    if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_ASSOCIATED_QPN)) {
+        return hv_refuse(hca, EINVAL, "exp_create_qp: associated_qpn is for IPoIB alone");
+    }
+    if (umr != exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_MAX_INL_KLMS)) {
+        return hv_refuse(hca, EINVAL,
+                         "exp_create_qp: IBV_EXP_QP_CREATE_UMR and max_inl_send_klms need each "
+                         "other");
+    }
+    if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_QPG) && attr->qpg.qpg_type != IBV_EXP_QPG_NONE) {
+        return hv_refuse(hca, ENOSYS, "exp_create_qp: the device has no groups of QPs");
+    }
+    if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_RX_HASH | IBV_EXP_QP_INIT_ATTR_PEER_DIRECT)) {
+        return hv_refuse(hca, ENOSYS,
+                         "exp_create_qp: the library has no rx_hash_conf here and no "
+                         "peer_direct_attrs");
+    }
+    if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_PORT) && attr->port_num > 1) {
+        return hv_refuse(hca, EINVAL, "exp_create_qp: port_num is %u; the device has port 1",
+                         attr->port_num);
+    }
+    if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_ATOMICS_ARG) && attr->max_atomic_arg > 256) {
+        return hv_refuse(hca, EINVAL, "exp_create_qp: max_atomic_arg is %u; it may be 256",
+                         attr->max_atomic_arg);
+    }
+    if (flags & EXP_QP_CROSS && !HV_CAP(hca, cd)) {
+        return hv_refuse(hca, EINVAL, "exp_create_qp: this generation has no cross-channel queues");
+    }
+    if (flags & IBV_EXP_QP_CREATE_ATOMIC_BE_REPLY && !exp_atomics_are_be(hca)) {
+        return hv_refuse(hca, EINVAL,
+                         "exp_create_qp: the answers of atomics are in the host's order, so there "
+                         "is no IBV_EXP_QP_CREATE_ATOMIC_BE_REPLY");
+    }
+    if (flags & (IBV_EXP_QP_CREATE_TUNNEL_OFFLOADS | IBV_EXP_QP_CREATE_PACKET_BASED_CREDIT_MODE)) {
+        return hv_refuse(hca, EOPNOTSUPP,
+                         "exp_create_qp: the device has no tunnel offloads of a QP and no credits "
+                         "of packets");
+    }
+    return 0;
+}
+
+/* Takes what verbs have, too. */
+static struct ibv_qp_init_attr_ex exp_qp_verbs(const struct ibv_exp_qp_init_attr *attr)
+{
+    uint32_t flags = exp_qp_flags(attr);
+    struct ibv_qp_init_attr_ex ex = {
+        .qp_context = attr->qp_context,
+        .send_cq = attr->send_cq,
+        .recv_cq = attr->recv_cq,
+        .srq = attr->srq,
+        .cap = attr->cap,
+        .qp_type = attr->qp_type == IBV_EXP_QPT_DC_INI ? IBV_QPT_DRIVER : attr->qp_type,
+        .sq_sig_all = attr->sq_sig_all,
+        .comp_mask =
+            (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_PD) ? IBV_QP_INIT_ATTR_PD : 0) |
+            (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_XRCD) ? IBV_QP_INIT_ATTR_XRCD : 0) |
+            (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_MAX_TSO_HEADER) ? IBV_QP_INIT_ATTR_MAX_TSO_HEADER
+                                                                   : 0) |
+            IBV_QP_INIT_ATTR_CREATE_FLAGS,
+        .pd = attr->pd,
+        .xrcd = attr->xrcd,
+        .max_tso_header = attr->max_tso_header,
+        .create_flags =
+            (flags & IBV_EXP_QP_CREATE_RX_END_PADDING ? IBV_QP_CREATE_PCI_WRITE_END_PADDING : 0) |
+            (flags & IBV_EXP_QP_CREATE_SCATTER_FCS ? IBV_QP_CREATE_SCATTER_FCS : 0),
+    };
+
+    return ex;
+}
+
+/* Takes what only experimental verbs have. */
+static struct hv_qp_extra exp_qp_extra(const struct ibv_exp_qp_init_attr *attr)
+{
+    struct hv_qp_extra extra = {
+        .dc = attr->qp_type == IBV_EXP_QPT_DC_INI ? HV_DC_DCI : HV_DC_NONE,
+        .exp_flags = exp_qp_flags(attr),
+        .max_atomic_arg =
+            exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_ATOMICS_ARG) ? attr->max_atomic_arg : 0,
+        .uar = exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_RES_DOMAIN)
+                   ? hv_exp_domain_uar(attr->res_domain)
+                   : NULL,
+    };
+
+    return extra;
+}
+
+/* How many bytes of a message can be in its CQE (mlx5_ib_exp_create_qp()). */
+static uint32_t exp_qp_inline_recv(const struct ibv_exp_qp_init_attr *attr)
+{
+    if (!attr->max_inl_recv || (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC)) {
+        return 0;
+    }
+    return hv_cq(attr->recv_cq)->cqe_size == 128 ? 64 : 32;
+}
+
+static struct ibv_qp *exp_create_qp(struct ibv_context *context, struct ibv_exp_qp_init_attr *attr)
+{
+    struct ibv_qp_init_attr_ex ex = exp_qp_verbs(attr);
+    struct hv_qp_extra extra = exp_qp_extra(attr);
+    struct ibv_qp *qp;
+    int err = exp_qp_check(hv_hca_of(context), attr);
+
+    if (err) {
+        errno = err;
+        return NULL;
+    }
+    qp = hv_qp_create(context, &ex, &extra);
+    if (qp) {
+        qp->qp_type = attr->qp_type;
+        attr->cap = ex.cap;
+        if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_INL_RECV)) {
+            attr->max_inl_recv = exp_qp_inline_recv(attr);
+        }
+    }
+    return qp;
+}
+
+/* -- states ------------------------------------------------------------------------------------ */
+
+/* The members up to the last of MLNX_OFED 4.6's struct ibv_qp_attr are in the same places. */
+G_STATIC_ASSERT(offsetof(struct ibv_exp_qp_attr, alt_timeout) ==
+                offsetof(struct ibv_qp_attr, alt_timeout));
+G_STATIC_ASSERT(offsetof(struct ibv_exp_qp_attr, ah_attr) == offsetof(struct ibv_qp_attr, ah_attr));
+
+#define VERBS_MASK (((uint64_t)IBV_QP_DEST_QPN << 1) - 1)
+#define EXP_MASK                                                                                   \
+    (IBV_EXP_QP_DC_KEY | IBV_EXP_QP_FLOW_ENTROPY | IBV_EXP_QP_OOO_RW_DATA_PLACEMENT |              \
+     IBV_EXP_QP_RATE_LIMIT)
+
+/* The checks of what only experimental verbs have (ib_modify_qp_is_ok() of MLNX_OFED): 0 or
+ * errno. */
+static int exp_modify_check(struct user_qp *qp, const struct ibv_exp_qp_attr *attr, uint64_t mask)
+{
+    if (mask & ~(VERBS_MASK | EXP_MASK)) {
+        return hv_refuse(qp->hca, EINVAL, "exp_modify_qp: exp_attr_mask has bits 0x%" PRIx64,
+                         mask & ~(VERBS_MASK | EXP_MASK));
+    }
+    if (mask & IBV_EXP_QP_DC_KEY && qp->dc != HV_DC_DCI) {
+        return hv_refuse(qp->hca, EINVAL, "exp_modify_qp: only DC initiators have a dct_key");
+    }
+    if (mask & IBV_EXP_QP_RATE_LIMIT &&
+        (qp->ibv.qp_type != IBV_QPT_RAW_PACKET || attr->rate_limit)) {
+        return hv_refuse(qp->hca, EINVAL, "exp_modify_qp: the device does not pace packets");
+    }
+    return 0;
+}
+
+/* The flow entropy has no effect, as in mlx5_ib. A request of a DC initiator has the key of its
+ * target, so the dct_key of the QP has none, either. */
+static int exp_modify_qp(struct ibv_qp *ibqp, struct ibv_exp_qp_attr *attr, uint64_t mask)
+{
+    struct user_qp *qp = user_qp(ibqp);
+    struct ibv_qp_attr verbs = {0};
+    int verbs_mask = (int)(mask & VERBS_MASK);
+    int err;
+
+    if (qp->ind) {
+        return -ENOSYS; /* libmlx5 returns it negative */
+    }
+    err = exp_modify_check(qp, attr, mask);
+    if (err) {
+        return hv_kernel(err);
+    }
+    memcpy(&verbs, attr, offsetof(struct ibv_qp_attr, alt_timeout) + sizeof(verbs.alt_timeout));
+    if (qp->dc == HV_DC_DCI) {
+        err = hv_exp_take_dci(&qp->hv, mask, &verbs, &verbs_mask);
+        verbs_mask &= ~IBV_QP_AV; /* each request has the address of its target */
+    }
+    if (!err && mask & IBV_EXP_QP_OOO_RW_DATA_PLACEMENT) {
+        err = hv_exp_take_ooo(&qp->hv, mask & IBV_QP_STATE ? attr->qp_state : qp->state);
+    }
+    if (err) {
+        return hv_kernel(err);
+    }
+    return ibv_modify_qp(ibqp, &verbs, verbs_mask);
+}
+
+void hv_exp_qp_ops(struct verbs_context_exp *ops)
+{
+    ops->drv_exp_create_qp = exp_create_qp;
+    ops->lib_exp_create_qp = exp_create_qp;
+    ops->drv_exp_modify_qp = exp_modify_qp;
+    ops->lib_exp_modify_qp = exp_modify_qp;
+}
