@@ -120,34 +120,37 @@ static void queues_make_by_devx(struct gpu_queue *q)
     q->sq.qpn = q->qp_obj->id;
 }
 
-static void queues_move_by_devx(struct gpu_queue *q, uint16_t opcode, const struct prm_qpc *qpc)
+void gpu_devx_move(struct mlx5dv_devx_obj *qp, uint16_t opcode, const struct prm_qpc *qpc)
 {
     struct prm_rts2rts_qp_in in[1] = {0}; /* the inputs of all transitions begin like this one */
     struct prm_rts2rts_qp_out out[1] = {0};
 
     PRM_SET(rts2rts_qp_in, in, opcode, opcode);
-    PRM_SET(rts2rts_qp_in, in, qpn, q->qp_obj->id);
+    PRM_SET(rts2rts_qp_in, in, qpn, qp->id);
     if (qpc) {
         memcpy(PRM_PTR(rts2rts_qp_in, in, qpc), qpc, PRM_SIZE(qpc));
     }
-    queues_must(!hv_dv_devx_obj_modify(q->qp_obj, in, sizeof(in), out, sizeof(out)));
+    queues_must(!hv_dv_devx_obj_modify(qp, in, sizeof(in), out, sizeof(out)));
 }
 
-static void queues_connect_by_devx(struct gpu_queue *q, const struct gpu_target *t,
-                                   const struct gpu_terms *terms)
+/* qpn: of the peer; 0: the QP is a DC initiator. av: the way there. */
+static void queues_connect_by_devx(struct mlx5dv_devx_obj *qp, uint32_t qpn,
+                                   const struct prm_wqe_av *av, const struct gpu_terms *terms)
 {
-    const struct prm_wqe_av *av = (const void *)t->av;
     struct prm_qpc qpc[1] = {0};
     struct prm_ads *ads = PRM_PTR(qpc, qpc, primary_address_path);
 
     PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
     PRM_SET(ads, ads, vhca_port_num, 1);
-    PRM_SET(qpc, qpc, dc_access_key, q->attr.dc ? DC_KEY : 0);
-    queues_move_by_devx(q, PRM_CMD_OP_RST2INIT_QP, qpc);
+    PRM_SET(qpc, qpc, dc_access_key, qpn ? 0 : DC_KEY);
+    PRM_SET(qpc, qpc, rre, qpn != 0);
+    PRM_SET(qpc, qpc, rwe, qpn != 0);
+    gpu_devx_move(qp, PRM_CMD_OP_RST2INIT_QP, qpc);
     PRM_SET(qpc, qpc, log_msg_max, 30);
     PRM_SET(qpc, qpc, mtu, terms->mtu);
-    PRM_SET(qpc, qpc, remote_qpn, q->attr.dc ? 0 : t->qp->qp_num);
+    PRM_SET(qpc, qpc, remote_qpn, qpn);
     PRM_SET(qpc, qpc, min_rnr_nak, 1);
+    PRM_SET(qpc, qpc, log_rra_max, qpn ? 4 : 0);
     PRM_SET(qpc, qpc, next_rcv_psn, terms->psn);
     PRM_SET(ads, ads, hop_limit, 64);
     PRM_SET(ads, ads, src_addr_index, 1);
@@ -155,7 +158,7 @@ static void queues_connect_by_devx(struct gpu_queue *q, const struct gpu_target 
     memcpy(PRM_PTR(ads, ads, rgid_rip), PRM_PTR(wqe_av, av, rgid), 16);
     PRM_SET(ads, ads, rmac_47_32, prm_load16(PRM_PTR(wqe_av, av, rmac)));
     PRM_SET(ads, ads, rmac_31_0, prm_load32((const uint8_t *)PRM_PTR(wqe_av, av, rmac) + 2));
-    queues_move_by_devx(q, PRM_CMD_OP_INIT2RTR_QP, qpc);
+    gpu_devx_move(qp, PRM_CMD_OP_INIT2RTR_QP, qpc);
     memset(qpc, 0, sizeof(qpc));
     PRM_SET(qpc, qpc, pm_state, PRM_QP_PM_STATE_MIGRATED);
     PRM_SET(ads, ads, vhca_port_num, 1);
@@ -164,7 +167,7 @@ static void queues_connect_by_devx(struct gpu_queue *q, const struct gpu_target 
     PRM_SET(qpc, qpc, rnr_retry, 7);
     PRM_SET(qpc, qpc, log_sra_max, 4);
     PRM_SET(qpc, qpc, next_send_psn, terms->psn);
-    queues_move_by_devx(q, PRM_CMD_OP_RTR2RTS_QP, qpc);
+    gpu_devx_move(qp, PRM_CMD_OP_RTR2RTS_QP, qpc);
 }
 
 /* -- by verbs ---------------------------------------------------------------------------------- */
@@ -320,22 +323,47 @@ void gpu_target_free(struct gpu_target *t)
     queues_must(!ibv_destroy_cq(t->cq));
 }
 
+static struct ibv_ah *queues_make_ah(struct ibv_pd *pd, const union ibv_gid *gid)
+{
+    struct ibv_ah_attr path = {
+        .is_global = 1, .port_num = 1, .grh = {.dgid = *gid, .sgid_index = 1, .hop_limit = 64}};
+    struct ibv_ah *ah = ibv_create_ah(pd, &path);
+
+    queues_must(ah);
+    return ah;
+}
+
+static void queues_read_ah(struct ibv_ah *ibv_ah, uint8_t av[GPU_AV])
+{
+    struct mlx5dv_ah ah;
+    struct mlx5dv_obj obj = {.ah = {.in = ibv_ah, .out = &ah}};
+
+    queues_must(!hv_dv_init_obj(&obj, MLX5DV_OBJ_AH));
+    memcpy(av, ah.av, GPU_AV);
+}
+
+void gpu_devx_connect(struct mlx5dv_devx_obj *qp, struct ibv_pd *pd, struct ibv_context *to,
+                      uint32_t qpn, const struct gpu_terms *terms)
+{
+    uint8_t av[GPU_AV];
+    union ibv_gid gid;
+    struct ibv_ah *ah;
+
+    queues_must(!ibv_query_gid(to, 1, 1, &gid));
+    ah = queues_make_ah(pd, &gid);
+    queues_read_ah(ah, av);
+    queues_must(!ibv_destroy_ah(ah));
+    queues_connect_by_devx(qp, qpn, (const void *)av, terms);
+}
+
 /* Finds the way from the queue to its target, once. */
 static void queues_find_way(const struct gpu_queue *q, struct gpu_target *t,
                             const union ibv_gid *gid)
 {
-    struct ibv_ah_attr path = {
-        .is_global = 1, .port_num = 1, .grh = {.dgid = *gid, .sgid_index = 1, .hop_limit = 64}};
     struct prm_wqe_av *av = (void *)t->av;
-    struct mlx5dv_ah ah;
-    struct mlx5dv_obj obj;
 
-    t->ah = t->ah ? t->ah : ibv_create_ah(q->attr.pd, &path);
-    queues_must(t->ah);
-    obj.ah.in = t->ah;
-    obj.ah.out = &ah;
-    queues_must(!hv_dv_init_obj(&obj, MLX5DV_OBJ_AH));
-    memcpy(t->av, ah.av, sizeof(t->av));
+    t->ah = t->ah ? t->ah : queues_make_ah(q->attr.pd, gid);
+    queues_read_ah(t->ah, t->av);
     PRM_SET(wqe_av, av, dc_key, DC_KEY);
     PRM_SET(wqe_av, av, dqp_dct, t->qp->qp_num);
     PRM_SET(wqe_av, av, ext, t->av_len == GPU_AV);
@@ -351,7 +379,8 @@ void gpu_connect(struct gpu_queue *q, struct gpu_target *t, const struct gpu_ter
     }
     queues_find_way(q, t, &to);
     if (q->attr.devx) {
-        queues_connect_by_devx(q, t, terms);
+        queues_connect_by_devx(q->qp_obj, q->attr.dc ? 0 : t->qp->qp_num, (const void *)t->av,
+                               terms);
     } else {
         queues_connect_by_verbs(q->ibv_qp, q->attr.dc, false, &to, t->qp->qp_num, terms);
     }
@@ -360,7 +389,7 @@ void gpu_connect(struct gpu_queue *q, struct gpu_target *t, const struct gpu_ter
 void gpu_queue_fail(struct gpu_queue *q)
 {
     if (q->attr.devx) {
-        queues_move_by_devx(q, PRM_CMD_OP_2ERR_QP, NULL);
+        gpu_devx_move(q->qp_obj, PRM_CMD_OP_2ERR_QP, NULL);
     } else {
         queues_move(q->ibv_qp, IBV_QPS_ERR);
     }
@@ -374,7 +403,7 @@ void gpu_reset(struct gpu_queue *q, struct gpu_target *t)
         memset(q->sq.ring, 0, (size_t)q->sq.blocks * GPU_BLOCK);
     }
     if (q->attr.devx) {
-        queues_move_by_devx(q, PRM_CMD_OP_2RST_QP, NULL);
+        gpu_devx_move(q->qp_obj, PRM_CMD_OP_2RST_QP, NULL);
         __atomic_store_n(q->sq.record, 0, __ATOMIC_RELEASE);
     } else {
         queues_move(q->ibv_qp, IBV_QPS_RESET);

@@ -72,6 +72,12 @@ void gpu_target_free(struct gpu_target *t);
 /* Connects a queue with its target, both from RESET on, unless that is a DC target that is ready.
  */
 void gpu_connect(struct gpu_queue *q, struct gpu_target *t, const struct gpu_terms *terms);
+/* Takes an RC QP made by DevX from RESET to RTS, towards the QP of that number at the other
+ * context. It may answer READs and WRITEs. And moves a QP made by DevX by that command; qpc may be
+ * NULL. */
+void gpu_devx_connect(struct mlx5dv_devx_obj *qp, struct ibv_pd *pd, struct ibv_context *to,
+                      uint32_t qpn, const struct gpu_terms *terms);
+void gpu_devx_move(struct mlx5dv_devx_obj *qp, uint16_t opcode, const struct prm_qpc *qpc);
 /* Moves the queue to the error state: its WQEs are flushed. */
 void gpu_queue_fail(struct gpu_queue *q);
 /* Moves the queue to RESET, and its target if that is connected; forgets what was posted. The GPU
