@@ -285,6 +285,8 @@ struct drv_qp_attr {
     unsigned max_recv_sge;   /* power of two */
     uint32_t user_index;     /* the QP's number in CQEs; 0: none */
     uint8_t cs_req, cs_res;  /* PRM_CS_REQ_, PRM_CS_RES_: how much data its CQEs may hold */
+    /* cross channel: may wait, enable and calculate; its queues are managed */
+    bool cd_master, cd_slave_send, cd_slave_receive;
 };
 
 struct drv_qp {

@@ -103,6 +103,9 @@ int drv_create_qp(struct drv *drv, const struct drv_qp_attr *attr, struct drv_qp
     PRM_SET(qpc, qpc, offload_type, attr->fetches ? PRM_QP_OFFLOAD_RNDV : PRM_QP_OFFLOAD_NONE);
     PRM_SET(qpc, qpc, xrcd, attr->xrcd);
     PRM_SET(qpc, qpc, log_num_dci_stream_channels, attr->log_streams);
+    PRM_SET(qpc, qpc, cd_master, attr->cd_master);
+    PRM_SET(qpc, qpc, cd_slave_send, attr->cd_slave_send);
+    PRM_SET(qpc, qpc, cd_slave_receive, attr->cd_slave_receive);
     PRM_SET(qpc, qpc, cs_req, attr->cs_req);
     PRM_SET(qpc, qpc, cs_res, attr->cs_res);
     PRM_SET(qpc, qpc, cqn_snd, attr->send_cq->cqn);

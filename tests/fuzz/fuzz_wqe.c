@@ -2,7 +2,8 @@
 /*
  * libFuzzer: everything that a guest's data path can write, to a ready function: send WQEs of every
  * queue, receive WQEs, doorbell records, and the BAR. WQEs may name an on-demand key, most of whose
- * pages are missing; the input answers the page faults.
+ * pages are missing; the input answers the page faults. They may also name a key with block
+ * signatures, and queues of cross channel.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,11 @@ static struct ring qp_rq(const struct drv_qp *qp)
 /* Objects of a guest that only this target needs. */
 static struct {
     struct drv_qp *dci, *xrc; /* an initiator with streams; XRC, connected to itself */
+    struct drv_qp *master;    /* RC, connected to itself: may wait, enable and calculate */
+    struct drv_qp *managed;   /* the same, and both of its queues are managed */
     uint32_t paged;           /* an on-demand key */
-    bool names_paged;         /* WQEs name it */
+    uint32_t is_signed;       /* a key that gets signatures by a UMR */
+    uint32_t named;           /* the key that WQEs name */
 } more;
 
 /* Returns a queue of the guest, by index. */
@@ -45,7 +49,13 @@ static struct ring ring_at(const struct guest *g, unsigned i)
 {
     uint8_t *mem = g->mem->ptr;
 
-    switch (i < 12 ? i : i % 8) {
+    switch (i < 15 ? i : i % 8) {
+    case 12:
+        return qp_sq(more.master);
+    case 13:
+        return qp_sq(more.managed);
+    case 14:
+        return qp_rq(more.managed);
     case 8:
         return qp_sq(g->tags);
     case 9:
@@ -110,6 +120,74 @@ static void put_target(const struct guest *g, uint8_t *wqe)
     memcpy(PRM_PTR(wqe_av, av, rgid), g->node->gid, 16);
 }
 
+/* A UMR that gives a key a range of memory, and signatures of its blocks in memory. */
+static void put_signatures(const struct guest *g, uint8_t *seg)
+{
+    void *ctrl = seg, *mkc = seg + PRM_SIZE(wqe_umr_ctrl_seg), *klm = mkc + PRM_SIZE(mkc),
+         *bsf = klm + PRM_SIZE(bsf);
+    struct prm_bsf_inl *inl = PRM_PTR(bsf, (struct prm_bsf *)bsf, m_inl);
+
+    memset(seg, 0, PRM_SIZE(wqe_umr_ctrl_seg) + PRM_SIZE(mkc) + 2 * PRM_SIZE(bsf));
+    PRM_SET(wqe_umr_ctrl_seg, ctrl, inl, 1);
+    PRM_SET(wqe_umr_ctrl_seg, ctrl, xlt_octowords, 4);
+    PRM_SET(wqe_umr_ctrl_seg, ctrl, bsf_octowords, 4);
+    PRM_SET(wqe_umr_ctrl_seg, ctrl, mkey_mask,
+            1ull << PRM_MKEY_MASK_LEN | 1ull << PRM_MKEY_MASK_FREE | 1ull << PRM_MKEY_MASK_BSF_EN |
+                1ull << PRM_MKEY_MASK_LR | 1ull << PRM_MKEY_MASK_LW | 1ull << PRM_MKEY_MASK_RR |
+                1ull << PRM_MKEY_MASK_RW);
+    PRM_SET(mkc, mkc, lr, 1);
+    PRM_SET(mkc, mkc, lw, 1);
+    PRM_SET(mkc, mkc, rr, 1);
+    PRM_SET(mkc, mkc, rw, 1);
+    PRM_SET(mkc, mkc, bsf_en, 1);
+    PRM_SET(mkc, mkc, len, 4 * 520);
+    prm_store32(klm, 4 * 520);
+    prm_store32(klm + 4, g->mem->mr.key);
+    prm_store64(klm + 8, g->mem->va);
+    PRM_SET(bsf, bsf, size, PRM_BSF_SIZE_WITH_INLINE);
+    PRM_SET(bsf, bsf, check_byte_mask, 0xff);
+    PRM_SET(bsf, bsf, raw_data_size, 4 * 512);
+    PRM_SET(bsf, bsf, mem_bs_selector, PRM_BSF_BLOCK_512);
+    PRM_SET(bsf, bsf, m_psv, g->psvn);
+    PRM_SET(bsf_inl, inl, valid, 1);
+    PRM_SET(bsf_inl, inl, sig_type, PRM_BSF_DIF_CRC);
+}
+
+/* Fills in the segments that an opcode has besides data, as far as the WQE has room. */
+static void put_segments(const struct guest *g, uint8_t opcode, uint8_t *wqe, unsigned ds)
+{
+    void *seg = wqe + PRM_SIZE(wqe_ctrl_seg);
+
+    switch (opcode) {
+    case PRM_WQE_OPCODE_SET_PSV:
+        PRM_SET(wqe_set_psv_seg, seg, psv_num, g->psvn);
+        break;
+    case PRM_WQE_OPCODE_GET_PSV:
+        PRM_SET(wqe_get_psv_seg, seg, num_psv, 1);
+        PRM_SET(wqe_get_psv_seg, seg, l_key, more.named);
+        PRM_SET(wqe_get_psv_seg, seg, va, g->mem->va);
+        PRM_SET_AT(wqe_get_psv_seg, (struct prm_wqe_get_psv_seg *)seg, psv_index, 0, g->psvn);
+        break;
+    case PRM_WQE_OPCODE_UMR:
+        if (ds == 16) {
+            put_signatures(g, seg);
+            PRM_SET(wqe_ctrl_seg, (struct prm_wqe_ctrl_seg *)(void *)wqe, imm, more.is_signed);
+        }
+        break;
+    case PRM_WQE_OPCODE_CQE_WAIT:
+        PRM_SET(wqe_wait_en_seg, seg, pi, ds);
+        PRM_SET(wqe_wait_en_seg, seg, obj_num, g->node->cq.cqn);
+        break;
+    case PRM_WQE_OPCODE_SEND_ENABLE:
+    case PRM_WQE_OPCODE_RECV_ENABLE:
+        PRM_SET(wqe_wait_en_seg, seg, pi, ds);
+        PRM_SET(wqe_wait_en_seg, seg, obj_num, more.managed->qpn);
+        break;
+    default:
+        break;
+    }
+}
+
 /* Writes a WQE of the input's choice at the ring's next block, and rings its doorbell. */
 static void post(struct guest_input *in, struct ring *ring, bool send, bool blueflame)
 {
@@ -120,7 +198,7 @@ static void post(struct guest_input *in, struct ring *ring, bool send, bool blue
 
     for (unsigned i = 1; i < ds; i++) {
         prm_store32(wqe + 16 * i, 64);
-        prm_store32(wqe + 16 * i + 4, more.names_paged ? more.paged : in->guest.mem->mr.key);
+        prm_store32(wqe + 16 * i + 4, more.named);
         prm_store64(wqe + 16 * i + 8, in->guest.mem->va);
     }
     if (ring->is_dci) {
@@ -129,12 +207,19 @@ static void post(struct guest_input *in, struct ring *ring, bool send, bool blue
         PRM_SET(wqe_xrc_seg, (void *)(wqe + PRM_SIZE(wqe_ctrl_seg)), xrc_srqn, in->guest.xrc_srqn);
     }
     if (send) {
+        uint8_t opcode = input_u8(in);
+
         PRM_SET(wqe_ctrl_seg, ctrl, wqe_index, pi);
-        PRM_SET(wqe_ctrl_seg, ctrl, opcode, input_u8(in));
+        PRM_SET(wqe_ctrl_seg, ctrl, opcode, opcode);
+        if (ring->qpn == more.master->qpn || ring->qpn == more.managed->qpn) {
+            PRM_SET(wqe_ctrl_seg, ctrl, opmod, opcode >> 6 ? opcode % 8 : 0);
+            PRM_SET(wqe_ctrl_seg, ctrl, opcode, opcode & 0x3f);
+        }
         PRM_SET(wqe_ctrl_seg, ctrl, qpn, ring->qpn);
         PRM_SET(wqe_ctrl_seg, ctrl, ds, ds);
         PRM_SET(wqe_ctrl_seg, ctrl, ce, PRM_WQE_CE_ALWAYS);
         PRM_SET(wqe_ctrl_seg, ctrl, imm, in->guest.umr_key);
+        put_segments(&in->guest, PRM_GET(wqe_ctrl_seg, ctrl, opcode), wqe, ds);
     }
     input_patch(in, wqe, 16 * ds);
     for (unsigned i = 0; i < blocks; i++) {
@@ -170,13 +255,13 @@ static void answer_fault(struct drv *drv, const struct drv_event *event, bool er
 }
 
 /* how: bit 0: WQEs name the on-demand key from now on; bit 1: answers a page fault; bit 2: with an
- * error. */
+ * error; bit 3: WQEs name the key with signatures. */
 static void page(struct guest_input *in, unsigned how)
 {
     struct drv *drv = in->guest.node->drv;
     struct drv_event event;
 
-    more.names_paged = how & 1;
+    more.named = how & 1 ? more.paged : how & 8 ? more.is_signed : in->guest.mem->mr.key;
     if (how & 2 && drv_wait_event(drv, PRM_EVENT_TYPE_PAGE_FAULT, DRV_ANY_NUM, &event, 0)) {
         answer_fault(drv, &event, how & 4);
     }
@@ -189,9 +274,9 @@ static void step(struct guest_input *in)
 
     switch (what & 7) {
     default: {
-        unsigned i = (what >> 4) % 8;
+        unsigned i = what >> 4;
 
-        post(in, &ring, i < 5, (what & 7) == 3);
+        post(in, &ring, i < 5 || (i >= 8 && i < 14), (what & 7) == 3);
         break;
     }
     case 4:
@@ -232,6 +317,26 @@ static struct drv_qp *new_qp(const struct guest *g, const struct drv_qp_attr *ki
     return qp;
 }
 
+/* Makes a key that a UMR gives a range of memory and signatures. */
+static uint32_t new_signed_key(const struct guest *g)
+{
+    struct prm_create_mkey_in in[1] = {0};
+    struct prm_create_mkey_out out[1] = {0};
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+
+    PRM_SET(create_mkey_in, in, opcode, PRM_CMD_OP_CREATE_MKEY);
+    PRM_SET(mkc, mkc, access_mode_1_0, PRM_MKC_ACCESS_MODE_KLMS);
+    PRM_SET(mkc, mkc, free, 1);
+    PRM_SET(mkc, mkc, umr_en, 1);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, pd, g->node->drv->pdn);
+    PRM_SET(mkc, mkc, translations_octword_size, 4);
+    PRM_SET(mkc, mkc, bsf_en, 1);
+    PRM_SET(mkc, mkc, bsf_octword_size, 4);
+    g_assert_cmpint(drv_cmd(g->node->drv, in, sizeof(in), out, sizeof(out)), ==, 0);
+    return PRM_GET(create_mkey_out, out, mkey_index) << 8;
+}
+
 static void prepare(struct guest *g)
 {
     g_assert_cmpint(drv_create_fault_eq(g->node->drv), ==, 0);
@@ -240,6 +345,15 @@ static void prepare(struct guest *g)
         new_qp(g, &(struct drv_qp_attr){.st = PRM_QP_ST_DCI, .srq = g->srq, .log_streams = 2});
     more.xrc =
         new_qp(g, &(struct drv_qp_attr){.st = PRM_QP_ST_XRC, .srq = g->srq, .xrcd = g->xrcd});
+    more.master =
+        new_qp(g, &(struct drv_qp_attr){.st = PRM_QP_ST_RC, .srq = g->srq, .cd_master = true});
+    more.managed = new_qp(g, &(struct drv_qp_attr){.st = PRM_QP_ST_RC,
+                                                   .log_rq = 5,
+                                                   .max_recv_sge = 4,
+                                                   .cd_master = true,
+                                                   .cd_slave_send = true,
+                                                   .cd_slave_receive = true});
+    more.is_signed = new_signed_key(g);
 }
 
 /* Restarts a QP, whatever an earlier run did to it. */
@@ -261,10 +375,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (in->fresh) {
         prepare(&in->guest);
     }
-    more.names_paged = false;
+    more.named = in->guest.mem->mr.key;
     restart(in->guest.node, in->guest.dci);
     restart(in->guest.node, more.dci);
     restart(in->guest.node, more.xrc);
+    restart(in->guest.node, more.master);
+    restart(in->guest.node, more.managed);
 
     for (unsigned n = 0; n < MAX_STEPS && in->size; n++) {
         step(in);
