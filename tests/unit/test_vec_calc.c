@@ -3,6 +3,7 @@
  * Tests vector calculations: SENDs with opmod 0xff, as libmlx5 of MLNX_OFED posts them
  * (post_ec_vec_calc()). What they send is compared with a reference that computes byte by byte.
  */
+#include "model/memory/mkey_priv.h"
 #include "model/rdma/vec_calc.h"
 #include "tests/unit/gf_ref.h"
 #include "tests/unit/requester_bench.h"
@@ -401,6 +402,53 @@ START_TEST(a_long_calculation_keeps_nobody_waiting)
 }
 END_TEST
 
+/* -- a page that is missing -------------------------------------------------------------------- */
+
+static unsigned told;
+
+/* Drivers do not know the form of the WQE, so the pager is told the range that is missing. */
+static bool note_fault(struct pager *pager, struct qp *qp, enum fault_side side,
+                       const struct mem_fault *fault)
+{
+    ck_assert_int_eq(side, FAULT_REQUESTER);
+    ck_assert(!fault->step.is_wqe);
+    told++;
+    return true;
+}
+
+/* What has a page missing, vectors or matrix, is read when the page is there. */
+START_TEST(a_missing_page_parks_the_calculation)
+{
+    const struct calc calc = {10, 4, 8, 4096, 0};
+    struct pager pager = {.fault = note_fault};
+    uint64_t *entry, address;
+    uint32_t key;
+
+    calc_make(&calc);
+    key = _i ? lab_mr(left, matrix, 40, 0x1f) : lab_mr(left, vectors, 10 * 4096, 0x1f);
+    if (_i) {
+        PRM_SET(wqe_vec_calc_seg, seg, cm_lkey, key);
+    } else {
+        PRM_SET(wqe_vec_calc_seg, seg, vec_lkey, key);
+    }
+    entry = &mkey_find(&left->hca, key >> 8)->mtt[_i ? 0 : 5];
+    address = *entry;
+    *entry = 0;
+    left->hca.pager = &pager;
+    told = 0;
+    lab_post_recv(&b, results, calc.m * calc.size);
+    calc_post();
+    lab_run(lab);
+    ck_assert_uint_eq(told, 1);
+    expect_none(right);
+    *entry = address;
+    qp_resume(a.qp, FAULT_REQUESTER, false);
+    lab_run(lab);
+    expect_results(&calc);
+    left->hca.pager = NULL;
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("vec_calc");
@@ -430,6 +478,7 @@ Suite *unit_suite(void)
     suite_add_tcase(s, refused);
     tcase_add_checked_fixture(work, setup, teardown);
     tcase_add_test(work, a_long_calculation_keeps_nobody_waiting);
+    tcase_add_loop_test(work, a_missing_page_parks_the_calculation, 0, 2);
     suite_add_tcase(s, work);
     return s;
 }
