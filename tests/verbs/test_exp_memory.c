@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "guest-lib/verbs/kernel/odp_internal.h"
 #include "guest-lib/verbs/kernel/shared_mr.h"
 #include "tests/unit/suite.h"
 #include "tests/verbs/exp_memory_bench.h"
@@ -434,10 +435,24 @@ START_TEST(prefetch_is_for_regions_on_demand)
     uint8_t *mem = aligned_alloc(PAGE, 4 * PAGE);
     struct ibv_exp_prefetch_attr attr = {
         .flags = IBV_EXP_PREFETCH_WRITE_ACCESS, .addr = mem + PAGE, .length = PAGE};
-    struct ibv_mr *plain = reg(mem, 4 * PAGE, RIGHTS);
+    struct ibv_mr *plain = reg(mem, 4 * PAGE, RIGHTS), *on_demand;
 
     ck_assert_int_eq(ibv_exp_prefetch_mr(plain, &attr), EINVAL);
     ck_assert_int_eq(ibv_dereg_mr(plain), 0);
+
+    /* the pages of a relaxed region come at its registration, or at the latest before it ends */
+    on_demand = reg(mem, 4 * PAGE, RIGHTS | IBV_EXP_ACCESS_ON_DEMAND | IBV_EXP_ACCESS_RELAXED);
+    ck_assert_ptr_nonnull(on_demand);
+    ck_assert_int_eq(ibv_exp_prefetch_mr(on_demand, &attr), 0);
+    attr.length = 3 * PAGE + 1;
+    ck_assert_int_eq(ibv_exp_prefetch_mr(on_demand, &attr), EFAULT);
+    attr.addr = mem - 1;
+    attr.length = 1;
+    ck_assert_int_eq(ibv_exp_prefetch_mr(on_demand, &attr), EFAULT);
+    attr.flags = 2;
+    ck_assert_int_eq(ibv_exp_prefetch_mr(on_demand, &attr), EINVAL);
+    ck_assert_int_eq(ibv_dereg_mr(on_demand), 0);
+    ck_assert_uint_ge(v->hca[0]->odp->stats.prefetched, 4);
     free(mem);
 }
 END_TEST

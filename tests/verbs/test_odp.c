@@ -751,6 +751,30 @@ START_TEST(pages_can_be_brought_in_ahead)
 }
 END_TEST
 
+/* The pager has not begun with the advice when the region ends: ending the region ends the advice
+ * first. */
+START_TEST(a_region_ends_although_advice_waits)
+{
+    struct ibv_mr *mr, *other;
+
+    begin(_i);
+    mr = reg(0, mem[0], LEN, ODP);
+    other = reg(0, mem[0], LEN, ODP);
+    ck_assert_int_eq(advise(pd[0], IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, other, 0, PAGE), 0);
+    ck_assert_int_eq(advise(pd[0], IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, mr, 0, LEN), 0);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_uint_eq(paging(0)->stats.prefetched, PAGES + 1);
+    ck_assert_int_eq(ibv_dereg_mr(other), 0);
+    /* a new translation ends the old region, too */
+    mr = reg(0, mem[0], LEN, ODP);
+    ck_assert_int_eq(advise(pd[0], IBV_ADVISE_MR_ADVICE_PREFETCH, 0, mr, 0, LEN), 0);
+    ck_assert_int_eq(
+        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem[0] + PAGE, PAGE, 0), 0);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    end();
+}
+END_TEST
+
 START_TEST(bad_advice_is_refused)
 {
     const uint32_t now = IBV_ADVISE_MR_FLAG_FLUSH;
@@ -815,6 +839,7 @@ Suite *unit_suite(void)
     TEST(a_device_that_refuses_leaves_nothing_behind);
     TEST(a_region_can_be_registered_anew);
     TEST(pages_can_be_brought_in_ahead);
+    TEST(a_region_ends_although_advice_waits);
     TEST(bad_advice_is_refused);
     suite_add_tcase(suite, tc);
     return suite;

@@ -613,6 +613,23 @@ void hv_odp_note_devx_queue(struct hv_hca *hca)
     }
 }
 
+/* Waits until nothing uses a region. The pager ends each use: a page fault that it answers, a
+ * prefetch that it was given. In a world no thread steps the pager meanwhile, so the caller does
+ * its work. With the lock held, which is free while it waits. */
+static void odp_await_unused(struct odp *odp, const struct odp_region *region)
+{
+    while (region->users) {
+        bool did;
+
+        pthread_mutex_unlock(&odp->lock);
+        did = odp_pager_help(odp);
+        pthread_mutex_lock(&odp->lock);
+        if (!did && region->users) {
+            pthread_cond_wait(&odp->unused, &odp->lock);
+        }
+    }
+}
+
 int hv_odp_dereg(struct odp_region *region)
 {
     struct odp *odp = region->hca->odp;
@@ -624,9 +641,7 @@ int hv_odp_dereg(struct odp_region *region)
     state = cancel_disable();
     pthread_mutex_lock(&odp->lock);
     odp_leave_region(odp, region);
-    while (region->users) { /* the pager ends each use */
-        pthread_cond_wait(&odp->unused, &odp->lock);
-    }
+    odp_await_unused(odp, region);
     err = hv_mkey_destroy(region->hca, region->key);
     if (err) { /* a memory window is bound to it */
         odp_enter_region(odp, region, ODP_KEY_REGION);

@@ -128,6 +128,9 @@ void odp_prefetch_do(struct odp *odp, struct odp_prefetch *prefetch);
 int odp_pager_start(struct odp *odp);
 /* Leaves work to the pager, which frees it. */
 void odp_pager_prefetch(struct odp *odp, struct odp_prefetch *prefetch);
+/* In a world: does one piece of the pager's work. False: there is none, or the pager is a thread.
+ */
+bool odp_pager_help(struct odp *odp);
 /* The regions cover these addresses, so changes of memory there matter. */
 void odp_pager_covers(struct odp *odp, uint64_t start, uint64_t end);
 

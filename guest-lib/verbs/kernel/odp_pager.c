@@ -400,6 +400,11 @@ void odp_pager_prefetch(struct odp *odp, struct odp_prefetch *prefetch)
     odp_pager_put(odp->pager, work);
 }
 
+bool odp_pager_help(struct odp *odp)
+{
+    return odp->pager->world && odp_pager_work(odp->pager);
+}
+
 void odp_pager_covers(struct odp *odp, uint64_t start, uint64_t end)
 {
     struct odp_listener *listener = odp->pager->listener;
