@@ -274,6 +274,7 @@ struct hv_wq {
     uint8_t *wr_data;
     uint32_t wqe_cnt;  /* power of two: WQEBBs of an SQ, WQEs of an RQ */
     uint32_t max_post; /* WQEs that may be outstanding */
+    bool unchecked;    /* more may be: the program sees to it (of ibv_exp_create_qp()) */
     uint32_t head;     /* under the lock */
     uint32_t tail;     /* under its CQ's lock; posting reads it before reusing table entries */
     uint32_t max_gs;

@@ -28,6 +28,7 @@ void hv_exp_poll_ops(struct verbs_context_exp *ops);
 void hv_exp_port_ops(struct verbs_context_exp *ops);
 void hv_exp_qp_ops(struct verbs_context_exp *ops);
 void hv_exp_send_ops(struct verbs_context_exp *ops);
+void hv_exp_task_ops(struct verbs_context_exp *ops);
 
 /* What ibv_exp_query_device() says of erasure codes (ec.c). */
 void hv_exp_ec_caps(struct ibv_context *ctx, struct ibv_exp_device_attr *attr);

@@ -252,6 +252,9 @@ static const struct {
     {IBV_EXP_WR_EXT_MASKED_ATOMIC_CMP_AND_SWP, exp_send_masked_atomic},
     {IBV_EXP_WR_EXT_MASKED_ATOMIC_FETCH_AND_ADD, exp_send_masked_atomic},
     {IBV_EXP_WR_NOP, exp_send_nop},
+    {IBV_EXP_WR_SEND_ENABLE, hv_exp_build_cross},
+    {IBV_EXP_WR_RECV_ENABLE, hv_exp_build_cross},
+    {IBV_EXP_WR_CQE_WAIT, hv_exp_build_cross},
 };
 
 static bool exp_send_is_atomic(const struct ibv_exp_send_wr *wr)

@@ -19,6 +19,9 @@ bool hv_exp_send_begin(struct user_qp *qp, const struct ibv_exp_send_wr *wr, uin
 /* Writes the data of the request's list, and posts the WQE. */
 void hv_exp_send_end(struct user_qp *qp, const struct ibv_exp_send_wr *wr);
 
+/* Builds IBV_EXP_WR_CQE_WAIT, _SEND_ENABLE and _RECV_ENABLE (task.c). */
+void hv_exp_build_cross(struct user_qp *qp, const struct ibv_exp_send_wr *wr);
+
 /* Whether the QP may post atomics: their answers are in the host's order, or the program said that
  * it takes them as they are (qp.c). */
 bool hv_exp_may_post_atomics(const struct user_qp *qp);

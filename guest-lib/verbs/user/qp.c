@@ -471,6 +471,8 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
         qp->ooo = extra->ooo;
         qp->max_inl_klms = extra->max_inl_klms;
         qp->exp_flags = extra->exp_flags;
+        qp->sq.unchecked = extra->exp_flags & IBV_EXP_QP_CREATE_IGNORE_SQ_OVERFLOW;
+        qp->rq.unchecked = extra->exp_flags & IBV_EXP_QP_CREATE_IGNORE_RQ_OVERFLOW;
         qp->max_atomic_arg = extra->max_atomic_arg;
     }
     qp_choose_scatter_to_cqe(qp, attr, extra);

@@ -19,6 +19,7 @@ static void qp_reset_rings(struct user_qp *qp)
     if (qp->peer_sq) {
         exp_peer_reset_sq(qp);
     }
+    qp->sends_enabled = qp->receives_enabled = (struct user_task_index){0};
 }
 
 /* The first change after ibv_set_ece() asks for the options, and says which of them the device has

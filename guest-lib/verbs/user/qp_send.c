@@ -311,7 +311,8 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
         struct prm_wqe_data_seg *seg = (void *)(rq->buf + ((size_t)index << rq->wqe_shift));
         uint32_t n = 0;
 
-        if (rq->head - __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE) >= rq->max_post) {
+        if (rq->head - __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE) >= rq->max_post &&
+            !(rq->unchecked && rq->max_post)) {
             err = ENOMEM;
         } else if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_gs) {
             err = EINVAL;

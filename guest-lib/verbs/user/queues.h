@@ -8,6 +8,12 @@
 
 #include "guest-lib/verbs/verbs.h"
 
+/* Cross channel: the number of completions or requests from which requests count (exp/task.c), and
+ * the largest count since. */
+struct user_task_index {
+    uint32_t from, most;
+};
+
 struct user_cq {
     union {
         struct hv_cq; /* its members are members of struct user_cq */
@@ -18,7 +24,8 @@ struct user_cq {
     uint64_t arm_sn;      /* ibv_get_cq_event() increments it */
     bool single_threaded; /* the lock is not taken */
     bool on_gpu;          /* only a GPU polls: the ring or its record is the GPU's */
-    bool exp_timestamps;  /* of ibv_exp_create_cq(): completions have time stamps */
+    struct user_task_index waited;
+    bool exp_timestamps; /* of ibv_exp_create_cq(): completions have time stamps */
     pthread_spinlock_t lock;
     struct hv_pd *parent_domain;  /* or NULL */
     struct exp_peer_cq *peer_cq;  /* of a peer that waits for completions, or NULL (exp/peer.h) */
@@ -73,7 +80,8 @@ struct user_qp {
     struct user_qp_error first_error; /* under hv_said_lock() */
     struct exp_peer_sq *peer_sq; /* of a peer that starts the send queue, or NULL (exp/peer.h) */
     void *dv;                    /* state of direct verbs, freed with free() */
-    enum hv_from sq_ring_from;   /* if hv_qp_has_two_rings() */
+    struct user_task_index sends_enabled, receives_enabled; /* if the queue is managed */
+    enum hv_from sq_ring_from;                              /* if hv_qp_has_two_rings() */
 };
 
 static inline struct user_cq *user_cq(struct ibv_cq *cq)

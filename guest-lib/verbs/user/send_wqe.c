@@ -44,7 +44,8 @@ bool hv_wqe_begin(struct user_qp *qp, uint8_t opcode, unsigned flags, uint64_t w
     if (qp->wr_err) {
         return false;
     }
-    if (qp->sq.head - __atomic_load_n(&qp->sq.tail, __ATOMIC_ACQUIRE) >= qp->sq.max_post) {
+    if (qp->sq.head - __atomic_load_n(&qp->sq.tail, __ATOMIC_ACQUIRE) >= qp->sq.max_post &&
+        !(qp->sq.unchecked && qp->sq.max_post)) {
         if (qp->sq.gpu_max) {
             hv_wqe_fail(qp, EOPNOTSUPP, HV_GPU_POSTS, "QP");
             return false;
