@@ -535,6 +535,54 @@ START_TEST(a_dc_initiator_reaches_a_target)
 }
 END_TEST
 
+/* cc_pingpong: an operand is 16 bytes, a big-endian value and an id. Two of them, in one element of
+ * the list or in two, become one. */
+START_TEST(a_request_calculates)
+{
+    static const enum ibv_exp_wr_opcode opcodes[] = {IBV_EXP_WR_SEND, IBV_EXP_WR_RDMA_WRITE,
+                                                     IBV_EXP_WR_RDMA_READ};
+    bool reads = opcodes[_i] == IBV_EXP_WR_RDMA_READ;
+    uint64_t *from = mr[reads]->addr, *to = mr[!reads]->addr;
+    struct ibv_sge sge[] = {{(uintptr_t)mr[0]->addr, 16, mr[0]->lkey},
+                            {(uintptr_t)mr[0]->addr + 16, 16, mr[0]->lkey}};
+    struct ibv_exp_send_wr wr = {.sg_list = sge,
+                                 .num_sge = 2,
+                                 .exp_opcode = opcodes[_i],
+                                 .exp_send_flags = IBV_EXP_SEND_WITH_CALC};
+    struct ibv_exp_qp_init_attr attr;
+
+    wr.op.calc.calc_op = IBV_EXP_CALC_OP_ADD;
+    wr.op.calc.data_type = IBV_EXP_CALC_DATA_TYPE_UINT;
+    wr.op.calc.data_size = IBV_EXP_CALC_DATA_SIZE_64_BIT;
+    wr.wr.rdma.remote_addr = (uintptr_t)mr[1]->addr;
+    wr.wr.rdma.rkey = mr[1]->rkey;
+    for (int i = 0; i < 2; i++) {
+        table_qp_free(qp[i]);
+        attr = qp_attr(i);
+        attr.comp_mask |= IBV_EXP_QP_INIT_ATTR_CREATE_FLAGS;
+        attr.exp_create_flags = IBV_EXP_QP_CREATE_CROSS_CHANNEL;
+        qp[i] = qp_new(i, attr);
+        ck_assert_ptr_nonnull(qp[i]);
+    }
+    table_connect(v, qp[0], qp[1]);
+    post_recv();
+    memset(to, 0x5a, 64);
+    from[0] = GUINT64_TO_BE(40);
+    from[2] = GUINT64_TO_BE(2);
+    from[1] = from[3] = GUINT64_TO_BE(9);
+    ck_assert_int_eq(complete(&wr).status, IBV_WC_SUCCESS);
+    if (opcodes[_i] == IBV_EXP_WR_SEND) {
+        ck_assert_uint_eq(wc_of(cq[1]).byte_len, 16);
+    }
+    ck_assert_uint_eq(GUINT64_FROM_BE(to[0]), 42);
+    ck_assert_uint_eq(GUINT64_FROM_BE(to[1]), 9);
+    ck_assert_uint_eq(to[2], 0x5a5a5a5a5a5a5a5a);
+    wr.op.calc.calc_op = IBV_EXP_CALC_OP_MAXLOC;
+    wr.op.calc.data_type = IBV_EXP_CALC_DATA_TYPE_FLOAT;
+    ck_assert_int_eq(post(&wr), EINVAL);
+}
+END_TEST
+
 START_TEST(what_changes_no_qp)
 {
     struct ibv_exp_qp_attr attr = {.qp_state = IBV_QPS_RTS, .rate_limit = 1000};
@@ -568,6 +616,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_cq_takes_moderation_and_overruns);
     tcase_add_test(tc, queues_in_a_resource_domain);
     tcase_add_test(tc, a_dc_initiator_reaches_a_target);
+    tcase_add_loop_test(tc, a_request_calculates, 0, 3);
     tcase_add_test(tc, what_changes_no_qp);
     suite_add_tcase(suite, tc);
     return suite;

@@ -5,6 +5,7 @@
  * flag is set only if the device has the feature and the library has its calls.
  */
 #include <string.h>
+#include "guest-lib/verbs/exp/calc.h"
 #include "guest-lib/verbs/exp/exp.h"
 
 /* Values that mlx5_ib reports and that are no capabilities of the device. */
@@ -98,18 +99,8 @@ static void exp_fill_atomics(const struct exp_facts *f, struct ibv_exp_device_at
 
 static void exp_fill_calc(const struct exp_facts *f, struct ibv_exp_device_calc_cap *caps)
 {
-    const uint64_t ops = 1u << IBV_EXP_CALC_OP_ADD | 1u << IBV_EXP_CALC_OP_BAND |
-                         1u << IBV_EXP_CALC_OP_BXOR | 1u << IBV_EXP_CALC_OP_BOR;
-
     if (HV_CAP(f->hca, cd) && f->calls->lib_exp_post_task) {
-        *caps = (struct ibv_exp_device_calc_cap){
-            .data_types = 1u << IBV_EXP_CALC_DATA_TYPE_INT | 1u << IBV_EXP_CALC_DATA_TYPE_UINT |
-                          1u << IBV_EXP_CALC_DATA_TYPE_FLOAT,
-            .data_sizes = 1u << IBV_EXP_CALC_DATA_SIZE_64_BIT,
-            .int_ops = ops,
-            .uint_ops = ops,
-            .fp_ops = ops,
-        };
+        hv_exp_calc_caps(caps);
     }
 }
 

@@ -4,6 +4,7 @@
  * other requests, and all requests of DC initiators, are built here.
  */
 #include <string.h>
+#include "guest-lib/verbs/exp/calc.h"
 #include "guest-lib/verbs/exp/exp.h"
 #include "guest-lib/verbs/exp/send.h"
 #include "guest-lib/verbs/user/send_wqe.h"
@@ -218,7 +219,8 @@ static const struct {
                                   .opcode = PRM_WQE_OPCODE_SEND_INVAL},
 };
 
-static void exp_send_dc(struct user_qp *qp, const struct ibv_exp_send_wr *wr)
+/* opmod: the calculation, or 0. */
+static void exp_send_dc(struct user_qp *qp, const struct ibv_exp_send_wr *wr, uint8_t opmod)
 {
     unsigned op = wr->exp_opcode;
 
@@ -232,6 +234,7 @@ static void exp_send_dc(struct user_qp *qp, const struct ibv_exp_send_wr *wr)
                                                 : 0)) {
         return;
     }
+    PRM_SET(wqe_ctrl_seg, qp->cur_ctrl, opmod, opmod);
     if (dc_ops[op].rdma) {
         hv_wqe_put_raddr(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
     } else if (dc_ops[op].atomic) {
@@ -240,6 +243,24 @@ static void exp_send_dc(struct user_qp *qp, const struct ibv_exp_send_wr *wr)
                           wr->wr.atomic.swap);
     }
     hv_exp_send_end(qp, wr);
+}
+
+/* A request with a calculation, of a reliable service. False: the opcode has none, so the request
+ * is built like any other. */
+static bool exp_send_calc(struct user_qp *qp, const struct ibv_exp_send_wr *wr)
+{
+    uint8_t opmod;
+    int err = hv_exp_calc_opmod(wr, qp->exp_flags & IBV_EXP_QP_CREATE_CROSS_CHANNEL, &opmod);
+
+    if (err) {
+        hv_wqe_fail(
+            qp, err,
+            "IBV_EXP_SEND_WITH_CALC needs a QP with IBV_EXP_QP_CREATE_CROSS_CHANNEL, and an "
+            "operation for that type of data");
+    } else if (opmod) {
+        exp_send_dc(qp, wr, opmod);
+    }
+    return err || opmod;
 }
 
 /* -- lists ------------------------------------------------------------------------------------- */
@@ -277,13 +298,11 @@ static void exp_send_build(struct user_qp *qp, const struct ibv_exp_send_wr *wr)
         hv_wqe_fail(qp, EINVAL, "the QP posts no atomics (IBV_EXP_QP_CREATE_ATOMIC_BE_REPLY)");
         return;
     }
-    if (wr->exp_send_flags & IBV_EXP_SEND_WITH_CALC) {
-        hv_wqe_fail(qp, EINVAL,
-                    "IBV_EXP_SEND_WITH_CALC needs a QP with IBV_EXP_QP_CREATE_CROSS_CHANNEL");
+    if (G_UNLIKELY(wr->exp_send_flags & IBV_EXP_SEND_WITH_CALC) && exp_send_calc(qp, wr)) {
         return;
     }
     if (qp->dc == HV_DC_DCI) {
-        exp_send_dc(qp, wr);
+        exp_send_dc(qp, wr, 0);
         return;
     }
     plain = exp_send_plain(wr);
