@@ -3,7 +3,7 @@
  * libFuzzer: everything that a guest's data path can write, to a ready function: send WQEs of every
  * queue, receive WQEs, doorbell records, and the BAR. WQEs may name an on-demand key, most of whose
  * pages are missing; the input answers the page faults. They may also name a key with block
- * signatures, and queues of cross channel.
+ * signatures, and queues of cross channel. SENDs may have vector calculations.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -153,12 +153,34 @@ static void put_signatures(const struct guest *g, uint8_t *seg)
     PRM_SET(bsf_inl, inl, sig_type, PRM_BSF_DIF_CRC);
 }
 
+/* A vector calculation with vectors and a matrix in the guest's memory. */
+static void put_calculation(const struct guest *g, struct prm_wqe_vec_calc_seg *seg)
+{
+    memset(seg, 0, sizeof(*seg));
+    PRM_SET_AT(wqe_vec_calc_seg, seg, calc_op, 0, PRM_VEC_CALC_OP_XOR);
+    PRM_SET_AT(wqe_vec_calc_seg, seg, calc_op, 1, PRM_VEC_CALC_OP_XOR);
+    PRM_SET(wqe_vec_calc_seg, seg, matrix, 1);
+    PRM_SET(wqe_vec_calc_seg, seg, matrix_8bit, 1);
+    PRM_SET(wqe_vec_calc_seg, seg, vec_count, 4);
+    PRM_SET(wqe_vec_calc_seg, seg, cm_lkey, more.named);
+    PRM_SET(wqe_vec_calc_seg, seg, cm_addr, g->mem->va);
+    PRM_SET(wqe_vec_calc_seg, seg, vec_size, 128);
+    PRM_SET(wqe_vec_calc_seg, seg, vec_lkey, more.named);
+    PRM_SET(wqe_vec_calc_seg, seg, vec_addr, g->mem->va);
+}
+
 /* Fills in the segments that an opcode has besides data, as far as the WQE has room. */
 static void put_segments(const struct guest *g, uint8_t opcode, uint8_t *wqe, unsigned ds)
 {
     void *seg = wqe + PRM_SIZE(wqe_ctrl_seg);
 
     switch (opcode) {
+    case PRM_WQE_OPCODE_SEND:
+        if (ds == 4 && PRM_GET(wqe_ctrl_seg, (struct prm_wqe_ctrl_seg *)(void *)wqe, opmod) ==
+                           PRM_SEND_OPMOD_VECTOR_CALC) {
+            put_calculation(g, seg);
+        }
+        break;
     case PRM_WQE_OPCODE_SET_PSV:
         PRM_SET(wqe_set_psv_seg, seg, psv_num, g->psvn);
         break;
@@ -212,7 +234,10 @@ static void post(struct guest_input *in, struct ring *ring, bool send, bool blue
         PRM_SET(wqe_ctrl_seg, ctrl, wqe_index, pi);
         PRM_SET(wqe_ctrl_seg, ctrl, opcode, opcode);
         if (ring->qpn == more.master->qpn || ring->qpn == more.managed->qpn) {
-            PRM_SET(wqe_ctrl_seg, ctrl, opmod, opcode >> 6 ? opcode % 8 : 0);
+            PRM_SET(wqe_ctrl_seg, ctrl, opmod,
+                    opcode >> 6 == 3 ? PRM_SEND_OPMOD_VECTOR_CALC
+                    : opcode >> 6    ? opcode % 8u
+                                     : 0);
             PRM_SET(wqe_ctrl_seg, ctrl, opcode, opcode & 0x3f);
         }
         PRM_SET(wqe_ctrl_seg, ctrl, qpn, ring->qpn);
