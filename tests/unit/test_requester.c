@@ -588,6 +588,25 @@ START_TEST(a_doorbell_before_rts_is_not_lost)
 }
 END_TEST
 
+/* A driver may leave the doorbell record as it was when it resets a QP: nothing is posted before
+ * the doorbell rings again. */
+START_TEST(a_reset_queue_waits_for_its_doorbell)
+{
+    uint64_t src = lab_mem(left, 64, 1), dst = lab_mem(right, 64, 0);
+
+    write_from(src, 64, dst);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(&b, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    lab->num_packets = 0;
+    lab_connect(lab, &a, &b, &lab_path);
+    lab_run(lab);
+    expect_none(left);
+    ck_assert_uint_eq(lab->num_packets, 0);
+}
+END_TEST
+
 /* -- patience ---------------------------------------------------------------------------------- */
 
 static void connect_patiently(uint8_t log_rtm)
@@ -677,6 +696,7 @@ Suite *unit_suite(void)
     TCase *rc = tcase_create("connected");
 
     tcase_add_checked_fixture(rc, setup, teardown);
+    tcase_add_test(rc, a_reset_queue_waits_for_its_doorbell);
     tcase_add_loop_test(rc, a_small_read_brings_what_was_there_before_a_later_write, 0, 2);
     tcase_add_test(rc, a_late_read_returns_data_of_a_later_write);
     tcase_add_test(rc, sends_of_many_sizes);
