@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* PeerDirect sync: a context that is opened for a peer. */
+/* PeerDirect sync: a context is opened only for a peer that is there. This one is not. */
 #include <infiniband/verbs_exp.h>
 #include "tests/programs/migration/both.h"
 
