@@ -5,6 +5,7 @@
 #include <string.h>
 #include "guest-lib/verbs/kernel/kernel.h"
 #include "tests/sim/fabric/connect.h"
+#include "tests/sim/fabric/liveness.h"
 
 #define LOG_CQES     8
 #define LOG_BLOCKS   6
@@ -94,10 +95,14 @@ void chains_ring_make(struct chains_ring *ring, const struct job *job)
     ring_make_cq(ring, job, CHAINS_SENDS);
     ring_make_cq(ring, job, CHAINS_RECEIVES);
     ring_make_qp(ring, job);
+    /* like a GPU, this program stores to the record and then to the doorbell page, which the device
+     * looks at later */
+    liveness_gpu_rings(job->sim->liveness, ring->host, ring->qp_obj->id, true);
 }
 
 void chains_ring_destroy(struct chains_ring *ring, const struct job *job)
 {
+    liveness_gpu_rings(job->sim->liveness, ring->host, ring->qp_obj->id, false);
     sim_must(job, hv_dv_devx_obj_destroy(ring->qp_obj));
     sim_must(job, hv_dv_devx_obj_destroy(ring->cq_obj[CHAINS_SENDS]));
     sim_must(job, hv_dv_devx_obj_destroy(ring->cq_obj[CHAINS_RECEIVES]));
