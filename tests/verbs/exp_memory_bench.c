@@ -11,8 +11,13 @@ struct ibv_mr *far;
 
 void setup(void)
 {
-    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_RC, .comp_mask = IBV_QP_INIT_ATTR_PD};
-    struct hv_qp_extra extra = {.max_inl_klms = HV_EXP_MAX_INLINE_KLMS};
+    struct ibv_exp_qp_init_attr attr = {
+        .qp_type = IBV_QPT_RC,
+        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD | IBV_EXP_QP_INIT_ATTR_CREATE_FLAGS |
+                     IBV_EXP_QP_INIT_ATTR_MAX_INL_KLMS,
+        .exp_create_flags = IBV_EXP_QP_CREATE_UMR,
+        .max_inl_send_klms = HV_EXP_MAX_INLINE_KLMS,
+    };
 
     v = verbs_table_new();
     cq = ibv_create_cq(v->a, 63, NULL, NULL, 0);
@@ -24,7 +29,7 @@ void setup(void)
     attr.send_cq = attr.recv_cq = cq;
     attr.cap = (struct ibv_qp_cap){
         .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2};
-    qp = hv_qp_create(v->a, &attr, &extra);
+    qp = ibv_exp_create_qp(v->a, &attr);
     ck_assert_ptr_nonnull(qp);
     table_connect(v, qp, far_qp);
 }

@@ -54,14 +54,10 @@ static struct ibv_exp_mkey_list_container *alloc_list(uint32_t n)
 /* Posts a UMR: 0 or errno. */
 static int post_umr(struct ibv_exp_send_wr *wr)
 {
-    int err;
+    struct ibv_exp_send_wr *bad;
 
     wr->exp_send_flags |= IBV_EXP_SEND_SIGNALED;
-    hv_wr_begin_list(user_qp(qp));
-    hv_exp_put_umr(user_qp(qp), wr);
-    err = user_qp(qp)->wr_err;
-    hv_wr_end_list(user_qp(qp));
-    return err;
+    return ibv_exp_post_send(qp, wr, &bad);
 }
 
 static enum ibv_wc_status umr(struct ibv_exp_send_wr *wr)
@@ -300,9 +296,10 @@ START_TEST(bad_umrs_are_not_posted)
     wr = list_wr(key, list, &p, NULL);
     list[1].length = 1ull << 32;
     ck_assert_int_eq(post_umr(&wr), EINVAL);
-    user_qp(qp)->max_inl_klms = 0; /* a QP without IBV_EXP_QP_CREATE_UMR */
+    wr = list_wr(key, list, &p, NULL);
+    user_qp(qp)->exp_flags = 0; /* a QP without IBV_EXP_QP_CREATE_UMR */
     ck_assert_int_eq(post_umr(&wr), EINVAL);
-    user_qp(qp)->max_inl_klms = HV_EXP_MAX_INLINE_KLMS;
+    user_qp(qp)->exp_flags = IBV_EXP_QP_CREATE_UMR;
 
     wr = list_wr(key, list, &p, NULL);
     for (unsigned i = 3; i < 20; i++) {
@@ -318,6 +315,53 @@ START_TEST(bad_umrs_are_not_posted)
     ck_assert_int_eq(ibv_dereg_mr(small), 0);
     ck_assert_int_eq(ibv_exp_dealloc_mkey_list_memory(memory), 0);
     pages_free(&p);
+}
+END_TEST
+
+START_TEST(completions_of_umrs_say_so)
+{
+    struct ibv_mr *key = create_key(3, IBV_EXP_MR_INDIRECT_KLMS);
+    struct ibv_exp_mem_region list[3];
+    struct ibv_exp_send_wr wr;
+    struct ibv_exp_wc wc;
+    struct pages p;
+
+    pages_new(&p);
+    wr = list_wr(key, list, &p, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        wr.exp_opcode = i ? IBV_EXP_WR_UMR_INVALIDATE : IBV_EXP_WR_UMR_FILL;
+        wr.wr_id = 70 + i;
+        ck_assert_int_eq(post_umr(&wr), 0);
+        table_wait(v);
+        ck_assert_int_eq(ibv_exp_poll_cq(cq, 1, &wc, sizeof(wc)), 1);
+        ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+        ck_assert_int_eq(wc.exp_opcode, IBV_EXP_WC_UMR);
+        ck_assert_uint_eq(wc.wr_id, 70 + i);
+    }
+    ck_assert_int_eq(ibv_dereg_mr(key), 0);
+    pages_free(&p);
+}
+END_TEST
+
+START_TEST(a_qp_has_up_to_twenty_keys_in_its_wqes)
+{
+    struct ibv_exp_qp_init_attr attr = {
+        .send_cq = cq,
+        .recv_cq = cq,
+        .qp_type = IBV_QPT_RC,
+        .cap = {.max_send_wr = 1, .max_send_sge = 1},
+        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD | IBV_EXP_QP_INIT_ATTR_CREATE_FLAGS |
+                     IBV_EXP_QP_INIT_ATTR_MAX_INL_KLMS,
+        .pd = pd,
+        .exp_create_flags = IBV_EXP_QP_CREATE_UMR,
+        .max_inl_send_klms = HV_EXP_MAX_INLINE_KLMS + 1,
+    };
+
+    ck_assert_ptr_null(ibv_exp_create_qp(v->a, &attr));
+    ck_assert_int_eq(errno, EINVAL);
+    attr.max_inl_send_klms = UINT32_MAX;
+    ck_assert_ptr_null(ibv_exp_create_qp(v->a, &attr));
+    ck_assert_int_eq(errno, EINVAL);
 }
 END_TEST
 
@@ -360,6 +404,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_invalidated_key_is_free_until_it_is_filled_again);
     tcase_add_test(tc, ranges_of_one_size);
     tcase_add_test(tc, bad_umrs_are_not_posted);
+    tcase_add_test(tc, completions_of_umrs_say_so);
+    tcase_add_test(tc, a_qp_has_up_to_twenty_keys_in_its_wqes);
     tcase_add_test(tc, keys_say_how_many_keys_they_can_name);
     suite_add_tcase(suite, tc);
     return suite;

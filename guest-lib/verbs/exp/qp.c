@@ -7,6 +7,7 @@
 #include <string.h>
 #include "guest-lib/verbs/exp/dct.h"
 #include "guest-lib/verbs/exp/exp.h"
+#include "guest-lib/verbs/exp/mem.h"
 #include "guest-lib/verbs/exp/send.h"
 #include "guest-lib/verbs/user/qp.h"
 
@@ -52,6 +53,10 @@ static int exp_qp_check(struct hv_hca *hca, const struct ibv_exp_qp_init_attr *a
         return hv_refuse(hca, EINVAL,
                          "exp_create_qp: IBV_EXP_QP_CREATE_UMR and max_inl_send_klms need each "
                          "other");
+    }
+    if (umr && attr->max_inl_send_klms > HV_EXP_MAX_INLINE_KLMS) {
+        return hv_refuse(hca, EINVAL, "exp_create_qp: max_inl_send_klms is %u; it may be up to %u",
+                         attr->max_inl_send_klms, HV_EXP_MAX_INLINE_KLMS);
     }
     if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_QPG) && attr->qpg.qpg_type != IBV_EXP_QPG_NONE) {
         return hv_refuse(hca, ENOSYS, "exp_create_qp: the device has no groups of QPs");
@@ -125,6 +130,8 @@ static struct hv_qp_extra exp_qp_extra(const struct ibv_exp_qp_init_attr *attr)
         .uar = exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_RES_DOMAIN)
                    ? hv_exp_domain_uar(attr->res_domain)
                    : NULL,
+        .max_inl_klms =
+            exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_MAX_INL_KLMS) ? attr->max_inl_send_klms : 0,
     };
 
     return extra;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "guest-lib/verbs/exp/calc.h"
 #include "guest-lib/verbs/exp/exp.h"
+#include "guest-lib/verbs/exp/mem.h"
 #include "guest-lib/verbs/exp/send.h"
 #include "guest-lib/verbs/user/send_wqe.h"
 
@@ -276,6 +277,8 @@ static const struct {
     {IBV_EXP_WR_SEND_ENABLE, hv_exp_build_cross},
     {IBV_EXP_WR_RECV_ENABLE, hv_exp_build_cross},
     {IBV_EXP_WR_CQE_WAIT, hv_exp_build_cross},
+    {IBV_EXP_WR_UMR_FILL, hv_exp_put_umr},
+    {IBV_EXP_WR_UMR_INVALIDATE, hv_exp_put_umr},
 };
 
 static bool exp_send_is_atomic(const struct ibv_exp_send_wr *wr)

@@ -324,8 +324,8 @@ void hv_exp_put_umr(struct user_qp *qp, const struct ibv_exp_send_wr *wr)
     bool fills = wr->exp_opcode == IBV_EXP_WR_UMR_FILL;
     struct exp_umr umr = {0};
 
-    if (!qp->max_inl_klms) {
-        hv_wqe_fail(qp, EINVAL, "the QP was not created with IBV_EXP_QP_CREATE_UMR");
+    if (!(qp->exp_flags & IBV_EXP_QP_CREATE_UMR) || qp->ibv.qp_type != IBV_QPT_RC) {
+        hv_wqe_fail(qp, EINVAL, "the QP is not an RC QP with IBV_EXP_QP_CREATE_UMR");
         return;
     }
     if (fills && !exp_umr_check(qp, wr, &umr)) {
