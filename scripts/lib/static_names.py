@@ -4,7 +4,7 @@
 
 A backtrace or a profile shows a name and no file. Therefore the name of each static function
 contains a word of its file's name, or outside model, fw and guest-lib/verbs a word of a folder's
-name, or a word that ABOUT lists for the file. No other file has a function of that name.
+name (in guest-lib/verbs/exp: exp), or a word that ABOUT lists for the file. No other file has a function of that name.
 """
 
 import collections
@@ -31,7 +31,7 @@ FUNCTION = re.compile(r"^static [^;={}()]*?\b(\w+)\([^;{]*\)\n\{", re.M)
 def words_of(path):
     folders = path.parts[1:-1]
     if path.parts[0] in ("model", "fw") or folders[:1] == ("verbs",):
-        folders = ()
+        folders = folders[1:] if folders == ("verbs", "exp") else ()
     words = set(path.stem.split("_")).union(*(folder.split("_") for folder in folders))
     return words | set(ABOUT.get(str(path), "").split())
 

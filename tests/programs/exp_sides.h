@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The two sides of tests/verbs/test_exp_both.c: one is compiled with the header of experimental verbs, the
- * other with rdma-core's alone. Neither sees the other's structures.
+ * The two sides of tests/verbs/test_exp_both.c: one is compiled with the header of experimental
+ * verbs, the other with rdma-core's alone. Neither sees the other's structures.
  */
 #ifndef HCASIM_TESTS_PROGRAMS_EXP_SIDES_H
 #define HCASIM_TESTS_PROGRAMS_EXP_SIDES_H
