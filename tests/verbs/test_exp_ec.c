@@ -427,6 +427,49 @@ START_TEST(numbers_and_lengths_of_blocks_are_checked)
 }
 END_TEST
 
+/* libmlx5, create_qp(): the QP may wait, and has room for a wait before each request. */
+START_TEST(a_qp_for_code_waits_before_each_block)
+{
+    struct ibv_cq *cq = ibv_create_cq(v->a, 16, NULL, NULL, 0);
+    uint32_t room[2];
+
+    for (unsigned parity = 0; parity < 2; parity++) {
+        struct ibv_exp_qp_init_attr attr = {
+            .send_cq = cq,
+            .recv_cq = cq,
+            .cap = {.max_send_wr = 16, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+            .qp_type = IBV_QPT_RC,
+            .comp_mask = IBV_EXP_QP_INIT_ATTR_PD | IBV_EXP_QP_INIT_ATTR_CREATE_FLAGS,
+            .pd = pd,
+            .exp_create_flags = parity ? IBV_EXP_QP_CREATE_EC_PARITY_EN : 0,
+        };
+        struct ibv_qp *qp = ibv_exp_create_qp(v->a, &attr);
+
+        ck_assert_ptr_nonnull(qp);
+        room[parity] = attr.cap.max_send_wr;
+        ck_assert(!(user_qp(qp)->exp_flags & IBV_EXP_QP_CREATE_CROSS_CHANNEL) == !parity);
+        ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    }
+    ck_assert_uint_eq(room[1], 2 * room[0]);
+    ck_assert_int_eq(ibv_destroy_cq(cq), 0);
+}
+END_TEST
+
+/* What programs ask before they use a calculation. */
+START_TEST(the_device_says_what_it_computes)
+{
+    struct ibv_exp_device_attr attr = {.comp_mask = IBV_EXP_DEVICE_ATTR_EXP_CAP_FLAGS |
+                                                    IBV_EXP_DEVICE_ATTR_EC_CAPS |
+                                                    IBV_EXP_DEVICE_ATTR_EC_GF_BASE};
+
+    ck_assert_int_eq(ibv_exp_query_device(v->a, &attr), 0);
+    ck_assert(attr.exp_device_cap_flags & IBV_EXP_DEVICE_EC_OFFLOAD);
+    ck_assert_uint_eq(attr.ec_caps.max_ec_data_vector_count, 255);
+    ck_assert_uint_eq(attr.ec_caps.max_ec_calc_inflight_calcs, 1024);
+    ck_assert_uint_eq(attr.ec_w_mask, 0x8b); /* bit w - 1: w is 1, 2, 4, 8 */
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("exp_ec");
@@ -446,6 +489,8 @@ Suite *unit_suite(void)
     tcase_add_test(calls, unknown_bits_of_the_mask_are_refused);
     tcase_add_test(calls, a_calculation_that_fails_half_way_is_taken_back);
     tcase_add_test(calls, numbers_and_lengths_of_blocks_are_checked);
+    tcase_add_test(calls, a_qp_for_code_waits_before_each_block);
+    tcase_add_test(calls, the_device_says_what_it_computes);
     suite_add_tcase(s, calls);
     return s;
 }

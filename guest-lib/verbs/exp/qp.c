@@ -146,13 +146,27 @@ static uint32_t exp_qp_inline_recv(const struct ibv_exp_qp_init_attr *attr)
     return hv_cq(attr->recv_cq)->cqe_size == 128 ? 64 : 32;
 }
 
+/* A QP for blocks of code (ibv_exp_ec_encode_send()) waits before each of them, so it is a
+ * cross-channel QP with room for the waits (mlx5_exp_create_qp()). */
+static void exp_qp_take_parity(struct ibv_exp_qp_init_attr *attr)
+{
+    if (exp_qp_flags(attr) & IBV_EXP_QP_CREATE_EC_PARITY_EN) {
+        attr->exp_create_flags |= IBV_EXP_QP_CREATE_CROSS_CHANNEL;
+        attr->cap.max_send_wr *= 2;
+    }
+}
+
 static struct ibv_qp *exp_create_qp(struct ibv_context *context, struct ibv_exp_qp_init_attr *attr)
 {
-    struct ibv_qp_init_attr_ex ex = exp_qp_verbs(attr);
-    struct hv_qp_extra extra = exp_qp_extra(attr);
+    struct ibv_qp_init_attr_ex ex;
+    struct hv_qp_extra extra;
     struct ibv_qp *qp;
-    int err = exp_qp_check(hv_hca_of(context), attr);
+    int err;
 
+    exp_qp_take_parity(attr);
+    ex = exp_qp_verbs(attr);
+    extra = exp_qp_extra(attr);
+    err = exp_qp_check(hv_hca_of(context), attr);
     if (err) {
         errno = err;
         return NULL;
