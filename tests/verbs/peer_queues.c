@@ -4,30 +4,29 @@
 
 struct peer_queues pq;
 
-struct ibv_qp *pq_try_qp(const struct ibv_exp_peer_direct_attr *attr, struct ibv_cq *cq)
+struct ibv_qp *pq_try_qp(struct ibv_exp_peer_direct_attr *attr, struct ibv_cq *cq)
 {
-    struct ibv_qp_init_attr_ex init = {
+    struct ibv_exp_qp_init_attr init = {
         .send_cq = cq,
         .recv_cq = cq,
         .cap = {.max_send_wr = WRS, .max_recv_wr = WRS, .max_send_sge = 1, .max_recv_sge = 1},
         .qp_type = IBV_QPT_RC,
-        .comp_mask = IBV_QP_INIT_ATTR_PD,
+        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD | IBV_EXP_QP_INIT_ATTR_PEER_DIRECT,
         .pd = pq.v->hosts->host[0].pd,
+        .peer_direct_attrs = attr,
     };
-    struct hv_qp_extra extra = {.peer = attr};
 
     errno = 0;
-    return hv_qp_create(pq.v->a, &init, &extra);
+    return ibv_exp_create_qp(pq.v->a, &init);
 }
 
-struct ibv_cq *pq_try_cq(const struct ibv_exp_peer_direct_attr *attr, int cqe)
+struct ibv_cq *pq_try_cq(struct ibv_exp_peer_direct_attr *attr, int cqe)
 {
-    struct ibv_cq_init_attr_ex init = {.cqe = (uint32_t)cqe};
-    struct user_cq *cq;
+    struct ibv_exp_cq_init_attr init = {.comp_mask = IBV_EXP_CQ_INIT_ATTR_PEER_DIRECT,
+                                        .peer_direct_attrs = attr};
 
     errno = 0;
-    cq = hv_cq_create_for_peer(pq.v->a, &init, NULL, attr);
-    return cq ? &cq->ibv : NULL;
+    return ibv_exp_create_cq(pq.v->a, cqe, NULL, NULL, 0, &init);
 }
 
 void pq_connect_queues(void)

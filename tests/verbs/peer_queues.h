@@ -26,8 +26,8 @@ struct peer_queues {
 };
 extern struct peer_queues pq;
 
-struct ibv_qp *pq_try_qp(const struct ibv_exp_peer_direct_attr *attr, struct ibv_cq *cq);
-struct ibv_cq *pq_try_cq(const struct ibv_exp_peer_direct_attr *attr, int cqe);
+struct ibv_qp *pq_try_qp(struct ibv_exp_peer_direct_attr *attr, struct ibv_cq *cq);
+struct ibv_cq *pq_try_cq(struct ibv_exp_peer_direct_attr *attr, int cqe);
 void pq_connect_queues(void);
 void pq_make_queues(uint64_t caps, bool allocates);
 void pq_make_queues_for_peer(void); /* pq.peer is initialised */

@@ -24,7 +24,7 @@ START_TEST(queues_without_a_peer_have_no_lists)
 }
 END_TEST
 
-static void expect_refused(const struct ibv_exp_peer_direct_attr *attr, bool by_qp, bool by_cq)
+static void expect_refused(struct ibv_exp_peer_direct_attr *attr, bool by_qp, bool by_cq)
 {
     struct ibv_cq *plain = ibv_create_cq(pq.v->a, CQES - 1, NULL, NULL, 0), *cq;
     struct ibv_qp *qp;
@@ -62,6 +62,7 @@ START_TEST(attributes_that_libmlx5_refuses_are_refused)
     struct ibv_exp_peer_direct_attr attr;
 
     peer_device_init(&pq.peer, PEER_CAPS_NOR, true);
+    expect_refused(NULL, true, true);
     attr = pq.peer.attr;
     attr.comp_mask = 0;
     expect_refused(&attr, true, true);

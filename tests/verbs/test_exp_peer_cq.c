@@ -69,6 +69,37 @@ START_TEST(waits_by_geq_are_over_in_each_round)
 }
 END_TEST
 
+/* ibv_exp_poll_cq(), too, stops before a blocked entry, and in each round it leaves the entry as
+ * the next wait needs it. */
+START_TEST(experimental_polls_stop_before_a_blocked_entry)
+{
+    struct ibv_exp_wc wc = {0};
+    uint64_t id;
+
+    pq_make_queues(_i ? PEER_CAPS_GEQ : PEER_CAPS_NOR, true);
+    for (uint32_t n = 0; n < 5 * CQES; n++) {
+        struct peer_list wait = peek(IBV_EXP_PEER_PEEK_ABSOLUTE, n, NULL), list;
+
+        list = pq_commit_one(n, NULL);
+        pq_run(&list);
+        ck_assert_uint_eq(pq_executed(), n + 1);
+        errno = 0;
+        ck_assert_int_eq(ibv_exp_poll_cq(pq.cq, 1, &wc, sizeof(wc)), 0);
+        ck_assert_int_eq(errno, EBUSY);
+        ck_assert(peer_list_run(&wait));
+        ck_assert_int_eq(ibv_exp_poll_cq(pq.cq, 1, &wc, sizeof(wc)), 1);
+        ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(wc.wr_id, n);
+        if (n % 2) { /* there are as many waits as entries, and this one lasts for a round */
+            wait = peek(IBV_EXP_PEER_PEEK_ABSOLUTE, n + CQES, &id);
+            ck_assert(!peer_list_run(&wait));
+            ck_assert_int_eq(abort_peek(id), 0);
+        }
+    }
+    pq_free_queues();
+}
+END_TEST
+
 START_TEST(several_entries_are_waited_for_in_any_order)
 {
     struct peer_list wait[3], list;
@@ -302,6 +333,7 @@ Suite *unit_suite(void)
     tcase_add_test(queues, a_cq_with_a_peer_cannot_be_resized);
     tcase_add_checked_fixture(hosts, pq_setup, pq_teardown);
     tcase_add_test(hosts, waits_by_geq_are_over_in_each_round);
+    tcase_add_loop_test(hosts, experimental_polls_stop_before_a_blocked_entry, 0, 2);
     tcase_add_test(hosts, a_wait_by_geq_for_a_polled_completion_is_over_at_once);
     tcase_add_test(hosts, completions_of_a_destroyed_queue_disturb_no_wait);
     suite_add_tcase(s, queues);

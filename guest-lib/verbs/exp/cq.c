@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues of experimental verbs: ibv_exp_create_cq(), ibv_exp_modify_cq(). */
 #include "guest-lib/verbs/exp/exp.h"
+#include "guest-lib/verbs/exp/peer.h"
 #include "guest-lib/verbs/user/cq.h"
 
 /* The device has no notification of threads (CAPI), and time stamps are in cycles of its clock. */
@@ -17,9 +18,6 @@ static int exp_cq_check(struct hv_hca *hca, int cqe, const struct ibv_exp_cq_ini
     if (attr->comp_mask & IBV_EXP_CQ_INIT_ATTR_RES_DOMAIN && !attr->res_domain) {
         return hv_refuse(hca, EINVAL, "exp_create_cq: res_domain is NULL");
     }
-    if (attr->comp_mask & IBV_EXP_CQ_INIT_ATTR_PEER_DIRECT) {
-        return hv_refuse(hca, ENOSYS, "exp_create_cq: the library has no peer_direct_attrs");
-    }
     if (flags & IBV_EXP_CQ_AS_NOTIFY) {
         return hv_refuse(hca, EOPNOTSUPP,
                          "exp_create_cq: the device has no IBV_EXP_CQ_AS_NOTIFY (CAPI)");
@@ -31,7 +29,9 @@ static int exp_cq_check(struct hv_hca *hca, int cqe, const struct ibv_exp_cq_ini
     if (flags & IBV_EXP_CQ_CREATE_CROSS_CHANNEL && !HV_CAP(hca, cd)) {
         return hv_refuse(hca, EINVAL, "exp_create_cq: this generation has no cross-channel queues");
     }
-    return 0;
+    return attr->comp_mask & IBV_EXP_CQ_INIT_ATTR_PEER_DIRECT
+               ? exp_peer_check_cq(hca, attr->peer_direct_attrs)
+               : 0;
 }
 
 /*
@@ -60,7 +60,9 @@ static struct ibv_cq *exp_create_cq(struct ibv_context *context, int cqe,
         ex.comp_mask |= IBV_CQ_INIT_ATTR_MASK_FLAGS;
         ex.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
     }
-    cq = hv_cq_create(context, &ex, false, NULL);
+    cq = attr->comp_mask & IBV_EXP_CQ_INIT_ATTR_PEER_DIRECT
+             ? hv_cq_create_for_peer(context, &ex, NULL, attr->peer_direct_attrs)
+             : hv_cq_create(context, &ex, false, NULL);
     if (!cq) {
         return NULL;
     }

@@ -5,6 +5,7 @@
  * a packet was.
  */
 #include "guest-lib/verbs/exp/exp.h"
+#include "guest-lib/verbs/exp/peer.h"
 #include "guest-lib/verbs/user/cq.h"
 #include "guest-lib/verbs/user/tm.h"
 
@@ -153,20 +154,25 @@ static void exp_poll_fill(struct user_cq *cq, const struct prm_cqe64 *cqe,
     }
 }
 
+/* With a peer, it stops before an entry that a list waits for. */
 static int exp_poll_locked(struct user_cq *cq, int num_entries, struct ibv_exp_wc *wc,
                            uint32_t wc_size)
 {
-    const struct prm_cqe64 *cqe;
+    struct prm_cqe64 *cqe;
     struct completion done;
     int polled = 0, err = 0;
 
-    while (polled < num_entries && err >= 0 && (cqe = cq_sw_cqe64(cq, cq->ci))) {
+    while (polled < num_entries && err >= 0 && (!cq->peer_cq || exp_peer_may_poll(cq)) &&
+           (cqe = cq_sw_cqe64(cq, cq->ci))) {
         cq->ci++;
         err = hv_cq_poll_one(cq, cqe, (struct ibv_wc *)wc, &done);
         if (!err) {
             exp_poll_fill(cq, cqe, &done, wc, wc_size);
             wc = (struct ibv_exp_wc *)((char *)wc + wc_size);
             polled++;
+        }
+        if (cq->peer_cq) {
+            exp_peer_polled(cq, cqe);
         }
         cq_update_ci(cq);
     }
@@ -187,7 +193,7 @@ static int exp_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_exp_wc *
         hv_progress_now_and_then(cq->hca);
         return polled;
     }
-    if (!polled && num_entries > 0 && hv_progress(cq->hca)) {
+    if (!polled && num_entries > 0 && (hv_progress(cq->hca) || cq->peer_cq)) {
         cq_lock(cq);
         polled = exp_poll_locked(cq, num_entries, wc, wc_size);
         cq_unlock(cq);

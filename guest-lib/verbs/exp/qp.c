@@ -8,6 +8,7 @@
 #include "guest-lib/verbs/exp/dct.h"
 #include "guest-lib/verbs/exp/exp.h"
 #include "guest-lib/verbs/exp/mem.h"
+#include "guest-lib/verbs/exp/peer.h"
 #include "guest-lib/verbs/exp/send.h"
 #include "guest-lib/verbs/user/qp.h"
 
@@ -61,10 +62,8 @@ static int exp_qp_check(struct hv_hca *hca, const struct ibv_exp_qp_init_attr *a
     if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_QPG) && attr->qpg.qpg_type != IBV_EXP_QPG_NONE) {
         return hv_refuse(hca, ENOSYS, "exp_create_qp: the device has no groups of QPs");
     }
-    if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_RX_HASH | IBV_EXP_QP_INIT_ATTR_PEER_DIRECT)) {
-        return hv_refuse(hca, ENOSYS,
-                         "exp_create_qp: the library has no rx_hash_conf here and no "
-                         "peer_direct_attrs");
+    if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_RX_HASH)) {
+        return hv_refuse(hca, ENOSYS, "exp_create_qp: the library has no rx_hash_conf here");
     }
     if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_PORT) && attr->port_num > 1) {
         return hv_refuse(hca, EINVAL, "exp_create_qp: port_num is %u; the device has port 1",
@@ -87,7 +86,9 @@ static int exp_qp_check(struct hv_hca *hca, const struct ibv_exp_qp_init_attr *a
                          "exp_create_qp: the device has no tunnel offloads of a QP and no credits "
                          "of packets");
     }
-    return 0;
+    return exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_PEER_DIRECT)
+               ? exp_peer_check_qp(hca, attr->peer_direct_attrs)
+               : 0;
 }
 
 /* Takes what verbs have, too. */
@@ -132,6 +133,7 @@ static struct hv_qp_extra exp_qp_extra(const struct ibv_exp_qp_init_attr *attr)
                    : NULL,
         .max_inl_klms =
             exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_MAX_INL_KLMS) ? attr->max_inl_send_klms : 0,
+        .peer = exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_PEER_DIRECT) ? attr->peer_direct_attrs : NULL,
     };
 
     return extra;
