@@ -403,6 +403,110 @@ START_TEST(a_connectx4_places_data_in_order)
 }
 END_TEST
 
+/* -- initiators -------------------------------------------------------------------------------- */
+
+/* Makes an initiator in RESET, with the call of its kind: ibv_exp_create_qp(), or
+ * ibv_create_qp_ex() with the type of the experimental verbs, as dcini of the old examples. */
+static struct ibv_qp *exp_initiator(bool exp)
+{
+    struct ibv_exp_qp_init_attr attr = {.qp_type = IBV_EXP_QPT_DC_INI,
+                                        .send_cq = ini_cq,
+                                        .recv_cq = ini_cq,
+                                        .cap = {.max_send_wr = 4, .max_send_sge = 1},
+                                        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD,
+                                        .pd = v->hosts->host[0].pd};
+    struct ibv_qp_init_attr_ex ex = {.qp_type = IBV_EXP_QPT_DC_INI,
+                                     .send_cq = ini_cq,
+                                     .recv_cq = ini_cq,
+                                     .cap = {.max_send_wr = 4, .max_send_sge = 1},
+                                     .comp_mask = IBV_QP_INIT_ATTR_PD,
+                                     .pd = v->hosts->host[0].pd};
+    struct ibv_qp *qp = exp ? ibv_exp_create_qp(v->a, &attr) : ibv_create_qp_ex(v->a, &ex);
+
+    ck_assert_ptr_nonnull(qp);
+    ck_assert_int_eq(qp->qp_type, IBV_EXP_QPT_DC_INI);
+    return qp;
+}
+
+static void exp_move(struct ibv_qp *qp, enum ibv_qp_state to, uint64_t mask, int expected)
+{
+    struct ibv_exp_qp_attr attr = {
+        .qp_state = to,
+        .path_mtu = IBV_MTU_1024,
+        .port_num = 1,
+        .timeout = 14,
+        .retry_cnt = 1,
+        .rnr_retry = 7,
+        .max_rd_atomic = 1,
+        .dct_key = KEY,
+        .flow_entropy = 5,
+        .ah_attr = {.is_global = 1, .grh = {.sgid_index = 1, .hop_limit = 64}}};
+
+    ck_assert_int_eq(ibv_exp_modify_qp(qp, &attr, IBV_EXP_QP_STATE | mask), expected);
+}
+
+#define EXP_TO_INIT (IBV_EXP_QP_PKEY_INDEX | IBV_EXP_QP_PORT | IBV_EXP_QP_DC_KEY)
+#define EXP_TO_RTR  (IBV_EXP_QP_AV | IBV_EXP_QP_PATH_MTU)
+#define EXP_TO_RTS                                                                                 \
+    (IBV_EXP_QP_TIMEOUT | IBV_EXP_QP_RETRY_CNT | IBV_EXP_QP_RNR_RETRY | IBV_EXP_QP_MAX_QP_RD_ATOMIC)
+
+/* qp_state_table of MLNX_OFED's ib_core; mlx5_ib of direct verbs has another. */
+START_TEST(an_initiator_takes_the_attributes_of_mlnx_ofed)
+{
+    struct ibv_qp *qp = exp_initiator(_i);
+    struct ibv_exp_dct *dct = target();
+    struct ibv_sge sge = {(uintptr_t)here->addr, LEN, here->lkey};
+    struct ibv_exp_send_wr wr = {.wr_id = 4,
+                                 .sg_list = &sge,
+                                 .num_sge = 1,
+                                 .exp_opcode = IBV_EXP_WR_SEND,
+                                 .exp_send_flags = IBV_EXP_SEND_SIGNALED,
+                                 .dc = {.ah = ah,
+                                        .dct_access_key = KEY,
+                                        .dct_number = dct->dct_num}},
+                           *bad;
+    struct ibv_exp_wc wc;
+
+    exp_move(qp, IBV_QPS_INIT, EXP_TO_INIT & ~(uint64_t)IBV_EXP_QP_DC_KEY, EINVAL);
+    exp_move(qp, IBV_QPS_INIT, EXP_TO_INIT | IBV_EXP_QP_OOO_RW_DATA_PLACEMENT, EINVAL);
+    exp_move(qp, IBV_QPS_INIT, EXP_TO_INIT, 0);
+    exp_move(qp, IBV_QPS_RTR, IBV_EXP_QP_PATH_MTU, EINVAL);
+    exp_move(qp, IBV_QPS_RTR, EXP_TO_RTR | IBV_EXP_QP_OOO_RW_DATA_PLACEMENT, 0);
+    exp_move(qp, IBV_QPS_RTS, EXP_TO_RTS | IBV_EXP_QP_SQ_PSN, EINVAL);
+    exp_move(qp, IBV_QPS_RTS, EXP_TO_RTS, 0);
+    expect_receive();
+    ck_assert_int_eq(ibv_exp_post_send(qp, &wr, &bad), 0);
+    ck_assert_uint_eq(table_wc(v, ini_cq).wr_id, 4);
+    ck_assert_int_eq(ibv_exp_poll_cq(cq, 1, &wc, sizeof(wc)), 1);
+    ck_assert_ptr_eq(wc.dct, dct);
+    ck_assert(wc.exp_wc_flags & IBV_EXP_WC_DCT);
+    ck_assert_mem_eq(there->addr, here->addr, LEN);
+    exp_move(qp, IBV_QPS_RESET, 0, 0);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    ck_assert_int_eq(ibv_exp_destroy_dct(dct), 0);
+}
+END_TEST
+
+/* __mlx5_ib_modify_qp(): bit 56 is for the change to RTR of RC, XRC and DC. */
+START_TEST(the_device_is_told_of_out_of_order_data)
+{
+    struct ibv_qp *qp = exp_initiator(true);
+    struct prm_query_qp_in in[1] = {0};
+    struct prm_query_qp_out out[1];
+    const struct prm_qpc *qpc = PRM_PTR(query_qp_out, out, qpc);
+
+    exp_move(qp, IBV_QPS_INIT, EXP_TO_INIT, 0);
+    exp_move(qp, IBV_QPS_RTR, EXP_TO_RTR | IBV_EXP_QP_OOO_RW_DATA_PLACEMENT, 0);
+    PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
+    PRM_SET(query_qp_in, in, qpn, qp->qp_num);
+    ck_assert_int_eq(hv_cmd(v->hca[0], in, sizeof(in), out, sizeof(out)), 0);
+    ck_assert_uint_eq(PRM_GET(qpc, qpc, dp_ordering_0), 1);
+    ck_assert_uint_eq(PRM_GET(qpc, qpc, dp_ordering_1), 0);
+    ck_assert_uint_eq(PRM_GET(qpc, qpc, dp_ordering_force), 1);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
 /* -- refused connections ----------------------------------------------------------------------- */
 
 /* mlx5_poll_dc_info() without the kernel's page. The device does not know the command either. */
@@ -433,6 +537,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, unread_events_end_with_their_dct);
     tcase_add_test(tc, inline_receive_needs_cqes_of_128_bytes);
     tcase_add_test(tc, data_of_a_dct_may_come_out_of_order);
+    tcase_add_loop_test(tc, an_initiator_takes_the_attributes_of_mlnx_ofed, 0, 2);
+    tcase_add_test(tc, the_device_is_told_of_out_of_order_data);
     tcase_add_test(tc, a_roce_port_has_no_trace_of_refused_connections);
     suite_add_tcase(s, tc);
     tcase_add_checked_fixture(old, setup_old, teardown);

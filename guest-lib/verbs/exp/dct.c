@@ -172,6 +172,23 @@ static int exp_arm_dct(struct ibv_exp_dct *ibdct, struct ibv_exp_arm_attr *attr)
     return hv_kernel(uverbs_arm_dct(&hv_exp_dct(ibdct)->qp->hv));
 }
 
+/* -- initiators -------------------------------------------------------------------------------- */
+
+struct ibv_qp *hv_exp_create_dci(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+    struct ibv_qp_init_attr_ex ex = *attr;
+    struct hv_qp_extra extra = {.dc = HV_DC_DCI};
+    struct ibv_qp *qp;
+
+    ex.qp_type = IBV_QPT_DRIVER;
+    qp = hv_qp_create(context, &ex, &extra);
+    if (qp) {
+        qp->qp_type = attr->qp_type;
+        attr->cap = ex.cap;
+    }
+    return qp;
+}
+
 /* -- changes of QPs ---------------------------------------------------------------------------- */
 
 /* Whether the device places data of READs and WRITEs of this service out of order. */

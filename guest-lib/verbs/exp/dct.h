@@ -20,6 +20,10 @@ static inline struct hv_exp_dct *hv_exp_dct(struct ibv_exp_dct *dct)
     return (struct hv_exp_dct *)((char *)dct - offsetof(struct hv_exp_dct, ibv));
 }
 
+/* Creates a DC initiator for a program that gives the type of the experimental verbs to
+ * ibv_create_qp_ex(). NULL with errno. */
+struct ibv_qp *hv_exp_create_dci(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+
 /* What ibv_exp_modify_qp() adds for QPs whose data may come out of order, and for DCIs. Both are to
  * be called before ibv_modify_qp(), which gets *attr and *mask. Each returns 0 or errno.
  *

@@ -4,6 +4,7 @@
  * ibv_poll_cq()'s function fills. The members behind them say which queue completed, when, and what
  * a packet was.
  */
+#include "guest-lib/verbs/exp/dct.h"
 #include "guest-lib/verbs/exp/exp.h"
 #include "guest-lib/verbs/exp/peer.h"
 #include "guest-lib/verbs/user/cq.h"
@@ -97,6 +98,10 @@ static uint64_t exp_poll_queue(const struct hv_rsc *rsc, bool receive, struct ib
     if (qp && qp->dc != HV_DC_DCT && wc_size > offsetof(struct ibv_exp_wc, qp)) {
         wc->qp = &qp->ibv;
         flags |= IBV_EXP_WC_QP;
+    }
+    if (qp && qp->exp_dct && wc_size > offsetof(struct ibv_exp_wc, dct)) {
+        wc->dct = &qp->exp_dct->ibv;
+        flags |= IBV_EXP_WC_DCT;
     }
     if (srq && wc_size > offsetof(struct ibv_exp_wc, srq)) {
         wc->srq = &srq->ibv;

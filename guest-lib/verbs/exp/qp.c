@@ -232,7 +232,8 @@ static int exp_modify_qp(struct ibv_qp *ibqp, struct ibv_exp_qp_attr *attr, uint
     }
     memcpy(&verbs, attr, offsetof(struct ibv_qp_attr, alt_timeout) + sizeof(verbs.alt_timeout));
     if (qp->dc == HV_DC_DCI) {
-        err = hv_exp_take_dci(&qp->hv, mask, &verbs, &verbs_mask);
+        err = hv_exp_take_dci(&qp->hv, mask & ~(uint64_t)IBV_EXP_QP_FLOW_ENTROPY, &verbs,
+                              &verbs_mask);
         verbs_mask &= ~IBV_QP_AV; /* each request has the address of its target */
     }
     if (!err && mask & IBV_EXP_QP_OOO_RW_DATA_PLACEMENT) {

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 #include "guest-lib/verbs/exp/peer.h"
+#include "guest-lib/verbs/exp/dct.h"
 #include "guest-lib/verbs/user/cq.h"
 #include "guest-lib/verbs/user/qp.h"
 
@@ -640,6 +641,9 @@ struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
+    if (attr->qp_type == IBV_EXP_QPT_DC_INI) {
+        return hv_exp_create_dci(context, attr);
+    }
     return hv_qp_create(context, attr, NULL);
 }
 
