@@ -507,6 +507,68 @@ START_TEST(the_device_is_told_of_out_of_order_data)
 }
 END_TEST
 
+/* -- inline receive of QPs --------------------------------------------------------------------- */
+
+static const struct {
+    int type;
+    bool large, sig_all; /* CQEs of 128 bytes; all WQEs are signalled */
+    uint32_t answer;
+    uint8_t res, req;
+} inlines[] = {
+    {IBV_QPT_RC, false, false, 32, PRM_CS_RES_UP_TO_32B, 0},
+    {IBV_QPT_RC, true, false, 64, PRM_CS_RES_UP_TO_64B, 0},
+    {IBV_QPT_RC, false, true, 32, PRM_CS_RES_UP_TO_32B, PRM_CS_REQ_UP_TO_32B},
+    {IBV_QPT_UC, false, true, 32, PRM_CS_RES_UP_TO_32B, 0},
+    {IBV_QPT_UC, true, true, 64, PRM_CS_RES_UP_TO_64B, 0},
+    {IBV_QPT_UD, false, true, 0, 0, 0},
+    {IBV_EXP_QPT_DC_INI, true, false, 0, 0, 0},
+    {IBV_EXP_QPT_DC_INI, false, true, 32, 0, PRM_CS_REQ_UP_TO_32B},
+    {IBV_EXP_QPT_DC_INI, true, true, 64, 0, PRM_CS_REQ_UP_TO_64B},
+};
+
+/* Makes a QP as the row says; checks the answer and what the device was asked for. */
+static void check_inline(int row, struct ibv_cq *with, bool asks)
+{
+    bool dci = inlines[row].type == IBV_EXP_QPT_DC_INI;
+    struct ibv_exp_qp_init_attr attr = {
+        .qp_type = inlines[row].type,
+        .send_cq = with,
+        .recv_cq = with,
+        .cap = {.max_send_wr = 4, .max_send_sge = 1, .max_recv_wr = !dci, .max_recv_sge = !dci},
+        .sq_sig_all = inlines[row].sig_all,
+        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD | IBV_EXP_QP_INIT_ATTR_INL_RECV,
+        .pd = pd,
+        .max_inl_recv = asks};
+    struct ibv_qp *qp = ibv_exp_create_qp(v->b, &attr);
+    struct prm_query_qp_in in[1] = {0};
+    struct prm_query_qp_out out[1];
+    const struct prm_qpc *qpc = PRM_PTR(query_qp_out, out, qpc);
+
+    ck_assert_ptr_nonnull(qp);
+    ck_assert_uint_eq(attr.max_inl_recv, asks ? inlines[row].answer : 0);
+    PRM_SET(query_qp_in, in, opcode, PRM_CMD_OP_QUERY_QP);
+    PRM_SET(query_qp_in, in, qpn, qp->qp_num);
+    ck_assert_int_eq(hv_cmd(v->hca[1], in, sizeof(in), out, sizeof(out)), 0);
+    ck_assert_uint_eq(PRM_GET(qpc, qpc, cs_res), asks ? inlines[row].res : 0);
+    ck_assert_uint_eq(PRM_GET(qpc, qpc, cs_req), asks ? inlines[row].req : 0);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+
+/* mlx5_ib_exp_create_qp(): half a CQE of the receive queue, or for a DCI all of whose WQEs are
+ * signalled, of the send queue. */
+START_TEST(inline_receive_of_a_qp_is_half_a_cqe)
+{
+    struct ibv_cq_init_attr_ex plain = {.cqe = 63};
+    struct mlx5dv_cq_init_attr dv = {.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE,
+                                     .cqe_size = inlines[_i].large ? 128 : 64};
+    struct ibv_cq *with = ibv_cq_ex_to_cq(hv_dv_create_cq(v->b, &plain, &dv));
+
+    check_inline(_i, with, true);
+    check_inline(_i, with, false);
+    ck_assert_int_eq(ibv_destroy_cq(with), 0);
+}
+END_TEST
+
 /* -- refused connections ----------------------------------------------------------------------- */
 
 /* mlx5_poll_dc_info() without the kernel's page. The device does not know the command either. */
@@ -539,6 +601,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, data_of_a_dct_may_come_out_of_order);
     tcase_add_loop_test(tc, an_initiator_takes_the_attributes_of_mlnx_ofed, 0, 2);
     tcase_add_test(tc, the_device_is_told_of_out_of_order_data);
+    tcase_add_loop_test(tc, inline_receive_of_a_qp_is_half_a_cqe, 0, G_N_ELEMENTS(inlines));
     tcase_add_test(tc, a_roce_port_has_no_trace_of_refused_connections);
     suite_add_tcase(s, tc);
     tcase_add_checked_fixture(old, setup_old, teardown);

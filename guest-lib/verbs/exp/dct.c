@@ -177,7 +177,7 @@ static int exp_arm_dct(struct ibv_exp_dct *ibdct, struct ibv_exp_arm_attr *attr)
 struct ibv_qp *hv_exp_create_dci(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
     struct ibv_qp_init_attr_ex ex = *attr;
-    struct hv_qp_extra extra = {.dc = HV_DC_DCI};
+    struct hv_qp_extra extra = {.dc = HV_DC_DCI, .no_scatter_to_cqe = true};
     struct ibv_qp *qp;
 
     ex.qp_type = IBV_QPT_DRIVER;

@@ -120,11 +120,37 @@ static struct ibv_qp_init_attr_ex exp_qp_verbs(const struct ibv_exp_qp_init_attr
     return ex;
 }
 
-/* Takes what only experimental verbs have. */
-static struct hv_qp_extra exp_qp_extra(const struct ibv_exp_qp_init_attr *attr)
+/* How many bytes can be in a CQE, of a message, or of what a DC initiator requested
+ * (mlx5_ib_exp_create_qp()). */
+static uint32_t exp_qp_inline_recv(struct hv_hca *hca, const struct ibv_exp_qp_init_attr *attr)
+{
+    struct ibv_cq *cq = attr->recv_cq;
+
+    if (!exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_INL_RECV) || !attr->max_inl_recv) {
+        return 0;
+    }
+    if (attr->qp_type == IBV_EXP_QPT_DC_INI) {
+        cq = attr->sq_sig_all ? attr->send_cq : NULL;
+    } else if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC) {
+        return 0;
+    }
+    if (!cq) {
+        return 0;
+    }
+    if (hv_cq(cq)->cqe_size == 128) {
+        return 64;
+    }
+    return attr->qp_type != IBV_EXP_QPT_DC_INI || HV_CAP(hca, dc_req_scat_data_cqe) ? 32 : 0;
+}
+
+/* Takes what only experimental verbs have. CQEs have data only if the program asked for that
+ * (libmlx5 of MLNX_OFED does not ask by itself). */
+static struct hv_qp_extra exp_qp_extra(const struct ibv_exp_qp_init_attr *attr, bool inline_recv)
 {
     struct hv_qp_extra extra = {
         .dc = attr->qp_type == IBV_EXP_QPT_DC_INI ? HV_DC_DCI : HV_DC_NONE,
+        .no_scatter_to_cqe = !inline_recv,
+        .allow_scatter_to_cqe = inline_recv && attr->sq_sig_all,
         .exp_flags = exp_qp_flags(attr),
         .max_atomic_arg =
             exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_ATOMICS_ARG) ? attr->max_atomic_arg : 0,
@@ -137,15 +163,6 @@ static struct hv_qp_extra exp_qp_extra(const struct ibv_exp_qp_init_attr *attr)
     };
 
     return extra;
-}
-
-/* How many bytes of a message can be in its CQE (mlx5_ib_exp_create_qp()). */
-static uint32_t exp_qp_inline_recv(const struct ibv_exp_qp_init_attr *attr)
-{
-    if (!attr->max_inl_recv || (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC)) {
-        return 0;
-    }
-    return hv_cq(attr->recv_cq)->cqe_size == 128 ? 64 : 32;
 }
 
 /* A QP for blocks of code (ibv_exp_ec_encode_send()) waits before each of them, so it is a
@@ -162,12 +179,14 @@ static struct ibv_qp *exp_create_qp(struct ibv_context *context, struct ibv_exp_
 {
     struct ibv_qp_init_attr_ex ex;
     struct hv_qp_extra extra;
+    uint32_t inline_recv;
     struct ibv_qp *qp;
     int err;
 
     exp_qp_take_parity(attr);
     ex = exp_qp_verbs(attr);
-    extra = exp_qp_extra(attr);
+    inline_recv = exp_qp_inline_recv(hv_hca_of(context), attr);
+    extra = exp_qp_extra(attr, inline_recv != 0);
     err = exp_qp_check(hv_hca_of(context), attr);
     if (err) {
         errno = err;
@@ -178,7 +197,7 @@ static struct ibv_qp *exp_create_qp(struct ibv_context *context, struct ibv_exp_
         qp->qp_type = attr->qp_type;
         attr->cap = ex.cap;
         if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_INL_RECV)) {
-            attr->max_inl_recv = exp_qp_inline_recv(attr);
+            attr->max_inl_recv = inline_recv;
         }
     }
     return qp;
