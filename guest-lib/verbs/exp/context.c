@@ -18,9 +18,10 @@ G_STATIC_ASSERT(offsetof(struct verbs_context, _ABI_placeholder3) + sizeof(uint6
 
 /* The topics: each fills in the calls of its file. */
 static void (*const exp_topics[])(struct verbs_context_exp *ops) = {
-    hv_exp_cq_ops, hv_exp_dct_ops,  hv_exp_device_ops, hv_exp_dm_ops,   hv_exp_domain_ops,
-    hv_exp_ec_ops, hv_exp_mr_ops,   hv_exp_peer_ops,   hv_exp_poll_ops, hv_exp_port_ops,
-    hv_exp_qp_ops, hv_exp_send_ops, hv_exp_umr_ops,    hv_exp_task_ops,
+    hv_exp_cq_ops,   hv_exp_dct_ops,  hv_exp_device_ops, hv_exp_dm_ops,   hv_exp_domain_ops,
+    hv_exp_ec_ops,   hv_exp_flow_ops, hv_exp_intf_ops,   hv_exp_mr_ops,   hv_exp_peer_ops,
+    hv_exp_poll_ops, hv_exp_port_ops, hv_exp_qp_ops,     hv_exp_send_ops, hv_exp_srq_ops,
+    hv_exp_umr_ops,  hv_exp_wq_ops,   hv_exp_task_ops,
 };
 
 void hv_exp_init(struct hv_context *ctx)

@@ -24,11 +24,15 @@ void hv_exp_dm_ops(struct verbs_context_exp *ops);
 void hv_exp_device_ops(struct verbs_context_exp *ops);
 void hv_exp_domain_ops(struct verbs_context_exp *ops);
 void hv_exp_ec_ops(struct verbs_context_exp *ops);
+void hv_exp_flow_ops(struct verbs_context_exp *ops);
+void hv_exp_intf_ops(struct verbs_context_exp *ops);
 void hv_exp_poll_ops(struct verbs_context_exp *ops);
 void hv_exp_port_ops(struct verbs_context_exp *ops);
 void hv_exp_qp_ops(struct verbs_context_exp *ops);
 void hv_exp_send_ops(struct verbs_context_exp *ops);
+void hv_exp_srq_ops(struct verbs_context_exp *ops);
 void hv_exp_task_ops(struct verbs_context_exp *ops);
+void hv_exp_wq_ops(struct verbs_context_exp *ops);
 
 /* What ibv_exp_query_device() says of erasure codes (ec.c). */
 void hv_exp_ec_caps(struct ibv_context *ctx, struct ibv_exp_device_attr *attr);

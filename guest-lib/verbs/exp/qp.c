@@ -10,6 +10,7 @@
 #include "guest-lib/verbs/exp/mem.h"
 #include "guest-lib/verbs/exp/peer.h"
 #include "guest-lib/verbs/exp/send.h"
+#include "guest-lib/verbs/exp/wq.h"
 #include "guest-lib/verbs/user/qp.h"
 
 /* Flags of the device: a generation has them or not. */
@@ -62,8 +63,9 @@ static int exp_qp_check(struct hv_hca *hca, const struct ibv_exp_qp_init_attr *a
     if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_QPG) && attr->qpg.qpg_type != IBV_EXP_QPG_NONE) {
         return hv_refuse(hca, ENOSYS, "exp_create_qp: the device has no groups of QPs");
     }
-    if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_RX_HASH)) {
-        return hv_refuse(hca, ENOSYS, "exp_create_qp: the library has no rx_hash_conf here");
+    if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_RX_HASH) &&
+        (!attr->rx_hash_conf || !attr->rx_hash_conf->rwq_ind_tbl)) {
+        return hv_refuse(hca, EINVAL, "exp_create_qp: rx_hash_conf needs rwq_ind_tbl");
     }
     if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_PORT) && attr->port_num > 1) {
         return hv_refuse(hca, EINVAL, "exp_create_qp: port_num is %u; the device has port 1",
@@ -117,6 +119,14 @@ static struct ibv_qp_init_attr_ex exp_qp_verbs(const struct ibv_exp_qp_init_attr
             (flags & IBV_EXP_QP_CREATE_SCATTER_FCS ? IBV_QP_CREATE_SCATTER_FCS : 0),
     };
 
+    if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_RX_HASH)) {
+        const struct ibv_exp_rx_hash_conf *hash = attr->rx_hash_conf;
+
+        ex.comp_mask |= IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE;
+        ex.rwq_ind_tbl = hv_exp_ind_table(hash->rwq_ind_tbl);
+        ex.rx_hash_conf = (struct ibv_rx_hash_conf){hash->rx_hash_function, hash->rx_hash_key_len,
+                                                    hash->rx_hash_key, hash->rx_hash_fields_mask};
+    }
     return ex;
 }
 

@@ -84,6 +84,9 @@ struct user_qp {
     enum hv_from sq_ring_from;                              /* if hv_qp_has_two_rings() */
 };
 
+/* Creates an SRQ of any kind (srq.c). The sizes in *ex become those of the queue. */
+struct ibv_srq *hv_srq_create(struct ibv_srq_init_attr_ex *ex, enum ibv_srq_type type);
+
 static inline struct user_cq *user_cq(struct ibv_cq *cq)
 {
     return (struct user_cq *)cq;

@@ -279,8 +279,7 @@ static int srq_check_ex(const struct ibv_srq_init_attr_ex *ex, enum ibv_srq_type
     return ex->comp_mask & IBV_SRQ_INIT_ATTR_TM && ex->tm_cap.max_num_tags ? 0 : EINVAL;
 }
 
-/* Creates an SRQ of any kind. The sizes in *ex become those of the queue. */
-static struct ibv_srq *srq_create(struct ibv_srq_init_attr_ex *ex, enum ibv_srq_type type)
+struct ibv_srq *hv_srq_create(struct ibv_srq_init_attr_ex *ex, enum ibv_srq_type type)
 {
     struct ibv_pd *pd = ex->pd;
     struct hv_context *ctx = hv_context(pd->context);
@@ -335,7 +334,7 @@ static struct ibv_srq *srq_create(struct ibv_srq_init_attr_ex *ex, enum ibv_srq_
 HV_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
     struct ibv_srq_init_attr_ex ex = {.attr = attr->attr, .pd = pd};
-    struct ibv_srq *srq = srq_create(&ex, IBV_SRQT_BASIC);
+    struct ibv_srq *srq = hv_srq_create(&ex, IBV_SRQT_BASIC);
 
     if (srq) {
         srq->srq_context = attr->srq_context; /* libibverbs does not set it for other kinds */
@@ -355,7 +354,7 @@ static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq
         errno = EINVAL;
         return NULL;
     }
-    return srq_create(attr, basic ? IBV_SRQT_BASIC : attr->srq_type);
+    return hv_srq_create(attr, basic ? IBV_SRQT_BASIC : attr->srq_type);
 }
 
 HV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)

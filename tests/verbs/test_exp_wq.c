@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tests WQs, indirection tables, steering rules, SRQs with tag matching and accelerated verbs of
+ * experimental verbs, between two hosts in virtual time.
+ */
+#include <check.h>
+#include <endian.h>
+#include <string.h>
+#include "guest-lib/verbs/exp/include/infiniband/verbs_exp.h"
+#include "tests/unit/suite.h"
+#include "tests/verbs/verbs_table.h"
+
+#define FRAME 128
+
+static struct verbs_table *v;
+static struct ibv_cq *cq[2];
+static struct ibv_mr *mr[2];
+
+static void setup(void)
+{
+    v = verbs_table_new();
+    for (int i = 0; i < 2; i++) {
+        cq[i] = ibv_create_cq(i ? v->b : v->a, 63, NULL, NULL, 0);
+        mr[i] = table_mr_new(v, i);
+        ck_assert_ptr_nonnull(cq[i]);
+    }
+}
+
+static void teardown(void)
+{
+    for (int i = 0; i < 2; i++) {
+        table_mr_free(mr[i]);
+        ck_assert_int_eq(ibv_destroy_cq(cq[i]), 0);
+    }
+    verbs_table_free(v);
+}
+
+static struct ibv_exp_wc wc_of(struct ibv_cq *of)
+{
+    struct ibv_exp_wc wc = {.wr_id = UINT64_MAX};
+
+    for (int i = 0; i < 100 && !ibv_exp_poll_cq(of, 1, &wc, sizeof(wc)); i++) {
+        table_wait(v);
+    }
+    ck_assert_uint_ne(wc.wr_id, UINT64_MAX);
+    ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+    return wc;
+}
+
+static void *family(uint32_t which, void *obj)
+{
+    struct ibv_exp_query_intf_params params = {.intf = which, .obj = obj};
+    enum ibv_exp_query_intf_status status;
+    void *found = ibv_exp_query_intf(v->b, &params, &status);
+
+    ck_assert_int_eq(status, IBV_EXP_INTF_STAT_OK);
+    ck_assert_ptr_nonnull(found);
+    return found;
+}
+
+/* -- WQs and rules ----------------------------------------------------------------------------- */
+
+static struct ibv_exp_wq_init_attr wq_attr(void)
+{
+    return (struct ibv_exp_wq_init_attr){.wq_type = IBV_EXP_WQT_RQ,
+                                         .max_recv_wr = 8,
+                                         .max_recv_sge = 1,
+                                         .pd = v->hosts->host[1].pd,
+                                         .cq = cq[1]};
+}
+
+static struct ibv_exp_wq *wq_new(void)
+{
+    struct ibv_exp_wq_init_attr attr = wq_attr();
+    struct ibv_exp_wq_attr ready = {.attr_mask = IBV_EXP_WQ_ATTR_STATE,
+                                    .wq_state = IBV_EXP_WQS_RDY};
+    struct ibv_exp_wq *wq = ibv_exp_create_wq(v->b, &attr);
+
+    ck_assert_ptr_nonnull(wq);
+    ck_assert_int_eq(wq->state, IBV_EXP_WQS_RESET);
+    ck_assert_int_eq(ibv_exp_modify_wq(wq, &ready), 0);
+    ck_assert_int_eq(wq->state, IBV_EXP_WQS_RDY);
+    return wq;
+}
+
+static struct ibv_exp_rwq_ind_table *table_of(struct ibv_exp_wq *wq)
+{
+    struct ibv_exp_rwq_ind_table_init_attr attr = {.pd = v->hosts->host[1].pd, .ind_tbl = &wq};
+    struct ibv_exp_rwq_ind_table *table = ibv_exp_create_rwq_ind_table(v->b, &attr);
+
+    ck_assert_ptr_nonnull(table);
+    return table;
+}
+
+static struct ibv_qp *hashed(struct ibv_exp_rwq_ind_table *table)
+{
+    uint8_t key[40] = {1};
+    struct ibv_exp_rx_hash_conf hash = {.rx_hash_function = IBV_EXP_RX_HASH_FUNC_TOEPLITZ,
+                                        .rx_hash_key_len = sizeof(key),
+                                        .rx_hash_key = key,
+                                        .rwq_ind_tbl = table};
+    struct ibv_exp_qp_init_attr attr = {.qp_type = IBV_QPT_RAW_PACKET,
+                                        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD |
+                                                     IBV_EXP_QP_INIT_ATTR_RX_HASH |
+                                                     IBV_EXP_QP_INIT_ATTR_PORT,
+                                        .pd = v->hosts->host[1].pd,
+                                        .rx_hash_conf = &hash,
+                                        .port_num = 1};
+
+    return ibv_exp_create_qp(v->b, &attr);
+}
+
+/* A rule for the host's address and an EtherType. */
+struct rule {
+    struct ibv_exp_flow_attr attr;
+    struct ibv_exp_flow_spec_eth eth;
+};
+
+static struct rule rule_for(uint16_t ether_type)
+{
+    struct rule rule = {
+        .attr = {.size = sizeof(rule), .num_of_specs = 1, .port = 1},
+        .eth = {.type = IBV_EXP_FLOW_SPEC_ETH,
+                .size = sizeof(rule.eth),
+                .val.ether_type = htobe16(ether_type),
+                .mask.ether_type = 0xffff},
+    };
+
+    memcpy(rule.eth.val.dst_mac, v->hosts->host[1].config.mac, 6);
+    memset(rule.eth.mask.dst_mac, 0xff, 6);
+    return rule;
+}
+
+static struct ibv_qp *sender(void)
+{
+    struct ibv_exp_qp_init_attr attr = {.send_cq = cq[0],
+                                        .recv_cq = cq[0],
+                                        .cap = {8, 8, 1, 1, 0},
+                                        .qp_type = IBV_QPT_RAW_PACKET,
+                                        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD,
+                                        .pd = v->hosts->host[0].pd};
+    struct ibv_qp *qp = ibv_exp_create_qp(v->a, &attr);
+
+    ck_assert_ptr_nonnull(qp);
+    for (int s = IBV_QPS_INIT; s <= IBV_QPS_RTS; s++) {
+        struct ibv_exp_qp_attr to = {.qp_state = (enum ibv_qp_state)s, .port_num = 1};
+
+        ck_assert_int_eq(ibv_exp_modify_qp(
+                             qp, &to, IBV_EXP_QP_STATE | (s == IBV_QPS_INIT ? IBV_EXP_QP_PORT : 0)),
+                         0);
+    }
+    return qp;
+}
+
+static void send_frame(struct ibv_qp *qp, uint16_t ether_type)
+{
+    uint8_t *frame = mr[0]->addr;
+    struct ibv_sge sge = {(uintptr_t)frame, FRAME, mr[0]->lkey};
+    struct ibv_exp_send_wr *bad, wr = {.sg_list = &sge,
+                                       .num_sge = 1,
+                                       .exp_opcode = IBV_EXP_WR_SEND,
+                                       .exp_send_flags = IBV_EXP_SEND_SIGNALED};
+
+    memset(frame, (uint8_t)ether_type, FRAME);
+    memcpy(frame, v->hosts->host[1].config.mac, 6);
+    memcpy(frame + 6, v->hosts->host[0].config.mac, 6);
+    frame[12] = (uint8_t)(ether_type >> 8);
+    frame[13] = (uint8_t)ether_type;
+    ck_assert_int_eq(ibv_exp_post_send(qp, &wr, &bad), 0);
+    wc_of(cq[0]);
+}
+
+/* The rule selects the packet, the hash selects the WQ; a packet for which there is no rule is in
+ * no WQ. What is used cannot be destroyed. */
+START_TEST(a_packet_finds_its_wq_by_rule_and_table)
+{
+    struct ibv_exp_wq *wq = wq_new();
+    struct ibv_exp_rwq_ind_table *table = table_of(wq);
+    struct ibv_qp *qp = hashed(table), *from = sender();
+    struct rule rule = rule_for(0x88b5);
+    struct ibv_exp_flow *flow = ibv_exp_create_flow(qp, &rule.attr);
+    struct ibv_exp_wq_family *recv = family(IBV_EXP_INTF_WQ, wq);
+    struct ibv_sge sge = {(uintptr_t)mr[1]->addr, 2000, mr[1]->lkey};
+
+    ck_assert_ptr_nonnull(flow);
+    ck_assert_int_eq(recv->recv_burst(wq, &sge, 1), 0);
+    send_frame(from, 0x88b6);
+    send_frame(from, 0x88b5);
+    ck_assert_uint_eq(wc_of(cq[1]).byte_len, FRAME);
+    ck_assert_mem_eq(mr[1]->addr, mr[0]->addr, FRAME);
+    ck_assert_int_eq(ibv_exp_destroy_wq(wq), EBUSY);
+    ck_assert_int_eq(ibv_exp_destroy_rwq_ind_table(table), EBUSY);
+    ck_assert_int_eq(ibv_exp_destroy_flow(flow), 0);
+    ck_assert_int_eq(recv->recv_sg_list(wq, &sge, 1), 0);
+    send_frame(from, 0x88b5);
+    table_wait(v);
+    ck_assert_int_eq(ibv_exp_poll_cq(cq[1], 1, &(struct ibv_exp_wc){0}, sizeof(struct ibv_exp_wc)),
+                     0);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    ck_assert_int_eq(ibv_destroy_qp(from), 0);
+    ck_assert_int_eq(ibv_exp_destroy_rwq_ind_table(table), 0);
+    ck_assert_int_eq(ibv_exp_destroy_wq(wq), 0);
+}
+END_TEST
+
+START_TEST(what_makes_no_wq_table_or_rule)
+{
+    struct ibv_exp_wq_init_attr attr = wq_attr();
+    struct ibv_exp_wq *wq = wq_new();
+    struct ibv_exp_rwq_ind_table_init_attr large = {.log_ind_tbl_size = 31, .ind_tbl = &wq};
+    struct ibv_exp_rwq_ind_table *table = table_of(wq);
+    struct ibv_qp *qp = hashed(table);
+    struct rule rule = rule_for(0x88b5);
+
+    attr.wq_type = IBV_EXP_WQT_SRQ;
+    ck_assert_ptr_null(ibv_exp_create_wq(v->b, &attr));
+    ck_assert_int_eq(errno, ENOSYS);
+    attr = wq_attr();
+    attr.comp_mask = IBV_EXP_CREATE_WQ_MP_RQ;
+    ck_assert_ptr_null(ibv_exp_create_wq(v->b, &attr));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    attr.comp_mask = IBV_EXP_CREATE_WQ_FLAGS;
+    attr.flags = IBV_EXP_CREATE_WQ_FLAG_DELAY_DROP;
+    ck_assert_ptr_null(ibv_exp_create_wq(v->b, &attr));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    attr.comp_mask = IBV_EXP_CREATE_WQ_VLAN_OFFLOADS;
+    attr.vlan_offloads = IBV_EXP_RECEIVE_WQ_CVLAN_INSERTION;
+    ck_assert_ptr_null(ibv_exp_create_wq(v->b, &attr));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    ck_assert_ptr_null(ibv_exp_create_rwq_ind_table(v->b, &large));
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_ptr_null(hashed(NULL));
+    ck_assert_int_eq(errno, EINVAL);
+    rule.eth.size--;
+    ck_assert_ptr_null(ibv_exp_create_flow(qp, &rule.attr));
+    ck_assert_int_eq(errno, EINVAL);
+    rule.eth.size++;
+    rule.attr.num_of_specs = 2; /* the second lies beyond attr.size */
+    ck_assert_ptr_null(ibv_exp_create_flow(qp, &rule.attr));
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    ck_assert_int_eq(ibv_exp_destroy_rwq_ind_table(table), 0);
+    ck_assert_int_eq(ibv_exp_destroy_wq(wq), 0);
+}
+END_TEST
+
+/* -- tags -------------------------------------------------------------------------------------- */
+
+#define TAG 0xabcdull
+
+static struct ibv_exp_create_srq_attr tag_attr(void)
+{
+    return (struct ibv_exp_create_srq_attr){.base = {.attr = {.max_wr = 15, .max_sge = 1}},
+                                            .srq_type = IBV_EXP_SRQT_TAG_MATCHING,
+                                            .pd = v->hosts->host[1].pd,
+                                            .comp_mask =
+                                                IBV_EXP_CREATE_SRQ_CQ | IBV_EXP_CREATE_SRQ_TM,
+                                            .cq = cq[1],
+                                            .tm_cap = {16, 16}};
+}
+
+START_TEST(a_message_is_matched_by_its_tag)
+{
+    struct ibv_exp_create_srq_attr attr = tag_attr();
+    struct ibv_srq *srq = ibv_exp_create_srq(v->b, &attr);
+    struct ibv_sge from = {(uintptr_t)mr[0]->addr, sizeof(struct ibv_exp_tmh) + 100, mr[0]->lkey},
+                   to = {(uintptr_t)mr[1]->addr, 1000, mr[1]->lkey};
+    struct ibv_exp_ops_wr *bad,
+        add = {
+            .wr_id = 7,
+            .opcode = IBV_EXP_WR_TAG_ADD,
+            .flags = IBV_EXP_OPS_SIGNALED | IBV_EXP_OPS_TM_SYNC,
+            .tm.add = {.recv_wr_id = 8, .sg_list = &to, .num_sge = 1, .tag = TAG, .mask = ~0ull}};
+    struct ibv_exp_tmh *header = mr[0]->addr;
+    struct ibv_send_wr *bad_send,
+        send = {
+            .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_qp *a, *b;
+    struct ibv_exp_wc wc;
+
+    ck_assert_ptr_nonnull(srq);
+    a = table_qp_new(v, 0, cq[0], NULL);
+    b = table_qp_new(v, 1, cq[1], srq);
+    table_connect(v, a, b);
+    ck_assert_int_eq(ibv_exp_post_srq_ops(srq, &add, &bad), 0);
+    wc = wc_of(cq[1]);
+    ck_assert_int_eq(wc.exp_opcode, IBV_EXP_WC_TM_ADD);
+    ck_assert_uint_eq(wc.wr_id, 7);
+    memset(mr[0]->addr, 0x5a, from.length);
+    *header = (struct ibv_exp_tmh){.opcode = IBV_EXP_TMH_EAGER, .tag = htobe64(TAG)};
+    ck_assert_int_eq(ibv_post_send(a, &send, &bad_send), 0);
+    wc_of(cq[0]);
+    wc = wc_of(cq[1]);
+    ck_assert_uint_eq(wc.wr_id, 8);
+    ck_assert_uint_eq(wc.byte_len, 100);
+    ck_assert_uint_eq(wc.tm_info.tag, TAG);
+    ck_assert_uint_ne(wc.exp_wc_flags & IBV_EXP_WC_TM_MATCH, 0);
+    ck_assert_mem_eq(mr[1]->addr, header + 1, 100);
+    table_qp_free(a);
+    table_qp_free(b);
+    ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+}
+END_TEST
+
+START_TEST(what_makes_no_srq)
+{
+    struct ibv_exp_create_srq_attr attr = tag_attr();
+    struct ibv_srq *srq;
+
+    attr.comp_mask = IBV_EXP_CREATE_SRQ_CQ;
+    ck_assert_ptr_null(ibv_exp_create_srq(v->b, &attr));
+    ck_assert_int_eq(errno, EINVAL);
+    attr = tag_attr();
+    attr.comp_mask |= IBV_EXP_CREATE_SRQ_MP_WR;
+    ck_assert_ptr_null(ibv_exp_create_srq(v->b, &attr));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    attr = tag_attr();
+    attr.pd = NULL;
+    ck_assert_ptr_null(ibv_exp_create_srq(v->b, &attr));
+    ck_assert_int_eq(errno, EINVAL);
+    attr = tag_attr();
+    attr.srq_type = IBV_EXP_SRQT_BASIC;
+    attr.comp_mask = 0;
+    srq = ibv_exp_create_srq(v->b, &attr);
+    ck_assert_ptr_nonnull(srq);
+    ck_assert_uint_ge(attr.base.attr.max_wr, 15);
+    ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+}
+END_TEST
+
+/* -- accelerated verbs ------------------------------------------------------------------------- */
+
+START_TEST(bursts_are_counted_and_measured)
+{
+    struct ibv_qp *a = table_qp_new(v, 0, cq[0], NULL), *b = table_qp_new(v, 1, cq[1], NULL);
+    struct ibv_exp_qp_burst_family *burst = family(IBV_EXP_INTF_QP_BURST, a);
+    struct ibv_exp_cq_family *poll = family(IBV_EXP_INTF_CQ, cq[0]);
+    struct ibv_sge from[3], to[3];
+    uint32_t inl = 9;
+
+    table_connect(v, a, b);
+    memset(mr[0]->addr, 0x77, 300);
+    for (unsigned i = 0; i < 3; i++) {
+        from[i] = (struct ibv_sge){(uintptr_t)mr[0]->addr + i * 100, 50 + i, mr[0]->lkey};
+        to[i] = (struct ibv_sge){(uintptr_t)mr[1]->addr + i * 100, 100, mr[1]->lkey};
+    }
+    ck_assert_int_eq(burst->recv_burst(b, to, 3), 0);
+    ck_assert_int_eq(poll->poll_length(cq[1], NULL, &inl), 0);
+    ck_assert_int_eq(burst->send_burst(a, from, 2, IBV_EXP_QP_BURST_SIGNALED), 0);
+    ck_assert_int_eq(burst->send_pending(a, from[2].addr, from[2].length, from[2].lkey,
+                                         IBV_EXP_QP_BURST_SIGNALED),
+                     0);
+    ck_assert_int_eq(burst->send_flush(a), 0);
+    table_wait(v);
+    ck_assert_int_eq(poll->poll_length(cq[0], NULL, &inl), -1); /* a send: it stays */
+    ck_assert_int_eq(poll->poll_cnt(cq[0], 8), 3);
+    ck_assert_int_eq(poll->poll_cnt(cq[0], 8), 0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(poll->poll_length(cq[1], NULL, &inl), 50 + i);
+        ck_assert_uint_eq(inl, 0);
+        ck_assert_mem_eq((void *)(uintptr_t)to[i].addr, (void *)(uintptr_t)from[i].addr, 50);
+    }
+    ck_assert_int_eq(poll->poll_length(cq[1], NULL, &inl), 0);
+    ck_assert_int_eq(ibv_exp_release_intf(v->b, poll, NULL), 0);
+    table_qp_free(a);
+    table_qp_free(b);
+}
+END_TEST
+
+START_TEST(what_is_no_family)
+{
+    static const struct {
+        struct ibv_exp_query_intf_params params;
+        enum ibv_exp_query_intf_status status;
+    } wrong[] = {
+        {{.intf_scope = IBV_EXP_INTF_VENDOR}, IBV_EXP_INTF_STAT_INTF_NOT_SUPPORTED},
+        {{.intf = IBV_EXP_INTF_RESERVED}, IBV_EXP_INTF_STAT_INTF_NOT_SUPPORTED},
+        {{.intf_version = 1}, IBV_EXP_INTF_STAT_VERSION_NOT_SUPPORTED},
+        {{.flags = 2}, IBV_EXP_INTF_STAT_FLAGS_NOT_SUPPORTED},
+        {{.family_flags = IBV_EXP_QP_BURST_CREATE_ENABLE_MULTI_PACKET_SEND_WR},
+         IBV_EXP_INTF_STAT_FAMILY_FLAGS_NOT_SUPPORTED},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        struct ibv_exp_query_intf_params params = wrong[i].params;
+        enum ibv_exp_query_intf_status status = IBV_EXP_INTF_STAT_OK;
+
+        params.obj = cq[0];
+        ck_assert_ptr_null(ibv_exp_query_intf(v->a, &params, &status));
+        ck_assert_int_eq(status, wrong[i].status);
+    }
+}
+END_TEST
+
+Suite *unit_suite(void)
+{
+    Suite *suite = suite_create("experimental WQs");
+    TCase *tc = tcase_create("WQs");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_packet_finds_its_wq_by_rule_and_table);
+    tcase_add_test(tc, what_makes_no_wq_table_or_rule);
+    tcase_add_test(tc, a_message_is_matched_by_its_tag);
+    tcase_add_test(tc, what_makes_no_srq);
+    tcase_add_test(tc, bursts_are_counted_and_measured);
+    tcase_add_test(tc, what_is_no_family);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
