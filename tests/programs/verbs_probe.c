@@ -230,6 +230,9 @@ CALL(device, return list[0] && ibv_get_device_name(list[0])[0] && ibv_get_device
                         : ENODATA;)
 CALL(get_device_list, struct ibv_device **made = ibv_get_device_list(NULL); int err = ptr(made);
      ibv_free_device_list(made); return err;)
+struct ibv_device **ibv_exp_get_device_list(int *num); /* of <infiniband/verbs_exp.h> */
+CALL(exp_get_device_list, struct ibv_device **made = ibv_exp_get_device_list(NULL);
+     int err = ptr(made); ibv_free_device_list(made); return err;)
 CALL(open_device, struct ibv_context *made = ibv_open_device(list[0]);
      return made ? num(ibv_close_device(made)) : errno;)
 CALL(import_device, struct ibv_context *made = ibv_import_device(ctx->cmd_fd);
@@ -522,6 +525,7 @@ static const struct probe_call calls[] = {
     {" ibv_get_pkey_index ", call_get_pkey_index},
     {" ibv_get_device_name ibv_get_device_guid ibv_get_device_index ", call_device},
     {" ibv_get_device_list ibv_free_device_list ", call_get_device_list},
+    {" ibv_exp_get_device_list ", call_exp_get_device_list},
     {" ibv_open_device ibv_close_device ", call_open_device},
     {" ibv_import_device ", call_import_device},
     {" ibv_resolve_eth_l2_from_gid ", call_resolve_mac},
