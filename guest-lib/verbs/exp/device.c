@@ -7,6 +7,7 @@
 #include <string.h>
 #include "guest-lib/verbs/exp/calc.h"
 #include "guest-lib/verbs/exp/exp.h"
+#include "guest-lib/verbs/kernel/uverbs.h"
 
 /* Values that mlx5_ib reports and that are no capabilities of the device. */
 #define MAX_INLINE_RECV  64
@@ -36,6 +37,7 @@ static uint64_t exp_if(bool condition, uint64_t flags)
     return condition ? flags : 0;
 }
 
+/* A RoCE port has no DC info (docs/adr/0033). */
 static uint64_t exp_device_flags(const struct exp_facts *f)
 {
     const struct verbs_context_exp *calls = f->calls;
@@ -57,7 +59,6 @@ static uint64_t exp_device_flags(const struct exp_facts *f)
                   IBV_EXP_DEVICE_RX_CSUM_IP_PKT | IBV_EXP_DEVICE_RX_CSUM_TCP_UDP_PKT |
                       IBV_EXP_DEVICE_RX_TCP_UDP_PKT_TYPE) |
            exp_if(HV_CAP(f->hca, dct) && calls->create_dct, IBV_EXP_DEVICE_DC_TRANSPORT) |
-           exp_if(calls->drv_exp_poll_dc_info, IBV_EXP_DEVICE_DC_INFO) |
            exp_if(HV_CAP(f->hca, cd) && calls->lib_exp_post_task, IBV_EXP_DEVICE_CROSS_CHANNEL) |
            exp_if(calls->lib_exp_create_mr, IBV_EXP_DEVICE_UMR) |
            exp_if(HV_CAP(f->hca, fixed_buffer_size) && calls->lib_exp_create_mr,
@@ -122,6 +123,7 @@ static void exp_fill_odp(const struct exp_facts *f, struct ibv_exp_device_attr *
     attr->odp_caps.per_transport_caps.uc_odp_caps = caps->per_transport_caps.uc_odp_caps;
     attr->odp_caps.per_transport_caps.ud_odp_caps = caps->per_transport_caps.ud_odp_caps;
     attr->odp_caps.per_transport_caps.xrc_odp_caps = f->verbs.xrc_odp_caps;
+    attr->odp_caps.per_transport_caps.dc_odp_caps = uverbs_dc_odp_caps(f->hca);
     attr->odp_mr_max_size =
         caps->general_caps & IBV_ODP_SUPPORT ? f->verbs.orig_attr.max_mr_size : 0;
 }
@@ -137,6 +139,9 @@ static void exp_fill_memory(const struct exp_facts *f, struct ibv_exp_device_att
         };
         attr->umr_fixed_size_caps.max_entity_size =
             HV_CAP(f->hca, fixed_buffer_size) ? 1ull << 31 : 0;
+    }
+    if (HV_CAP(f->hca, tunneled_atomic)) {
+        attr->tunneled_atomic_caps = IBV_EXP_TUNNELED_ATOMIC_SUPPORTED;
     }
     attr->max_dm_size = f->calls->exp_alloc_dm ? f->verbs.max_dm_size : 0;
     attr->pci_atomic_caps = (struct ibv_exp_pci_atomic_caps){
