@@ -384,7 +384,9 @@ static bool peers_step(struct job *job, struct peers_lane *l)
     if (peers_is_over(p, l)) { /* what was started ends */
         l->num = 0;
         peers_end_wait(job, l);
-        return peers_execute(job, l) | peers_poll(job, l);
+        bool executed = peers_execute(job, l);
+
+        return peers_poll(job, l) || executed;
     }
     switch (chance_below(&job->chance, 10)) {
     case 0:

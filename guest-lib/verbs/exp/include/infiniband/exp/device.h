@@ -302,7 +302,7 @@ enum ibv_exp_device_attr_comp_mask {
     IBV_EXP_DEVICE_ATTR_TUNNEL_OFFLOADS_CAPS = 1 << 28,
     IBV_EXP_DEVICE_ATTR_MAX_DM_SIZE = 1 << 29,
     IBV_EXP_DEVICE_ATTR_TUNNELED_ATOMIC = 1 << 30,
-    IBV_EXP_DEVICE_ATTR_COMP_MASK_2 = 1 << 31
+    IBV_EXP_DEVICE_ATTR_COMP_MASK_2 = -0x7fffffff - 1 /* bit 31, the sign */
 };
 
 enum ibv_exp_device_attr_comp_mask_2 {
