@@ -382,10 +382,11 @@ static bool peers_step(struct job *job, struct peers_lane *l)
     const struct peers_job *p = job->state;
 
     if (peers_is_over(p, l)) { /* what was started ends */
+        bool executed;
+
         l->num = 0;
         peers_end_wait(job, l);
-        bool executed = peers_execute(job, l);
-
+        executed = peers_execute(job, l);
         return peers_poll(job, l) || executed;
     }
     switch (chance_below(&job->chance, 10)) {
