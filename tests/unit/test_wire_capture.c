@@ -213,6 +213,32 @@ START_TEST(processes_share_a_file)
 }
 END_TEST
 
+/* Starts a process that writes until it is killed. It has told so after its first frame. */
+static pid_t start_endless_writer(unsigned i, int *told)
+{
+    int ends[2];
+    pid_t pid;
+
+    ck_assert_int_eq(pipe(ends), 0);
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (!pid) {
+        struct capture_file *file = open_writer(i);
+
+        for (unsigned n = 0;; n++) {
+            write_one(file, i, n);
+            if (!n && write(ends[1], "", 1) != 1) {
+                _exit(1);
+            }
+        }
+    }
+    close(ends[1]);
+    *told = ends[0];
+    return pid;
+}
+
+/* Each third writer is killed at any time, perhaps before its first frame. The others are killed
+ * after it, and what was written before is in the file. */
 START_TEST(killed_writers_leave_a_whole_file)
 {
     struct capture_file *first;
@@ -223,19 +249,18 @@ START_TEST(killed_writers_leave_a_whole_file)
     make_path();
     first = open_one("first", NULL);
     for (unsigned i = 0; i < 12; i++) {
-        pid_t pid = fork();
+        int told;
+        char nothing;
+        pid_t pid = start_endless_writer(i, &told);
 
-        if (!pid) {
-            struct capture_file *file = open_writer(i);
-
-            for (unsigned n = 0;; n++) {
-                write_one(file, i, n);
-            }
+        if (i % 3) {
+            ck_assert_int_eq(read(told, &nothing, 1), 1);
         }
         g_usleep((gulong)g_rand_int_range(rand, 500, 5000));
         write_frame(first, 0xff, 100);
         kill(pid, SIGKILL);
         ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+        close(told);
         write_frame(first, 0xff, 100);
         if (i % 4 == 3) {
             /* The reader above can only handle a few interfaces at a time. */
