@@ -398,7 +398,7 @@ Suite *unit_suite(void)
 
     nodes_make_dir();
     rnd = g_rand_new_with_seed(1);
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 300);
     tcase_add_test(tc, a_thousand_members_find_each_other);
     tcase_add_loop_test(tc, memory_is_what_is_used, 0, G_N_ELEMENTS(promised));
     tcase_add_test(tc, memory_of_a_full_receiver);
