@@ -52,7 +52,9 @@ static void wqe_add64(struct wqe *wqe, uint64_t value)
 
 static void wqe_add_bytes(struct wqe *wqe, const void *bytes, size_t len)
 {
-    memcpy(&wqe->word[wqe->words], bytes, len);
+    if (len) { /* memcpy() takes no NULL, which stands for no bytes */
+        memcpy(&wqe->word[wqe->words], bytes, len);
+    }
     wqe->words += (unsigned)(len + 3) / 4;
 }
 
