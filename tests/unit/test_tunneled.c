@@ -120,6 +120,7 @@ START_TEST(anything_else_is_refused_and_changes_nothing)
     uint32_t key = create_tunneled();
     uint8_t before[2 * BYTES], payload[2 * BYTES] = {PRM_TUNNELED_OP_ADD, 3};
     struct mkey_words words;
+    char *why;
 
     memcpy(before, ram(0), sizeof(before));
     for (size_t len = 1; len <= sizeof(payload); len++) {
@@ -140,10 +141,11 @@ START_TEST(anything_else_is_refused_and_changes_nothing)
     ck_assert_int_eq(tunnel(key, VA, PRM_TUNNELED_OP_ADD, 2, 1ull << 32), MEM_BAD_BOUNDS);
     ck_assert_int_eq(tunnel(key, VA + 4, PRM_TUNNELED_OP_ADD, 3, 1), MEM_BAD_BOUNDS);
     ck_assert_int_eq(tunnel(key, VA + 2, PRM_TUNNELED_OP_ADD, 2, 1), MEM_BAD_BOUNDS);
-    ck_assert_str_eq(mkey_why(&rig.hca, &words),
-                     g_strdup_printf("rkey 0x%x takes only tunneled atomics: 16 bytes with an "
-                                     "operation, for an aligned word in one piece of its memory",
-                                     key));
+    why = g_strdup_printf("rkey 0x%x takes only tunneled atomics: 16 bytes with an operation, for "
+                          "an aligned word in one piece of its memory",
+                          key);
+    ck_assert_str_eq(mkey_why(&rig.hca, &words), why);
+    g_free(why);
     ck_assert_int_eq(tunnel(key, VA + 2 * PAGE - 8, PRM_TUNNELED_OP_ADD, 3, 1), MEM_BAD_BOUNDS);
     ck_assert_int_eq(tunnel(key ^ 1, VA, PRM_TUNNELED_OP_ADD, 3, 1), MEM_BAD_KEY);
     ck_assert_mem_eq(ram(0), before, sizeof(before));
