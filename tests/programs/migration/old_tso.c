@@ -44,11 +44,12 @@ int main(void)
                                  .exp_send_flags = IBV_EXP_SEND_SIGNALED | IBV_EXP_SEND_IP_CSUM,
                                  .tso = {headers, HEADERS, MSS}};
     struct ibv_exp_send_wr *bad;
+    struct ibv_exp_flow *flow;
 
     NEED(!ibv_exp_query_device(from.ctx, &device) && device.tso_caps.max_tso >= PAYLOAD);
     both_mac(to.ctx, rule.eth.val.dst_mac);
     memset(rule.eth.mask.dst_mac, 0xff, 6);
-    NEED(ibv_exp_create_flow(receiver, (void *)&rule));
+    NEED(flow = ibv_exp_create_flow(receiver, (void *)&rule));
     both_tcp_headers(headers, &from, &to);
     for (unsigned i = 0; i < 3; i++) {
         both_recv(receiver, to.buf + 2000 * i, 2000, to.mr->lkey);
@@ -58,5 +59,6 @@ int main(void)
     for (unsigned i = 0; i < 3; i++) {
         both_print_segment(both_done(to.cq).byte_len, to.buf + 2000 * i, from.buf + MSS * i);
     }
+    NEED(!ibv_exp_destroy_flow(flow));
     return 0;
 }

@@ -22,11 +22,11 @@ static struct ibv_exp_wq *strip_queue(struct both *b)
     return wq;
 }
 
-static struct ibv_qp *spread(struct both *b, struct ibv_exp_wq *wq)
+static struct ibv_qp *spread(struct both *b, struct ibv_exp_rwq_ind_table *table)
 {
-    struct ibv_exp_rwq_ind_table_init_attr table = {.pd = b->pd, .ind_tbl = &wq};
     uint8_t key[40] = {1};
-    struct ibv_exp_rx_hash_conf hash = {.rx_hash_function = IBV_EXP_RX_HASH_FUNC_TOEPLITZ,
+    struct ibv_exp_rx_hash_conf hash = {.rwq_ind_tbl = table,
+                                        .rx_hash_function = IBV_EXP_RX_HASH_FUNC_TOEPLITZ,
                                         .rx_hash_key_len = sizeof(key),
                                         .rx_hash_key = key};
     struct ibv_exp_qp_init_attr attr = {.qp_type = IBV_QPT_RAW_PACKET,
@@ -38,7 +38,6 @@ static struct ibv_qp *spread(struct both *b, struct ibv_exp_wq *wq)
                                         .port_num = 1};
     struct ibv_qp *qp;
 
-    NEED(hash.rwq_ind_tbl = ibv_exp_create_rwq_ind_table(b->ctx, &table));
     NEED(qp = ibv_exp_create_qp(b->ctx, &attr));
     return qp;
 }
@@ -47,6 +46,8 @@ int main(void)
 {
     struct both from = both_begin(0), to = both_begin(1);
     struct ibv_exp_wq *wq = strip_queue(&to);
+    struct ibv_exp_rwq_ind_table_init_attr one = {.pd = to.pd, .ind_tbl = &wq};
+    struct ibv_exp_rwq_ind_table *table = ibv_exp_create_rwq_ind_table(to.ctx, &one);
     struct {
         struct ibv_exp_flow_attr attr;
         struct ibv_exp_flow_spec_eth eth;
@@ -54,16 +55,23 @@ int main(void)
     rule = {.attr = {.size = sizeof(rule), .num_of_specs = 1, .port = 1},
             .eth = {.type = IBV_EXP_FLOW_SPEC_ETH, .size = sizeof(rule.eth)}};
     enum ibv_exp_query_intf_status status;
+    struct ibv_exp_release_intf_params none = {0};
     struct ibv_exp_query_intf_params params = {.intf = IBV_EXP_INTF_WQ, .obj = wq};
     struct ibv_exp_wq_family *family = ibv_exp_query_intf(to.ctx, &params, &status);
     struct ibv_sge sge = {(uintptr_t)to.buf, 2000, to.mr->lkey};
+    struct ibv_exp_flow *flow;
+    struct ibv_qp *qp;
 
+    NEED(table);
+    qp = spread(&to, table);
     both_mac(to.ctx, rule.eth.val.dst_mac);
     memset(rule.eth.mask.dst_mac, 0xff, 6);
-    NEED(ibv_exp_create_flow(spread(&to, wq), (void *)&rule));
+    NEED(flow = ibv_exp_create_flow(qp, (void *)&rule));
     NEED(family && !family->recv_burst(wq, &sge, 1));
     both_send_tagged(&from, &to);
     printf("%u bytes", both_done(to.cq).byte_len);
     printf(", the tag was taken out: %s\n", to.buf[12] == 8 && !to.buf[13] ? "yes" : "no");
+    NEED(!ibv_exp_release_intf(to.ctx, family, &none) && !ibv_exp_destroy_flow(flow));
+    NEED(!ibv_destroy_qp(qp) && !ibv_exp_destroy_rwq_ind_table(table) && !ibv_exp_destroy_wq(wq));
     return 0;
 }

@@ -19,5 +19,6 @@ int main(void)
     errno = 0;
     ctx = ibv_exp_open_device(list[0], &empty);
     printf("without an attribute: %s\n", ctx ? "open" : strerror(errno));
+    ibv_free_device_list(list);
     return 0;
 }
