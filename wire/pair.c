@@ -25,7 +25,7 @@ struct end {
     bool reserved;       /* the client has reserved the slot at ring[head] */
     bool bucket;         /* the reserved frame will be dropped: the peer is closed */
     uint64_t head, tail; /* positions of the frames on the way to this end's peer */
-    struct slot *ring; /* pages of its own (ring_new()) */
+    struct slot *ring;   /* pages of its own (ring_new()) */
     struct wire_stats stats;
 };
 

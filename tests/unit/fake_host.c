@@ -178,7 +178,8 @@ void fake_host_init(struct fake_host *host)
 {
     memset(host, 0, sizeof(*host));
     /* Not calloc(): where meson sets MALLOC_PERTURB_, it would write to all of it in each test. */
-    host->ram = mmap(NULL, FAKE_HOST_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    host->ram =
+        mmap(NULL, FAKE_HOST_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (host->ram == MAP_FAILED) {
         abort();
     }
