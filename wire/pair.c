@@ -25,7 +25,7 @@ struct end {
     bool reserved;       /* the client has reserved the slot at ring[head] */
     bool bucket;         /* the reserved frame will be dropped: the peer is closed */
     uint64_t head, tail; /* positions of the frames on the way to this end's peer */
-    struct slot *ring;   /* pages of its own (ring_new()) */
+    struct slot *ring;   /* pages of its own (pair_ring_new()) */
     struct wire_stats stats;
 };
 
@@ -35,7 +35,7 @@ struct pair {
     struct slot *lost; /* where frames to a closed end are built */
 };
 
-static size_t ring_bytes(unsigned slots)
+static size_t pair_ring_bytes(unsigned slots)
 {
     return slots * sizeof(struct slot);
 }
@@ -44,9 +44,9 @@ static size_t ring_bytes(unsigned slots)
  * Slots in pages of their own. malloc() would do, but where MALLOC_PERTURB_ is set, as meson does
  * for tests, it writes to all 5 MiB of 512 slots, of which a test uses few.
  */
-static struct slot *ring_new(unsigned slots)
+static struct slot *pair_ring_new(unsigned slots)
 {
-    struct slot *ring = mmap(NULL, ring_bytes(slots), PROT_READ | PROT_WRITE,
+    struct slot *ring = mmap(NULL, pair_ring_bytes(slots), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (ring == MAP_FAILED) {
@@ -160,8 +160,8 @@ static void pair_close(struct wire_port *port)
         }
         return;
     }
-    munmap(p->end[0].ring, ring_bytes(p->slots));
-    munmap(p->end[1].ring, ring_bytes(p->slots));
+    munmap(p->end[0].ring, pair_ring_bytes(p->slots));
+    munmap(p->end[1].ring, pair_ring_bytes(p->slots));
     g_free(p->lost);
     g_free(p);
 }
@@ -187,7 +187,7 @@ void wire_pair_new(unsigned slots, struct wire_port *ends[2])
         e->pair = p;
         e->peer = &p->end[!i];
         e->open = true;
-        e->ring = ring_new(p->slots);
+        e->ring = pair_ring_new(p->slots);
         ends[i] = &e->port;
     }
 }
