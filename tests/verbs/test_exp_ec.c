@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include "guest-lib/verbs/exp/ec.h"
+#include "guest-lib/verbs/user/device.h"
 #include "tests/unit/gf_ref.h"
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
@@ -348,6 +349,50 @@ START_TEST(a_calculation_with_a_bad_key_fails)
 }
 END_TEST
 
+/* -- the end ----------------------------------------------------------------------------------- */
+
+static void end_it(struct ibv_exp_ec_comp *ended)
+{
+    note(ended);
+    ibv_exp_dealloc_ec_calc(calc);
+    calc = NULL;
+}
+
+/* The calculation that the callback has ended is not touched any more: the others that were in
+ * flight are not told of. */
+START_TEST(a_callback_may_end_the_calculation)
+{
+    struct ibv_exp_ec_mem mem = begin(4, 5, 8, BLOCK, BLOCK);
+    struct ibv_exp_ec_comp ends = {.done = end_it};
+
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_int_eq(ibv_exp_ec_encode_async(calc, &mem, &ends), 0);
+    }
+    table_wait(v);
+    ck_assert_int_gt(ibv_exp_ec_poll(calc, INT_MAX), 0);
+    ck_assert_ptr_null(calc);
+    ck_assert_uint_eq(done, 1);
+}
+END_TEST
+
+/* A poll tells of those that will not complete any more, and nothing is begun. */
+START_TEST(calculations_fail_when_the_device_is_removed)
+{
+    struct ibv_exp_ec_mem mem = begin(4, 5, 8, BLOCK, BLOCK);
+
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(ibv_exp_ec_encode_async(calc, &mem, &comp), 0);
+    }
+    hv_device_remove(v->a->device);
+    ck_assert_int_ge(ibv_exp_ec_poll(calc, INT_MAX), 0);
+    ck_assert_uint_eq(done, 3);
+    ck_assert_int_eq(ibv_exp_ec_encode_async(calc, &mem, &comp), EIO);
+    ck_assert_int_eq(ibv_exp_ec_encode_sync(calc, &mem), EIO);
+    ck_assert_int_eq(ibv_exp_ec_poll(calc, INT_MAX), 0);
+    ck_assert_uint_eq(done, 3);
+}
+END_TEST
+
 /* -- errors ------------------------------------------------------------------------------------ */
 
 /* libmlx5, ec_attr_sanity_checks(). */
@@ -386,16 +431,33 @@ START_TEST(unknown_bits_of_the_mask_are_refused)
 }
 END_TEST
 
+/* Whichever command the device refuses, nothing of the calculation is left in its PD. */
 START_TEST(a_calculation_that_fails_half_way_is_taken_back)
 {
+    struct ibv_exp_ec_calc *made = NULL;
     struct ibv_exp_ec_calc_init_attr attr;
+    unsigned refused = 0;
 
     code_make(&code, 4, 2, 8);
     attr = attr_of(&code);
-    table_refuse(v, 0, PRM_CMD_STATUS_NO_RES);
-    ck_assert_ptr_null(ibv_exp_alloc_ec_calc(pd, &attr));
-    calc = ibv_exp_alloc_ec_calc(pd, &attr);
-    ck_assert_ptr_nonnull(calc);
+    attr.polling = _i;
+    while (!made) {
+        struct ibv_pd *own = ibv_alloc_pd(v->a);
+
+        table_refuse_nth(v, 0, PRM_CMD_STATUS_NO_RES, refused);
+        errno = 0;
+        made = ibv_exp_alloc_ec_calc(own, &attr);
+        ck_assert(table_refuse_end() == (made != NULL));
+        if (made) {
+            ibv_exp_dealloc_ec_calc(made);
+        } else {
+            ck_assert_int_ne(errno, 0);
+            refused++;
+        }
+        ck_assert_int_eq(ibv_dealloc_pd(own), 0);
+    }
+    /* a CQ, a QP and its three transitions, a region, two keys of each step */
+    ck_assert_uint_ge(refused, 6 + 2 * (4 + EXP_EC_BATCH));
 }
 END_TEST
 
@@ -485,9 +547,11 @@ Suite *unit_suite(void)
     tcase_add_test(calls, other_code_is_not_touched);
     tcase_add_loop_test(calls, too_many_calculations_are_refused, 1, 6);
     tcase_add_loop_test(calls, a_calculation_with_a_bad_key_fails, 0, 9);
+    tcase_add_test(calls, a_callback_may_end_the_calculation);
+    tcase_add_test(calls, calculations_fail_when_the_device_is_removed);
     tcase_add_loop_test(calls, attributes_are_checked, 0, 13);
     tcase_add_test(calls, unknown_bits_of_the_mask_are_refused);
-    tcase_add_test(calls, a_calculation_that_fails_half_way_is_taken_back);
+    tcase_add_loop_test(calls, a_calculation_that_fails_half_way_is_taken_back, 0, 2);
     tcase_add_test(calls, numbers_and_lengths_of_blocks_are_checked);
     tcase_add_test(calls, a_qp_for_code_waits_before_each_block);
     tcase_add_test(calls, the_device_says_what_it_computes);

@@ -46,6 +46,7 @@ static struct {
     const struct pci_ops *real;
     struct pci_ops ops;
     uint8_t status;
+    unsigned others; /* commands that are to be carried out before */
 } refusal;
 
 static void refuse_mmio_write(void *pci, uint64_t offset, uint64_t value, unsigned size)
@@ -53,7 +54,8 @@ static void refuse_mmio_write(void *pci, uint64_t offset, uint64_t value, unsign
     struct prm_cmd_queue_entry *entry = drv_cmd_entry(refusal.drv, DRV_SLOT_CMD);
     struct prm_cmd_out *out = (void *)PRM_PTR(cmd_queue_entry, entry, command_output_inline_data);
 
-    if (offset != PRM_OFFSET(initial_seg, command_doorbell_vector)) {
+    if (offset != PRM_OFFSET(initial_seg, command_doorbell_vector) || refusal.others) {
+        refusal.others -= offset == PRM_OFFSET(initial_seg, command_doorbell_vector);
         refusal.real->mmio_write(pci, offset, value, size);
         return;
     }
@@ -64,12 +66,26 @@ static void refuse_mmio_write(void *pci, uint64_t offset, uint64_t value, unsign
 
 void table_refuse(struct verbs_table *v, int side, uint8_t status)
 {
+    table_refuse_nth(v, side, status, 0);
+}
+
+void table_refuse_nth(struct verbs_table *v, int side, uint8_t status, unsigned n)
+{
+    refusal.others = n;
     refusal.drv = v->hca[side]->drv;
     refusal.real = refusal.drv->dev.ops;
     refusal.ops = *refusal.real;
     refusal.ops.mmio_write = refuse_mmio_write;
     refusal.status = status;
     refusal.drv->dev.ops = &refusal.ops;
+}
+
+bool table_refuse_end(void)
+{
+    bool waits = refusal.drv->dev.ops == &refusal.ops;
+
+    refusal.drv->dev.ops = refusal.real;
+    return waits;
 }
 
 /* -- objects ------------------------------------------------------------------------------------

@@ -24,6 +24,10 @@ void verbs_table_free(struct verbs_table *v);
 /* The next command to that host's device fails with this status (PRM_CMD_STATUS_), and never
  * reaches the device. */
 void table_refuse(struct verbs_table *v, int side, uint8_t status);
+/* As table_refuse(), for the command after n others. table_refuse_end() ends what has not come to
+ * its command; true: it has not. */
+void table_refuse_nth(struct verbs_table *v, int side, uint8_t status, unsigned n);
+bool table_refuse_end(void);
 
 /* Makes an RC QP in that host's PD; srq may be NULL. */
 struct ibv_qp *table_qp_new(struct verbs_table *v, int side, struct ibv_cq *cq,

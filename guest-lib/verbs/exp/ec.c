@@ -3,12 +3,46 @@
 #include "guest-lib/verbs/exp/ec.h"
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 #include "guest-lib/verbs/dv.h"
 
 /* The calculations that the driver says may be in flight. */
-#define EXP_EC_INFLIGHT 1024
+#define EXP_EC_INFLIGHT  1024
+
+#define STEP_COMPLETIONS 2 /* of its receive WQE and its SEND */
+
+/* -- who has the calculation ------------------------------------------------------------------- */
+
+void exp_ec_hold(struct exp_ec_calc *calc)
+{
+    g_atomic_int_inc(&calc->users);
+}
+
+void exp_ec_put(struct exp_ec_calc *calc)
+{
+    if (g_atomic_int_dec_and_test(&calc->users)) {
+        pthread_mutex_destroy(&calc->lock);
+        free(calc->steps);
+        free(calc->jobs);
+        free(calc->code);
+        free(calc);
+    }
+}
+
+int exp_ec_begin(struct exp_ec_calc *calc)
+{
+    if (!hv_is_ours(calc->hca)) { /* a thread that is not here may have the lock */
+        return EIO;
+    }
+    pthread_mutex_lock(&calc->lock);
+    if (calc->is_gone || hv_is_removed(calc->hca)) {
+        pthread_mutex_unlock(&calc->lock);
+        return hv_refuse(calc->hca, EIO, "ec: the device has been removed, or the context closed");
+    }
+    return 0;
+}
 
 /* -- jobs and steps ---------------------------------------------------------------------------- */
 
@@ -68,21 +102,19 @@ void exp_ec_drop_step(struct exp_ec_calc *calc, struct exp_ec_step *step)
     }
 }
 
-/* A completion of the receive WQE or of the SEND of a step; UMRs complete only if they fail, and
- * have no step. The receive WQE completes in any case. */
-static void exp_ec_complete(struct exp_ec_calc *calc, const struct ibv_wc *wc)
+/* Completions of a step have come. If they are the last of its job, the program is told. A step
+ * that has ended is left alone. */
+static void exp_ec_complete(struct exp_ec_calc *calc, struct exp_ec_step *step,
+                            unsigned completions, bool has_failed)
 {
-    struct exp_ec_step *step = (struct exp_ec_step *)(uintptr_t)wc->wr_id;
     struct ibv_exp_ec_comp *comp = NULL;
     struct exp_ec_job *job = NULL;
 
-    if (!step) {
-        return;
-    }
     pthread_mutex_lock(&calc->lock);
-    step->job->has_failed |= wc->status != IBV_WC_SUCCESS;
-    if (--step->left == 0) {
-        job = exp_ec_end_step(calc, step);
+    if (step->job) {
+        step->job->has_failed |= has_failed;
+        step->left -= MIN(completions, step->left);
+        job = step->left ? NULL : exp_ec_end_step(calc, step);
     }
     if (job) {
         comp = job->comp;
@@ -97,75 +129,124 @@ static void exp_ec_complete(struct exp_ec_calc *calc, const struct ibv_wc *wc)
     }
 }
 
+/* No completion comes any more, so all calculations that are in flight fail. The caller holds the
+ * calculation: a callback may end it. */
+static void exp_ec_give_up(struct exp_ec_calc *calc)
+{
+    for (unsigned i = 0; i < calc->num_steps && !calc->is_over; i++) {
+        exp_ec_complete(calc, &calc->steps[i], STEP_COMPLETIONS, true);
+    }
+}
+
+/* The receive WQE and the SEND have the step as their number, and complete in any case. UMRs
+ * complete only if they fail, and have no step. Completions are taken one at a time, because a
+ * callback may end the calculation, or wait for another one. */
 int exp_ec_poll(struct exp_ec_calc *calc, int n)
 {
-    struct ibv_wc wc[EXP_EC_BATCH];
-    int count = 0;
+    int count = 0, got = 1;
+    struct ibv_wc wc;
 
-    while (count < n) {
-        int got = ibv_poll_cq(calc->cq, MIN(n - count, EXP_EC_BATCH), wc);
-
-        if (got <= 0) {
-            return got < 0 ? got : count;
+    exp_ec_hold(calc);
+    while (count < n && got > 0 && !calc->is_over) {
+        got = ibv_poll_cq(calc->cq, 1, &wc);
+        if (got > 0) {
+            count++;
+            if (wc.wr_id) {
+                exp_ec_complete(calc, (struct exp_ec_step *)(uintptr_t)wc.wr_id, 1,
+                                wc.status != IBV_WC_SUCCESS);
+            }
         }
-        for (int i = 0; i < got; i++) {
-            exp_ec_complete(calc, &wc[i]);
-        }
-        count += got;
     }
-    return count;
+    if (got == 0 && hv_is_removed(calc->hca)) {
+        exp_ec_give_up(calc);
+    }
+    exp_ec_put(calc);
+    return got < 0 ? got : count;
 }
 
 /* -- the poller -------------------------------------------------------------------------------- */
 
-/* Handles the events of the calculation's CQ until a byte comes in the pipe. */
-static void *exp_ec_poller(void *arg)
+/* Sleeps until the CQ has an event. False: a byte is in the pipe; or the channel was closed, with
+ * its context or because the device was removed. */
+static bool exp_ec_sleep(struct exp_ec_calc *calc)
 {
-    struct exp_ec_calc *calc = arg;
     struct pollfd fds[] = {{.fd = calc->channel->fd, .events = POLLIN},
                            {.fd = calc->stop[0], .events = POLLIN}};
     struct ibv_cq *cq;
     void *context;
 
-    for (;;) {
-        ibv_req_notify_cq(calc->cq, 0);
-        exp_ec_poll(calc, INT_MAX);
-        if (poll(fds, 2, -1) < 0 && errno != EINTR) {
-            return NULL;
-        }
-        if (fds[1].revents) {
-            return NULL;
-        }
-        if (fds[0].revents) {
-            if (ibv_get_cq_event(calc->channel, &cq, &context)) {
-                return NULL;
-            }
-            ibv_ack_cq_events(cq, 1);
-        }
+    if (poll(fds, 2, -1) < 0) {
+        return errno == EINTR;
     }
+    if (fds[1].revents) {
+        return false;
+    }
+    if (fds[0].revents && ibv_get_cq_event(calc->channel, &cq, &context)) {
+        pthread_mutex_lock(&calc->lock);
+        calc->is_gone = true;
+        pthread_mutex_unlock(&calc->lock);
+        exp_ec_poll(calc, INT_MAX);
+        exp_ec_give_up(calc);
+        return false;
+    }
+    if (fds[0].revents) {
+        ibv_ack_cq_events(cq, 1);
+    }
+    return true;
 }
 
+static void *exp_ec_poller(void *arg)
+{
+    struct exp_ec_calc *calc = arg;
+
+    do {
+        ibv_req_notify_cq(calc->cq, 0);
+        exp_ec_poll(calc, INT_MAX);
+    } while (!calc->is_over && exp_ec_sleep(calc));
+    exp_ec_put(calc);
+    return NULL;
+}
+
+/* The program's signals must not run on this thread. */
 static int exp_ec_start_poller(struct exp_ec_calc *calc)
 {
     int err = pipe(calc->stop) ? errno : 0;
+    sigset_t all, old;
 
     if (err) {
         calc->stop[0] = calc->stop[1] = -1;
         return err;
     }
+    exp_ec_hold(calc);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
     err = pthread_create(&calc->poller, NULL, exp_ec_poller, calc);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     calc->has_poller = !err;
+    if (err) {
+        exp_ec_put(calc);
+    }
     return err;
 }
 
+bool exp_ec_is_poller(const struct exp_ec_calc *calc)
+{
+    return calc->has_poller && pthread_equal(pthread_self(), calc->poller);
+}
+
+/* In a child of fork() there is no thread, and a byte in the pipe would end the parent's. */
 static void exp_ec_stop_poller(struct exp_ec_calc *calc)
 {
-    if (calc->has_poller) {
+    if (calc->has_poller && !hv_is_ours(calc->hca)) {
+        exp_ec_put(calc);
+    } else if (exp_ec_is_poller(calc)) {
+        pthread_detach(calc->poller); /* it ends when the callback returns */
+    } else if (calc->has_poller) {
         while (write(calc->stop[1], "", 1) < 0 && errno == EINTR) {
         }
         pthread_join(calc->poller, NULL);
-        calc->has_poller = false;
     }
+    calc->has_poller = false;
     if (calc->stop[0] >= 0) {
         close(calc->stop[0]);
         close(calc->stop[1]);
@@ -337,6 +418,7 @@ static int exp_ec_make_queue(struct exp_ec_calc *calc, int vector)
 
 /* -- life -------------------------------------------------------------------------------------- */
 
+/* Ends all that the calculation has on the device. Its memory goes when nobody is in a call. */
 static void exp_ec_free(struct exp_ec_calc *calc)
 {
     exp_ec_stop_poller(calc);
@@ -363,11 +445,8 @@ static void exp_ec_free(struct exp_ec_calc *calc)
     if (calc->channel) {
         ibv_destroy_comp_channel(calc->channel);
     }
-    pthread_mutex_destroy(&calc->lock);
-    free(calc->steps);
-    free(calc->jobs);
-    free(calc->code);
-    free(calc);
+    calc->is_over = true;
+    exp_ec_put(calc);
 }
 
 /* The checks of libmlx5 (ec_attr_sanity_checks()): 0 or EINVAL. */
@@ -439,6 +518,7 @@ static struct ibv_exp_ec_calc *exp_ec_alloc(struct ibv_pd *pd,
     calc->polling = attr->polling;
     calc->groups = (calc->m + EXP_EC_RESULTS - 1) / EXP_EC_RESULTS;
     calc->stop[0] = calc->stop[1] = -1;
+    calc->users = 1;
     pthread_mutex_init(&calc->lock, NULL);
     err = exp_ec_make(calc, attr);
     if (err) {
@@ -449,22 +529,33 @@ static struct ibv_exp_ec_calc *exp_ec_alloc(struct ibv_pd *pd,
     return &calc->ibv;
 }
 
-#define DRAIN_ROUNDS 10000 /* of 100 us: a device that is gone ends no WQE */
+#define DRAIN_ROUNDS 10000 /* of 100 us */
+
+/* Fails the calculations that are in flight, and tells the program of each. A QP in the error state
+ * completes its WQEs; if it cannot be brought there, the device has gone, and no completion comes.
+ */
+static void exp_ec_drain(struct exp_ec_calc *calc)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    int err = ibv_modify_qp(calc->qp, &attr, IBV_QP_STATE);
+
+    exp_ec_stop_poller(calc);
+    for (unsigned n = 0; !err && n < DRAIN_ROUNDS && calc->num_free < calc->num_steps; n++) {
+        if (exp_ec_poll(calc, INT_MAX) == 0) {
+            usleep(100);
+        }
+    }
+    exp_ec_give_up(calc);
+}
 
 /* Calculations that are in flight fail. Without polling, the program is told so before this
- * returns. */
+ * returns. In a child of fork() they are the parent's. A callback may call this, too. */
 static void exp_ec_dealloc(struct ibv_exp_ec_calc *ibv)
 {
     struct exp_ec_calc *calc = exp_ec_calc(ibv);
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-    if (!ibv_modify_qp(calc->qp, &attr, IBV_QP_STATE) && calc->has_poller) {
-        exp_ec_stop_poller(calc);
-        for (unsigned n = 0; n < DRAIN_ROUNDS && calc->num_free < calc->num_steps; n++) {
-            if (exp_ec_poll(calc, INT_MAX) == 0) {
-                usleep(100);
-            }
-        }
+    if (!calc->polling && hv_is_ours(calc->hca)) {
+        exp_ec_drain(calc);
     }
     exp_ec_free(calc);
 }

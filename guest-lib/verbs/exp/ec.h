@@ -20,7 +20,7 @@
 
 struct exp_ec_job {
     struct exp_ec_job *next;      /* of the free ones */
-    struct ibv_exp_ec_comp *comp; /* the program's; NULL: nobody waits for the end */
+    struct ibv_exp_ec_comp *comp; /* the program's; NULL: the program is not told of the end */
     unsigned left;                /* steps that have not ended */
     bool has_failed;
 };
@@ -33,7 +33,8 @@ struct exp_ec_step {
     struct mlx5dv_mkey *in, *out;
     struct prm_wqe_klm_seg *in_list;
     struct prm_wqe_repeat_block_seg *out_list;
-    uint8_t *matrix; /* for what is not an encoding: k rows, EXP_EC_RESULTS columns at most */
+    /* of a decoding or an update: k rows, EXP_EC_RESULTS columns at most */
+    uint8_t *matrix;
 };
 
 struct exp_ec_calc {
@@ -53,12 +54,17 @@ struct exp_ec_calc {
     unsigned num_steps, num_jobs;
     struct exp_ec_step *steps;
     struct exp_ec_job *jobs;
+    /* The program, the poller, and each call that calls back have the calculation. The last of them
+     * frees its memory. */
+    gint users;
+    bool is_over;         /* the program has ended it, perhaps in a callback */
     pthread_mutex_t lock; /* of what follows, and around the posts of a job */
     struct exp_ec_step *free_steps;
     unsigned num_free;
     struct exp_ec_job *free_jobs;
-    unsigned cqes;    /* of calculations since the last encode_send */
-    pthread_t poller; /* polls the CQ; only without polling */
+    unsigned cqes;    /* of all steps that were ever posted */
+    bool is_gone;     /* completions are not handled any more: the poller's channel was closed */
+    pthread_t poller; /* handles completions; only without polling */
     bool has_poller;
     int stop[2]; /* a pipe: a byte in it ends the poller */
 };
@@ -70,11 +76,20 @@ static inline struct exp_ec_calc *exp_ec_calc(struct ibv_exp_ec_calc *ibv)
 
 /* -- ec.c -------------------------------------------------------------------------------------- */
 
+/* Keeps the memory of the calculation until exp_ec_put(). */
+void exp_ec_hold(struct exp_ec_calc *calc);
+void exp_ec_put(struct exp_ec_calc *calc);
+/* Takes the lock for a call that posts. EIO: in a child of fork(), or the device was removed or the
+ * context closed; the lock is not taken. */
+int exp_ec_begin(struct exp_ec_calc *calc);
+/* Whether this thread is the poller: the program's code runs in a callback. */
+bool exp_ec_is_poller(const struct exp_ec_calc *calc);
 /* Takes a job of num steps, with the lock held; *steps receives a list of the steps. NULL: too many
  * calculations are in flight. */
 struct exp_ec_job *exp_ec_take(struct exp_ec_calc *calc, unsigned num, struct ibv_exp_ec_comp *comp,
                                struct exp_ec_step **steps);
-/* Handles up to n completions. Returns how many, or a negative errno. */
+/* Handles up to n completions. Returns how many, or -1 in a child of fork(). If the device was
+ * removed, all calculations that are in flight fail. */
 int exp_ec_poll(struct exp_ec_calc *calc, int n);
 /* Ends one step of a job that was not posted, with the lock held: the job fails. */
 void exp_ec_drop_step(struct exp_ec_calc *calc, struct exp_ec_step *step);
@@ -85,7 +100,7 @@ uint8_t exp_ec_entry(const struct exp_ec_calc *calc, uint8_t entry);
 
 /* -- ec_post.c --------------------------------------------------------------------------------- */
 
-/* What a step computes: blocks of the same length from blocks of that length. */
+/* The operation of a step: it computes blocks of a length from blocks of the same length. */
 struct exp_ec_plan {
     const struct ibv_sge *in, *out;
     unsigned num_in, num_out;
@@ -93,7 +108,7 @@ struct exp_ec_plan {
     const uint8_t *matrix; /* in the calculation's memory */
 };
 
-/* Posts a step, with the lock held. Returns 0 or errno. */
+/* Posts a step, with the lock held. Returns 0 or errno; then nothing is posted. */
 int exp_ec_post(struct exp_ec_calc *calc, struct exp_ec_step *step, const struct exp_ec_plan *plan);
 
 /* -- ec_calls.c -------------------------------------------------------------------------------- */

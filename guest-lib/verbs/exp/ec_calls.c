@@ -53,7 +53,7 @@ static bool exp_ec_go(struct exp_ec_calc *calc, struct exp_ec_step *step,
     return true;
 }
 
-/* What a call returns when some of its steps were posted, or none. */
+/* The result of a call: it succeeds if a step was posted, whose end tells of the others. */
 static int exp_ec_result(bool is_posted)
 {
     errno = is_posted ? 0 : EIO;
@@ -112,8 +112,8 @@ static int exp_ec_encode_async(struct ibv_exp_ec_calc *ibv, struct ibv_exp_ec_me
     struct exp_ec_calc *calc = exp_ec_calc(ibv);
     int err = exp_ec_check_encode(calc, mem);
 
+    err = err ? err : exp_ec_begin(calc);
     if (!err) {
-        pthread_mutex_lock(&calc->lock);
         err = exp_ec_encode(calc, mem, comp);
         pthread_mutex_unlock(&calc->lock);
     }
@@ -213,9 +213,11 @@ static int exp_ec_decode_async(struct ibv_exp_ec_calc *ibv, struct ibv_exp_ec_me
         comp->done(comp);
         return 0;
     }
-    pthread_mutex_lock(&calc->lock);
-    err = exp_ec_decode(calc, &loss, mem->block_size, matrix, comp);
-    pthread_mutex_unlock(&calc->lock);
+    err = exp_ec_begin(calc);
+    if (!err) {
+        err = exp_ec_decode(calc, &loss, mem->block_size, matrix, comp);
+        pthread_mutex_unlock(&calc->lock);
+    }
     return err;
 }
 
@@ -327,9 +329,11 @@ static int exp_ec_update_async(struct ibv_exp_ec_calc *ibv, struct ibv_exp_ec_me
             codes[code++] = (uint8_t)j;
         }
     }
-    pthread_mutex_lock(&calc->lock);
-    err = exp_ec_update(calc, mem, data_updates, codes, data, code, comp);
-    pthread_mutex_unlock(&calc->lock);
+    err = exp_ec_begin(calc);
+    if (!err) {
+        err = exp_ec_update(calc, mem, data_updates, codes, data, code, comp);
+        pthread_mutex_unlock(&calc->lock);
+    }
     return err;
 }
 
@@ -359,18 +363,22 @@ static void exp_ec_wake(struct ibv_exp_ec_comp *comp)
         .cond = PTHREAD_COND_INITIALIZER                                                           \
     }
 
-/* Waits for the end of a call that returned err. Returns its status, or err. */
+/* Waits for the end of a call that returned err. Returns its status, or err. A thread that calls
+ * back, as polling and the poller do, polls meanwhile. EIO: a callback has ended the calculation.
+ */
 static int exp_ec_await(struct ibv_exp_ec_calc *ibv, struct exp_ec_wait *wait, int err)
 {
     struct exp_ec_calc *calc = exp_ec_calc(ibv);
+    bool polls = calc->polling || exp_ec_is_poller(calc);
 
     if (err) {
         errno = abs(err);
         return err;
     }
+    exp_ec_hold(calc);
     pthread_mutex_lock(&wait->mutex);
-    while (!wait->is_done) {
-        if (calc->polling) {
+    while (!wait->is_done && !(polls && calc->is_over)) {
+        if (polls) {
             pthread_mutex_unlock(&wait->mutex);
             exp_ec_poll(calc, EXP_EC_BATCH);
             pthread_mutex_lock(&wait->mutex);
@@ -379,7 +387,8 @@ static int exp_ec_await(struct ibv_exp_ec_calc *ibv, struct exp_ec_wait *wait, i
         }
     }
     pthread_mutex_unlock(&wait->mutex);
-    return (int)wait->comp.status;
+    exp_ec_put(calc);
+    return wait->is_done ? (int)wait->comp.status : EIO;
 }
 
 static int exp_ec_encode_sync(struct ibv_exp_ec_calc *ibv, struct ibv_exp_ec_mem *mem)
