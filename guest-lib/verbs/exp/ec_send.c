@@ -27,6 +27,24 @@ static int exp_ec_post_wait(const struct exp_ec_calc *calc, struct ibv_qp *ibqp)
     return err ? err : lost;
 }
 
+/* Whether the queues of the code can wait: 0 or errno. A queue waits for CQs of its own device. */
+static int exp_ec_check_code(const struct exp_ec_calc *calc, const struct ibv_exp_ec_stripe *code)
+{
+    for (unsigned j = 0; j < calc->m; j++) {
+        struct user_qp *qp = user_qp(code[j].qp);
+
+        if (qp->hca != calc->hca) {
+            return hv_refuse(calc->hca, EINVAL,
+                             "ec_encode_send: QP 0x%x of code block %u is another device's",
+                             code[j].qp->qp_num, j);
+        }
+        if (!qp->can_send) {
+            return hv_send_refuse_state(qp, true);
+        }
+    }
+    return 0;
+}
+
 /* Sends the blocks of code, with the lock held: in each queue the WAIT, then the block. */
 static int exp_ec_send_code(const struct exp_ec_calc *calc, const struct ibv_exp_ec_stripe *code)
 {
@@ -51,6 +69,7 @@ int exp_ec_encode_send(struct ibv_exp_ec_calc *ibv, struct ibv_exp_ec_mem *mem,
         return -hv_refuse(calc->hca, EINVAL, "ec_encode_send: not with polling");
     }
     err = exp_ec_check_encode(calc, mem);
+    err = err ? err : exp_ec_check_code(calc, code);
     for (unsigned i = 0; i < calc->k && !err; i++) {
         struct ibv_send_wr *bad;
 
@@ -59,11 +78,14 @@ int exp_ec_encode_send(struct ibv_exp_ec_calc *ibv, struct ibv_exp_ec_mem *mem,
     if (err) {
         return err;
     }
-    /* Nobody is told of the end of such a calculation, so nobody polls for it. */
+    /* The steps of earlier calls may have ended. Their places are free only when they are polled.
+     */
     exp_ec_poll(calc, INT_MAX);
-    pthread_mutex_lock(&calc->lock);
-    err = exp_ec_encode(calc, mem, NULL);
-    err = err ? err : exp_ec_send_code(calc, code);
-    pthread_mutex_unlock(&calc->lock);
+    err = exp_ec_begin(calc);
+    if (!err) {
+        err = exp_ec_encode(calc, mem, NULL);
+        err = err ? err : exp_ec_send_code(calc, code);
+        pthread_mutex_unlock(&calc->lock);
+    }
     return err;
 }
