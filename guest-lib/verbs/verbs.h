@@ -101,6 +101,7 @@ struct hv_context {
     bool has_xrcdn;
     bool has_peer; /* it finds memory of one GPU alone, which is peer_gpu (kernel/peer.c) */
     uint64_t peer_gpu;
+    gint legacy_xrc;   /* it has had an XRC domain of ibv_open_xrc_domain() */
     bool allocated;    /* transport domain and page are allocated */
     struct hv_uar uar; /* doorbell page of all queues without a thread domain of their own */
     struct hv_async *async;
@@ -325,6 +326,7 @@ struct hv_srq {
     struct hv_tm *tm;  /* with tag matching: state of the user half, or NULL */
     gint users;        /* QPs */
     uint32_t events_reported;
+    void *legacy; /* ibv_create_xrc_srq(): the program's struct ibv_srq_legacy; else NULL */
 };
 
 /* A WQ (ibv_create_wq()). */
@@ -420,6 +422,7 @@ struct hv_qp {
     gint refs;
     struct hv_mcast *groups;   /* multicast groups that it is in (mcast.c) */
     struct hv_qp *next_handle; /* circular list of its handles (xrc_tgt.c); NULL: only this one */
+    bool registered;           /* XRC targets: the handle of ibv_reg_xrc_rcv_qp() */
     uint32_t rqn, sqn, tirn, tisn; /* raw packet QPs */
     uint8_t rq_state, sq_state;    /* states of these queues when last set or queried */
 };
@@ -473,9 +476,27 @@ static inline struct hv_cq *hv_cq(struct ibv_cq *cq)
     return (struct hv_cq *)cq;
 }
 
+/* The type IBV_QPT_XRC of OFED 1.5, which rdma-core does not have. */
+#define HV_QPT_XRC ((enum ibv_qp_type)5)
+
+/* A program that made the SRQ by ibv_create_xrc_srq() has another structure, a struct
+ * ibv_srq_legacy, which has this handle, and a pointer to the library's at this offset
+ * (exp/xrc.c). */
+#define HV_LEGACY_SRQ    0xffffffffu
+#define HV_LEGACY_SRQ_AT 144
+
 static inline struct hv_srq *hv_srq(struct ibv_srq *srq)
 {
+    if (G_UNLIKELY(srq->handle == HV_LEGACY_SRQ)) {
+        return *(struct hv_srq **)((char *)srq + HV_LEGACY_SRQ_AT);
+    }
     return (struct hv_srq *)srq;
+}
+
+/* The structure that the program has. */
+static inline struct ibv_srq *hv_srq_of_program(struct hv_srq *srq)
+{
+    return srq->legacy ? srq->legacy : &srq->ibv;
 }
 
 static inline struct hv_qp *hv_qp(struct ibv_qp *qp)

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "guest-lib/verbs/exp/include/infiniband/ofa_verbs.h"
 #include "tests/programs/verbs_copies.h"
 #include "tests/programs/verbs_probe.h"
 
@@ -488,6 +489,33 @@ static int xrc(void)
 
 CALL(xrc, return xrc();)
 
+/* The same by the calls of OFED 1.5. The program is registered with the target as its maker. */
+static int old_xrc(void)
+{
+    struct ibv_xrc_domain *domain = ibv_open_xrc_domain(ctx, -1, O_CREAT);
+    struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct ibv_srq *made = domain ? ibv_create_xrc_srq(pd, domain, cq, &attr) : NULL;
+    struct ibv_xrc_qp_init_attr target = {.xrc_domain = domain};
+    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    struct ibv_qp_init_attr told;
+    uint32_t number;
+    int err = made ? ibv_create_xrc_rcv_qp(&target.base, &number) : errno;
+
+    if (err) {
+        return err;
+    }
+    err =
+        ibv_modify_xrc_rcv_qp(domain, number, &init,
+                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    err = err ? err : ibv_query_xrc_rcv_qp(domain, number, &init, IBV_QP_STATE, &told);
+    err = err ? err : ibv_reg_xrc_rcv_qp(domain, number) == EEXIST ? 0 : ENODATA;
+    err = err ? err : ibv_unreg_xrc_rcv_qp(domain, number);
+    err = err ? err : num(ibv_destroy_srq(made));
+    return err ? err : ibv_close_xrc_domain(domain);
+}
+
+CALL(old_xrc, return old_xrc();)
+
 /* -- names ------------------------------------------------------------------------------------- */
 
 static const struct probe_call calls[] = {
@@ -570,6 +598,9 @@ static const struct probe_call calls[] = {
     {" create_qp_ex ", call_create_qp_ex},
     {" ibv_create_flow ibv_destroy_flow ", call_create_flow},
     {" open_xrcd close_xrcd create_srq_ex get_srq_num open_qp ", call_xrc},
+    {" ibv_open_xrc_domain ibv_close_xrc_domain ibv_create_xrc_srq ibv_create_xrc_rcv_qp "
+     "ibv_modify_xrc_rcv_qp ibv_query_xrc_rcv_qp ibv_reg_xrc_rcv_qp ibv_unreg_xrc_rcv_qp ",
+     call_old_xrc},
     {" ibv_copy_ah_attr_from_kern ", copies_ah},
     {" ibv_copy_qp_attr_from_kern ", copies_qp},
     {" ibv_copy_path_rec_from_kern ibv_copy_path_rec_to_kern ", copies_path},

@@ -104,7 +104,7 @@ static uint64_t exp_poll_queue(const struct hv_rsc *rsc, bool receive, struct ib
         flags |= IBV_EXP_WC_DCT;
     }
     if (srq && wc_size > offsetof(struct ibv_exp_wc, srq)) {
-        wc->srq = &srq->ibv;
+        wc->srq = hv_srq_of_program(srq);
         flags |= IBV_EXP_WC_SRQ;
     }
     return flags;

@@ -93,6 +93,14 @@ static int exp_qp_check(struct hv_hca *hca, const struct ibv_exp_qp_init_attr *a
                : 0;
 }
 
+/* The type in the terms of verbs. */
+static enum ibv_qp_type exp_qp_type(enum ibv_qp_type type)
+{
+    return type == IBV_EXP_QPT_DC_INI ? IBV_QPT_DRIVER
+           : type == IBV_QPT_XRC      ? IBV_QPT_XRC_SEND
+                                      : type;
+}
+
 /* Takes what verbs have, too. */
 static struct ibv_qp_init_attr_ex exp_qp_verbs(const struct ibv_exp_qp_init_attr *attr)
 {
@@ -103,7 +111,7 @@ static struct ibv_qp_init_attr_ex exp_qp_verbs(const struct ibv_exp_qp_init_attr
         .recv_cq = attr->recv_cq,
         .srq = attr->srq,
         .cap = attr->cap,
-        .qp_type = attr->qp_type == IBV_EXP_QPT_DC_INI ? IBV_QPT_DRIVER : attr->qp_type,
+        .qp_type = exp_qp_type(attr->qp_type),
         .sq_sig_all = attr->sq_sig_all,
         .comp_mask =
             (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_PD) ? IBV_QP_INIT_ATTR_PD : 0) |
@@ -204,7 +212,9 @@ static struct ibv_qp *exp_create_qp(struct ibv_context *context, struct ibv_exp_
     }
     qp = hv_qp_create(context, &ex, &extra);
     if (qp) {
-        qp->qp_type = attr->qp_type;
+        if (attr->qp_type == IBV_EXP_QPT_DC_INI) {
+            qp->qp_type = attr->qp_type;
+        }
         attr->cap = ex.cap;
         if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_INL_RECV)) {
             attr->max_inl_recv = inline_recv;

@@ -101,9 +101,11 @@ static inline int hv_xrcd_check(struct ibv_xrcd *xrcd)
     return hv_handle_check(xrcd->context, HV_HANDLE_XRCD, ((struct hv_xrcd *)xrcd)->handle, xrcd);
 }
 
-static inline int hv_srq_check(struct ibv_srq *srq)
+static inline int hv_srq_check(struct ibv_srq *ibsrq)
 {
-    return hv_handle_check(srq->context, HV_HANDLE_SRQ, srq->handle, srq);
+    struct hv_srq *srq = hv_srq(ibsrq);
+
+    return hv_handle_check(srq->ibv.context, HV_HANDLE_SRQ, srq->ibv.handle, srq);
 }
 
 static inline int hv_qp_check(struct ibv_qp *qp)

@@ -161,6 +161,11 @@ int uverbs_arm_dct(struct hv_qp *qp);
 int uverbs_open_qp(struct hv_qp *qp);
 /* The QP was modified through this handle: updates its other handles. */
 void uverbs_qp_changed(struct hv_qp *qp);
+/* Handles of ibv_create_xrc_rcv_qp() and ibv_reg_xrc_rcv_qp(): a QP number has one in the process.
+ * The first function returns it, or NULL; the second makes the handle the one, and returns false if
+ * there is one. */
+struct hv_qp *uverbs_xrc_registered(struct hv_hca *hca, uint32_t qpn);
+bool uverbs_xrc_register(struct hv_qp *qp);
 
 /* -- operations that consist of such a call only: these functions enter them in the table
  * ---------- */

@@ -95,3 +95,32 @@ int uverbs_open_qp(struct hv_qp *qp)
     }
     return err;
 }
+
+/* Returns the registered handle of the QP number, or NULL. Under reg_lock. */
+static struct hv_qp *xrc_tgt_registered(struct hv_hca *hca, uint32_t qpn)
+{
+    struct hv_qp *first = hv_number_find(hca, HV_ABOUT_QP, qpn), *qp = first;
+
+    while (qp && qp->ibv.qp_type == IBV_QPT_XRC_RECV && !qp->registered) {
+        qp = qp->next_handle == first ? NULL : qp->next_handle;
+    }
+    return qp && qp->registered ? qp : NULL;
+}
+
+struct hv_qp *uverbs_xrc_registered(struct hv_hca *hca, uint32_t qpn)
+{
+    struct hv_qp *qp;
+
+    pthread_mutex_lock(&hca->reg_lock);
+    qp = xrc_tgt_registered(hca, qpn);
+    pthread_mutex_unlock(&hca->reg_lock);
+    return qp;
+}
+
+bool uverbs_xrc_register(struct hv_qp *qp)
+{
+    pthread_mutex_lock(&qp->hca->reg_lock);
+    qp->registered = !xrc_tgt_registered(qp->hca, qp->ibv.qp_num);
+    pthread_mutex_unlock(&qp->hca->reg_lock);
+    return qp->registered;
+}

@@ -199,7 +199,7 @@ static bool events_acks_of(const struct ibv_async_event *event, struct acks *ack
 {
     struct user_cq *cq = user_cq(event->element.cq);
     struct user_qp *qp = user_qp(event->element.qp);
-    struct hv_srq *srq = hv_srq(event->element.srq);
+    struct hv_srq *srq;
     struct hv_rwq *wq = hv_rwq(event->element.wq);
     struct hv_exp_dct *dct = (struct hv_exp_dct *)event->element.qp;
 
@@ -211,6 +211,7 @@ static bool events_acks_of(const struct ibv_async_event *event, struct acks *ack
         *acks = ACKS(qp, );
         return true;
     case HV_ABOUT_SRQ:
+        srq = hv_srq(event->element.srq);
         *acks = ACKS(srq, );
         return true;
     case HV_ABOUT_WQ:
@@ -245,6 +246,9 @@ HV_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_
     }
     *event = *got;
     g_free(got);
+    if (hv_event_about(event->event_type) == HV_ABOUT_SRQ) {
+        event->element.srq = hv_srq_of_program(hv_srq(event->element.srq));
+    }
     return 0;
 }
 

@@ -639,6 +639,13 @@ struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr
     return &qp->ibv;
 }
 
+/* IBV_QPT_XRC of OFED 1.5 was a sending QP in MLNX_OFED 4.6. rdma-core does not have the type, and
+ * refuses it. */
+static enum ibv_qp_type qp_type_of(const struct hv_context *ctx, enum ibv_qp_type type)
+{
+    return type == HV_QPT_XRC && g_atomic_int_get(&ctx->legacy_xrc) ? IBV_QPT_XRC_SEND : type;
+}
+
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
     if (attr->qp_type == IBV_EXP_QPT_DC_INI) {
@@ -655,7 +662,7 @@ HV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_att
         .recv_cq = attr->recv_cq,
         .srq = attr->srq,
         .cap = attr->cap,
-        .qp_type = attr->qp_type,
+        .qp_type = qp_type_of(hv_context(pd->context), attr->qp_type),
         .sq_sig_all = attr->sq_sig_all,
         .comp_mask = IBV_QP_INIT_ATTR_PD,
         .pd = pd,

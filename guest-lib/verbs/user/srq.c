@@ -256,6 +256,7 @@ static void srq_free(struct hv_srq *srq)
     pthread_mutex_destroy(&srq->ibv.mutex);
     pthread_cond_destroy(&srq->ibv.cond);
     pthread_spin_destroy(&srq->lock);
+    free(srq->legacy);
     free(srq);
 }
 

@@ -4,9 +4,9 @@
  * of MLNX_OFED 4.6, so a program that was compiled with its header and a program that is compiled
  * with this header use the same library. How to compile and run: docs/howto/experimental-verbs.md.
  *
- * Each call but ibv_exp_get_device_list() is inline: it looks up the device's function in a table
- * that lies before the device's struct verbs_context. A device without the function, or another
- * libibverbs.so.1, gives ENOSYS, in the way that the call reports errors.
+ * Each ibv_exp_ call but ibv_exp_get_device_list() is inline: it looks up the device's function in
+ * a table that lies before the device's struct verbs_context. A device without the function, or
+ * another libibverbs.so.1, gives ENOSYS, in the way that the call reports errors.
  */
 #ifndef INFINIBAND_VERBS_EXP_H
 #define INFINIBAND_VERBS_EXP_H
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <infiniband/verbs.h>
+#include "ofa_verbs.h"
 
 /* Macros of the old <infiniband/verbs.h> */
 #ifndef BEGIN_C_DECLS
