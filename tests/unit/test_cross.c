@@ -4,143 +4,8 @@
  * managed queues. Where no public source says what a card does, docs/adr/0029 does.
  */
 #include "model/core/pd.h"
-#include "model/queue/cq_priv.h"
-#include "model/rdma/cross.h"
-#include "tests/unit/requester_bench.h"
+#include "tests/unit/cross_bench.h"
 #include "tests/unit/suite.h"
-
-/* the master, on the left side; its CQ, on which nothing else posts */
-static struct lab_qp master;
-static uint32_t master_cqn;
-static struct {
-    uint64_t ring;
-    uint32_t ci;
-} master_cq;
-
-static const struct lab_qp_attr masters = {
-    .st = PRM_QP_ST_RC, .log_sq = 6, .log_rq = 4, .master = true};
-
-static uint32_t new_cq(uint64_t *ring)
-{
-    uint64_t dbr;
-
-    return lab_cq_new(left, 4, ring, &dbr);
-}
-
-/* A master that is connected to a QP which takes its messages. */
-static void new_master(const struct lab_qp_attr *attr, struct lab_qp *qp, uint32_t cqn)
-{
-    struct lab_qp_attr with_cq = *attr;
-    struct lab_qp far;
-
-    with_cq.cqn = cqn;
-    lab_qp_new(left, &with_cq, qp);
-    lab_qp_new(right, &lab_rc, &far);
-    lab_connect(lab, qp, &far, &lab_path);
-}
-
-/* a and b are connected; a has the managed queues that are asked for, and CQEs on the side's CQ. */
-static void setup_cross(bool managed_send, bool managed_recv)
-{
-    struct lab_qp_attr attr = lab_rc;
-
-    setup_bare();
-    master_cqn = new_cq(&master_cq.ring);
-    master_cq.ci = 0;
-    new_master(&masters, &master, master_cqn);
-    attr.managed_send = managed_send;
-    attr.managed_recv = managed_recv;
-    lab_qp_new(left, &attr, &a);
-    lab_qp_new(right, &lab_rc, &b);
-    lab_connect(lab, &a, &b, &lab_path);
-}
-
-static void setup_plain(void)
-{
-    setup_cross(false, false);
-}
-
-static void setup_managed_send(void)
-{
-    setup_cross(true, false);
-}
-
-static void setup_managed_recv(void)
-{
-    setup_cross(false, true);
-}
-
-static void *write_cross(struct lab_qp *qp, uint8_t opcode, uint32_t num, uint32_t pi,
-                         bool unsignaled)
-{
-    struct prm_wqe_wait_en_seg seg[1] = {0};
-
-    PRM_SET(wqe_wait_en_seg, seg, pi, pi);
-    PRM_SET(wqe_wait_en_seg, seg, obj_num, num);
-    return lab_write_wqe(qp, &(struct lab_wr){.opcode = opcode,
-                                              .operands = seg,
-                                              .operands_len = sizeof(seg),
-                                              .unsignaled = unsignaled});
-}
-
-static void post_cross(struct lab_qp *qp, uint8_t opcode, uint32_t num, uint32_t pi)
-{
-    write_cross(qp, opcode, num, pi, false);
-    lab_ring(qp);
-}
-
-static void post_wait(uint32_t cqn, uint32_t pi)
-{
-    post_cross(&master, PRM_WQE_OPCODE_CQE_WAIT, cqn, pi);
-}
-
-static void post_send_enable(const struct lab_qp *qp, uint32_t pi)
-{
-    post_cross(&master, PRM_WQE_OPCODE_SEND_ENABLE, qp->qp->obj.num, pi);
-}
-
-static void post_nop(struct lab_qp *qp)
-{
-    lab_post(qp, &(struct lab_wr){.opcode = PRM_WQE_OPCODE_NOP});
-}
-
-/* Writes a NOP as the legacy library writes the WQEs of a managed queue: no record, no doorbell. */
-static void write_nop(struct lab_qp *qp)
-{
-    lab_write_wqe(qp, &(struct lab_wr){.opcode = PRM_WQE_OPCODE_NOP});
-}
-
-/* The next CQE of the master. */
-static void expect_master(uint8_t opcode, uint16_t counter, uint8_t syndrome)
-{
-    void *raw = lab_ptr(left, master_cq.ring + (master_cq.ci & 15) * 64ull, 64);
-
-    lab_run(lab);
-    ck_assert_uint_ne(PRM_GET(cqe64, raw, opcode), PRM_CQE_OPCODE_INVALID);
-    ck_assert_uint_eq(PRM_GET(cqe64, raw, send_wqe_opcode), opcode);
-    ck_assert_uint_eq(PRM_GET(cqe64, raw, wqe_counter), counter);
-    ck_assert_uint_eq(PRM_GET(cqe64, raw, opcode),
-                      syndrome ? PRM_CQE_OPCODE_REQ_ERR : PRM_CQE_OPCODE_REQ);
-    if (syndrome) {
-        ck_assert_uint_eq(PRM_GET(err_cqe, raw, syndrome), syndrome);
-    }
-    master_cq.ci++;
-}
-
-static void expect_master_holds(void)
-{
-    const void *raw = lab_ptr(left, master_cq.ring + (master_cq.ci & 15) * 64ull, 64);
-
-    lab_run(lab);
-    ck_assert_uint_eq(PRM_GET(cqe64, (const struct prm_cqe64 *)raw, opcode),
-                      PRM_CQE_OPCODE_INVALID);
-    ck_assert_ptr_null(master.qp->req.work.next);
-}
-
-static struct cq_wait *master_wait(void)
-{
-    return &master.qp->cross->wait;
-}
 
 /* -- CQE_WAIT ---------------------------------------------------------------------------------- */
 
@@ -219,9 +84,7 @@ START_TEST(a_wait_counts_overwritten_completions)
     attr.cqn = new_cq(&ring);
     PRM_SET(cqc, cqc, oi, 1);
     ck_assert_int_eq(cq_modify(&left->hca, 0, attr.cqn, PRM_CQ_MODIFY_OI, cqc, NULL), SYN_OK);
-    lab_qp_new(left, &attr, &a);
-    lab_qp_new(right, &lab_rc, &b);
-    lab_connect(lab, &a, &b, &lab_path);
+    new_a(&attr);
     post_wait(attr.cqn, 39);
     for (unsigned i = 0; i < 40; i++) {
         expect_master_holds();
@@ -240,9 +103,7 @@ START_TEST(a_wait_changes_nothing_in_the_completion)
 
     attr.cqn = lab_cq128_new(left, 4, &ring, &dbr);
     memset(lab_ptr(left, ring, 64), 0xa5, 64);
-    lab_qp_new(left, &attr, &a);
-    lab_qp_new(right, &lab_rc, &b);
-    lab_connect(lab, &a, &b, &lab_path);
+    new_a(&attr);
     post_wait(attr.cqn, 0);
     expect_master_holds();
     post_nop(&a);
@@ -778,164 +639,10 @@ START_TEST(all_posted_receives_are_flushed)
 }
 END_TEST
 
-/* -- chains ------------------------------------------------------------------------------------ */
-
-/* Each queue of the chain is started by the one before, and waits for the CQE of the one after. */
-START_TEST(a_chain_over_many_queues_ends)
-{
-    enum {
-        LONG = 12
-    };
-    struct lab_qp_attr attr = masters;
-    struct lab_qp qps[LONG];
-    uint32_t cqns[LONG];
-    uint64_t ring;
-
-    attr.managed_send = true;
-    for (unsigned i = 0; i < LONG; i++) {
-        cqns[i] = new_cq(&ring);
-        new_master(&attr, &qps[i], cqns[i]);
-    }
-    for (unsigned i = 0; i < LONG; i++) {
-        if (i + 1 < LONG) {
-            write_cross(&qps[i], PRM_WQE_OPCODE_SEND_ENABLE, qps[i + 1].qp->obj.num, 3, true);
-            write_cross(&qps[i], PRM_WQE_OPCODE_CQE_WAIT, cqns[i + 1], 0, true);
-        } else {
-            lab_write_wqe(&qps[i],
-                          &(struct lab_wr){.opcode = PRM_WQE_OPCODE_NOP, .unsignaled = true});
-            lab_write_wqe(&qps[i],
-                          &(struct lab_wr){.opcode = PRM_WQE_OPCODE_NOP, .unsignaled = true});
-        }
-        write_nop(&qps[i]);
-    }
-    post_wait(cqns[0], 0);
-    expect_master_holds();
-    post_send_enable(&qps[0], 3);
-    expect_master_holds(); /* the enable stands behind the wait: both wait for ever */
-    new_master(&masters, &b, left->cqn);
-    post_cross(&b, PRM_WQE_OPCODE_SEND_ENABLE, qps[0].qp->obj.num, 3);
-    expect_master(PRM_WQE_OPCODE_CQE_WAIT, 0, 0);
-    expect_master(PRM_WQE_OPCODE_SEND_ENABLE, 1, 0);
-}
-END_TEST
-
-/* Two queues that wait for each other are on the lists of their CQs, and nothing runs. */
-START_TEST(queues_that_wait_for_each_other_cost_nothing)
-{
-    struct lab_qp other;
-    uint64_t ring, pieces;
-    uint32_t cqn = new_cq(&ring);
-
-    new_master(&masters, &other, cqn);
-    post_wait(cqn, 0);
-    post_cross(&other, PRM_WQE_OPCODE_CQE_WAIT, master_cqn, 0);
-    expect_master_holds();
-    pieces = left->hca.pieces;
-    lab_advance(lab, 10000 * LAB_MS);
-    ck_assert_uint_eq(left->hca.pieces, pieces);
-}
-END_TEST
-
-/* A managed queue that is its own master waits for somebody else's enable first. */
-START_TEST(a_queue_cannot_start_itself)
-{
-    struct lab_qp_attr attr = masters;
-    struct lab_qp self;
-    uint64_t ring;
-
-    attr.managed_send = true;
-    new_master(&attr, &self, new_cq(&ring));
-    post_cross(&self, PRM_WQE_OPCODE_SEND_ENABLE, self.qp->obj.num, 1);
-    lab_run(lab);
-    ck_assert_uint_eq(self.qp->sq.taken, 0);
-}
-END_TEST
-
-/* Makes the ring's next 256 WQEs enable the next WQE of the other ring or of itself, as a WRITE of
- * some queue could do. */
-static void wind(struct lab_qp *qp)
-{
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t index = qp->qp->sq.taken + i;
-        struct prm_wqe_wait_en_seg *seg =
-            lab_ptr(left, qp->sq_ring + index % 256 * 64ull + PRM_SIZE(wqe_ctrl_seg), sizeof(*seg));
-
-        PRM_SET(wqe_wait_en_seg, seg, pi, index + 2);
-    }
-}
-
-/* Managed queues whose rings enable each other, or themselves, without software: they must not keep
- * the device busy. (A turn that does not end would hang lab_run().) */
-START_TEST(rings_that_enable_each_other_for_ever_are_slow)
-{
-    struct lab_qp_attr attr = masters;
-    struct lab_qp ring[2];
-    uint16_t before;
-    uint64_t cq;
-
-    attr.managed_send = true;
-    attr.log_sq = 8;
-    for (unsigned i = 0; i < 2; i++) {
-        new_master(&attr, &ring[i], new_cq(&cq));
-    }
-    for (unsigned i = 0; i < 2; i++) {
-        for (unsigned n = 0; n < 256; n++) {
-            write_cross(&ring[i], PRM_WQE_OPCODE_SEND_ENABLE, ring[_i ? i : !i].qp->obj.num, 0,
-                        true);
-        }
-        wind(&ring[i]);
-    }
-    post_send_enable(&ring[0], 1);
-    post_send_enable(&ring[1], 1);
-    lab_run(lab);
-    before = ring[0].qp->sq.taken;
-    ck_assert_uint_ge(before, 255);
-    for (unsigned i = 0; i < 10; i++) {
-        uint64_t pieces = left->hca.pieces;
-
-        wind(&ring[0]);
-        wind(&ring[1]);
-        lab_advance(lab, 100 * LAB_MS);
-        ck_assert_uint_le(left->hca.pieces - pieces, 2 * 256 * 8);
-    }
-    ck_assert_uint_eq(ring[0].qp->req.waits, SEND_WAITS_PAUSE);
-    ck_assert_uint_ge((uint16_t)(ring[0].qp->sq.taken - before), 2 * 256);
-    ck_assert_uint_le((uint16_t)(ring[0].qp->sq.taken - before), 4 * 256 + 1);
-}
-END_TEST
-
-/* Software that posts to a managed queue is seen in its record, so the queue does not pause. */
-START_TEST(a_managed_queue_with_software_does_not_pause)
-{
-    struct lab_qp_attr attr = masters;
-    struct lab_qp middle;
-    uint64_t ring;
-
-    attr.managed_send = true;
-    new_master(&attr, &middle, new_cq(&ring));
-    for (uint32_t n = 1; n <= 500; n++) {
-        post_nop(&a);
-        write_cross(&middle, PRM_WQE_OPCODE_SEND_ENABLE, a.qp->obj.num, n, true);
-        write_cross(&master, PRM_WQE_OPCODE_SEND_ENABLE, middle.qp->obj.num, n, true);
-        lab_ring(&master);
-        lab_run(lab);
-        expect_sent(PRM_WQE_OPCODE_NOP, (uint16_t)(n - 1));
-    }
-}
-END_TEST
-
-static TCase *suite_cross_case(const char *name, void (*up)(void))
-{
-    TCase *tc = tcase_create(name);
-
-    tcase_add_checked_fixture(tc, up, teardown);
-    return tc;
-}
-
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("cross");
-    TCase *tc = suite_cross_case("wait", setup_plain);
+    TCase *tc = cross_case("wait", setup_plain);
 
     tcase_add_test(tc, a_wait_ends_at_its_completion);
     tcase_add_test(tc, a_completion_that_was_there_before_ends_a_wait_at_once);
@@ -957,13 +664,9 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_queue_that_is_no_master_enables_nothing, 0, 2);
     tcase_add_test(tc, a_wqe_without_its_segment_fails);
     tcase_add_test(tc, an_unreliable_queue_can_be_a_master);
-    tcase_add_test(tc, a_chain_over_many_queues_ends);
-    tcase_add_test(tc, queues_that_wait_for_each_other_cost_nothing);
-    tcase_add_test(tc, a_queue_cannot_start_itself);
-    tcase_add_loop_test(tc, rings_that_enable_each_other_for_ever_are_slow, 0, 2);
     suite_add_tcase(s, tc);
 
-    tc = suite_cross_case("managed send", setup_managed_send);
+    tc = cross_case("managed send", setup_managed_send);
     tcase_add_test(tc, a_managed_send_queue_starts_when_it_is_enabled);
     tcase_add_test(tc, enabled_wqes_need_neither_record_nor_doorbell);
     tcase_add_test(tc, an_index_that_is_passed_changes_nothing);
@@ -976,10 +679,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, enabled_wqes_are_flushed_if_no_record_tells);
     tcase_add_test(tc, a_reset_closes_the_queue_again);
     tcase_add_test(tc, a_managed_queue_comes_back_from_sqer);
-    tcase_add_test(tc, a_managed_queue_with_software_does_not_pause);
     suite_add_tcase(s, tc);
 
-    tc = suite_cross_case("managed receive", setup_managed_recv);
+    tc = cross_case("managed receive", setup_managed_recv);
     tcase_add_test(tc, a_managed_receive_queue_has_only_enabled_wqes);
     tcase_add_test(tc, enabled_receives_must_be_posted_too);
     tcase_add_test(tc, all_posted_receives_are_flushed);

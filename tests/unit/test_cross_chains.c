@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tests chains of cross channel: queues that start each other, or wait for each other, in lines and
+ * in circles (model/rdma/cross.h). */
+#include "tests/unit/cross_bench.h"
+#include "tests/unit/suite.h"
+
+/* Each queue of the chain is started by the one before, and waits for the CQE of the one after. */
+START_TEST(a_chain_over_many_queues_ends)
+{
+    enum {
+        LONG = 12
+    };
+    struct lab_qp_attr attr = masters;
+    struct lab_qp qps[LONG];
+    uint32_t cqns[LONG];
+    uint64_t ring;
+
+    attr.managed_send = true;
+    for (unsigned i = 0; i < LONG; i++) {
+        cqns[i] = new_cq(&ring);
+        new_master(&attr, &qps[i], cqns[i]);
+    }
+    for (unsigned i = 0; i < LONG; i++) {
+        if (i + 1 < LONG) {
+            write_cross(&qps[i], PRM_WQE_OPCODE_SEND_ENABLE, qps[i + 1].qp->obj.num, 3, true);
+            write_cross(&qps[i], PRM_WQE_OPCODE_CQE_WAIT, cqns[i + 1], 0, true);
+        } else {
+            lab_write_wqe(&qps[i],
+                          &(struct lab_wr){.opcode = PRM_WQE_OPCODE_NOP, .unsignaled = true});
+            lab_write_wqe(&qps[i],
+                          &(struct lab_wr){.opcode = PRM_WQE_OPCODE_NOP, .unsignaled = true});
+        }
+        write_nop(&qps[i]);
+    }
+    post_wait(cqns[0], 0);
+    expect_master_holds();
+    post_send_enable(&qps[0], 3);
+    expect_master_holds(); /* the enable stands behind the wait: both wait for ever */
+    new_master(&masters, &b, left->cqn);
+    post_cross(&b, PRM_WQE_OPCODE_SEND_ENABLE, qps[0].qp->obj.num, 3);
+    expect_master(PRM_WQE_OPCODE_CQE_WAIT, 0, 0);
+    expect_master(PRM_WQE_OPCODE_SEND_ENABLE, 1, 0);
+}
+END_TEST
+
+/* Two queues that wait for each other are on the lists of their CQs, and nothing runs. */
+START_TEST(queues_that_wait_for_each_other_cost_nothing)
+{
+    struct lab_qp other;
+    uint64_t ring, pieces;
+    uint32_t cqn = new_cq(&ring);
+
+    new_master(&masters, &other, cqn);
+    post_wait(cqn, 0);
+    post_cross(&other, PRM_WQE_OPCODE_CQE_WAIT, master_cqn, 0);
+    expect_master_holds();
+    pieces = left->hca.pieces;
+    lab_advance(lab, 10000 * LAB_MS);
+    ck_assert_uint_eq(left->hca.pieces, pieces);
+}
+END_TEST
+
+/* A managed queue that is its own master waits for somebody else's enable first. */
+START_TEST(a_queue_cannot_start_itself)
+{
+    struct lab_qp_attr attr = masters;
+    struct lab_qp self;
+    uint64_t ring;
+
+    attr.managed_send = true;
+    new_master(&attr, &self, new_cq(&ring));
+    post_cross(&self, PRM_WQE_OPCODE_SEND_ENABLE, self.qp->obj.num, 1);
+    lab_run(lab);
+    ck_assert_uint_eq(self.qp->sq.taken, 0);
+}
+END_TEST
+
+/* Makes the ring's next 256 WQEs enable the next WQE of the other ring or of itself, as a WRITE of
+ * some queue could do. */
+static void wind(struct lab_qp *qp)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t index = qp->qp->sq.taken + i;
+        struct prm_wqe_wait_en_seg *seg =
+            lab_ptr(left, qp->sq_ring + index % 256 * 64ull + PRM_SIZE(wqe_ctrl_seg), sizeof(*seg));
+
+        PRM_SET(wqe_wait_en_seg, seg, pi, index + 2);
+    }
+}
+
+/* Managed queues whose rings enable each other, or themselves, without software: they must not keep
+ * the device busy. (A turn that does not end would hang lab_run().) */
+START_TEST(rings_that_enable_each_other_for_ever_are_slow)
+{
+    struct lab_qp_attr attr = masters;
+    struct lab_qp ring[2];
+    uint16_t before;
+    uint64_t cq;
+
+    attr.managed_send = true;
+    attr.log_sq = 8;
+    for (unsigned i = 0; i < 2; i++) {
+        new_master(&attr, &ring[i], new_cq(&cq));
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned n = 0; n < 256; n++) {
+            write_cross(&ring[i], PRM_WQE_OPCODE_SEND_ENABLE, ring[_i ? i : !i].qp->obj.num, 0,
+                        true);
+        }
+        wind(&ring[i]);
+    }
+    post_send_enable(&ring[0], 1);
+    post_send_enable(&ring[1], 1);
+    lab_run(lab);
+    before = ring[0].qp->sq.taken;
+    ck_assert_uint_ge(before, 255);
+    for (unsigned i = 0; i < 10; i++) {
+        uint64_t pieces = left->hca.pieces;
+
+        wind(&ring[0]);
+        wind(&ring[1]);
+        lab_advance(lab, 100 * LAB_MS);
+        ck_assert_uint_le(left->hca.pieces - pieces, 2 * 256 * 8);
+    }
+    ck_assert_uint_eq(ring[0].qp->req.waits, SEND_WAITS_PAUSE);
+    ck_assert_uint_ge((uint16_t)(ring[0].qp->sq.taken - before), 2 * 256);
+    ck_assert_uint_le((uint16_t)(ring[0].qp->sq.taken - before), 4 * 256 + 1);
+}
+END_TEST
+
+/* Software that posts to a managed queue is seen in its record, so the queue does not pause. */
+START_TEST(a_managed_queue_with_software_does_not_pause)
+{
+    struct lab_qp_attr attr = masters;
+    struct lab_qp middle;
+    uint64_t ring;
+
+    attr.managed_send = true;
+    new_master(&attr, &middle, new_cq(&ring));
+    for (uint32_t n = 1; n <= 500; n++) {
+        post_nop(&a);
+        write_cross(&middle, PRM_WQE_OPCODE_SEND_ENABLE, a.qp->obj.num, n, true);
+        write_cross(&master, PRM_WQE_OPCODE_SEND_ENABLE, middle.qp->obj.num, n, true);
+        lab_ring(&master);
+        lab_run(lab);
+        expect_sent(PRM_WQE_OPCODE_NOP, (uint16_t)(n - 1));
+    }
+}
+END_TEST
+
+Suite *unit_suite(void)
+{
+    Suite *s = suite_create("cross_chains");
+    TCase *tc = cross_case("masters", setup_plain);
+
+    tcase_add_test(tc, a_chain_over_many_queues_ends);
+    tcase_add_test(tc, queues_that_wait_for_each_other_cost_nothing);
+    tcase_add_test(tc, a_queue_cannot_start_itself);
+    tcase_add_loop_test(tc, rings_that_enable_each_other_for_ever_are_slow, 0, 2);
+    suite_add_tcase(s, tc);
+
+    tc = cross_case("managed send", setup_managed_send);
+    tcase_add_test(tc, a_managed_queue_with_software_does_not_pause);
+    suite_add_tcase(s, tc);
+    return s;
+}
