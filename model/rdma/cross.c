@@ -142,8 +142,8 @@ uint8_t cross_enable(struct qp *qp, const struct send_wqe *wqe)
     bool send = wqe->opcode == PRM_WQE_OPCODE_SEND_ENABLE;
     struct wq *wq;
 
-    if (!target || target->pdn != qp->pdn || !target->cross ||
-        !(send ? target->cross->managed_send : target->cross->managed_recv)) {
+    if (!target || target->pdn != qp->pdn || !uid_may_use(&target->obj, qp->obj.uid) ||
+        !target->cross || !(send ? target->cross->managed_send : target->cross->managed_recv)) {
         return PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
     wq = send ? &target->sq : &target->rq;

@@ -411,7 +411,7 @@ START_TEST(an_enable_beyond_the_ring_fails)
 END_TEST
 
 /* No such QP; a QP that is not managed; a queue of a QP that is managed on the other side; a QP of
- * another PD. */
+ * another PD; a QP of another user context in the same PD. */
 START_TEST(an_enable_of_another_object_fails)
 {
     uint32_t num = a.qp->obj.num;
@@ -427,8 +427,12 @@ START_TEST(an_enable_of_another_object_fails)
     case 2:
         opcode = PRM_WQE_OPCODE_RECV_ENABLE;
         break;
-    default:
+    case 3:
         a.qp->pdn++;
+        break;
+    default:
+        a.qp->obj.uid = 7;
+        master.qp->obj.uid = 9;
         break;
     }
     post_cross(&master, opcode, num, 1);
@@ -673,7 +677,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, indices_of_enables_count_wqes_and_not_basic_blocks);
     tcase_add_test(tc, indices_of_enables_run_modulo_2_to_the_16);
     tcase_add_loop_test(tc, an_enable_beyond_the_ring_fails, 0, 2);
-    tcase_add_loop_test(tc, an_enable_of_another_object_fails, 0, 4);
+    tcase_add_loop_test(tc, an_enable_of_another_object_fails, 0, 5);
     tcase_add_loop_test(tc, an_enable_before_rts_is_kept_but_not_in_rst, 0, 2);
     tcase_add_test(tc, all_posted_wqes_of_a_managed_queue_are_flushed);
     tcase_add_test(tc, enabled_wqes_are_flushed_if_no_record_tells);
