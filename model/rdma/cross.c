@@ -14,6 +14,13 @@ static void cross_set_gates(struct qp *qp)
     qp->rq.gate = cross->managed_recv ? WQ_GATE_RECV : WQ_UNGATED;
 }
 
+static void cross_pause_ends(struct hca *hca, struct work *work)
+{
+    struct cross *cross = (struct cross *)((char *)work - offsetof(struct cross, pause));
+
+    hca_schedule(hca, cross->wait.work);
+}
+
 static bool cross_new(struct qp *qp)
 {
     qp->cross = qp_alloc(qp, sizeof(*qp->cross));
@@ -21,6 +28,7 @@ static bool cross_new(struct qp *qp)
         return false;
     }
     qp->cross->wait.work = &qp->req.work;
+    qp->cross->pause.run = cross_pause_ends;
     return true;
 }
 
@@ -42,10 +50,17 @@ bool cross_init(struct qp *qp, const struct prm_qpc *qpc)
     return true;
 }
 
+/* The queue neither waits for a CQE nor pauses. */
+static void cross_stop(struct qp *qp)
+{
+    cq_wait_end(&qp->cross->wait);
+    hca_unschedule_late(qp->hca, &qp->cross->pause);
+}
+
 void cross_clear(struct qp *qp)
 {
     if (qp->cross) {
-        cq_wait_end(&qp->cross->wait);
+        cross_stop(qp);
         qp_dealloc(qp, qp->cross, sizeof(*qp->cross));
         qp->cross = NULL;
     }
@@ -55,7 +70,7 @@ void cross_reset(struct qp *qp)
 {
     struct cross *cross = qp->cross;
 
-    cq_wait_end(&cross->wait);
+    cross_stop(qp);
     qp->sq.enabled = qp->sq.taken = qp->rq.enabled = 0;
     cross->run = 0;
     cross->seen = 0;
@@ -65,7 +80,7 @@ void cross_reset(struct qp *qp)
 /* If the record does not say what is posted, only what is enabled is known. */
 void cross_flush_send(struct qp *qp)
 {
-    cq_wait_end(&qp->cross->wait);
+    cross_stop(qp);
     if (qp->sq.gate) {
         qp->sq.gate = WQ_UNGATED;
         qp->sq.pi = qp->sq.ci;
@@ -155,7 +170,7 @@ uint8_t cross_enable(struct qp *qp, const struct send_wqe *wqe)
     }
     if (send) {
         if (!qp->cross->managed_send) {
-            target->cross->run = 0;
+            cross_saw_software(target);
         }
         target->sq.rung = true;
         requester_kick(target);
@@ -178,7 +193,12 @@ void cross_took(struct qp *qp)
 
 void cross_saw_software(struct qp *qp)
 {
-    qp->cross->run = 0;
+    struct cross *cross = qp->cross;
+
+    cross->run = 0;
+    if (cross->pause.next) {
+        hca_unschedule_late(qp->hca, &cross->pause);
+    }
 }
 
 bool cross_must_pause(struct qp *qp)
@@ -186,7 +206,10 @@ bool cross_must_pause(struct qp *qp)
     struct cross *cross = qp->cross;
     struct prm_srq_dbr record[1] = {0};
 
-    if (!qp->sq.gate || cross->run < MIN(CROSS_RUN, 1u << qp->sq.log_size)) {
+    if (cross->pause.next) {
+        return true;
+    }
+    if (cross->run < MIN(CROSS_RUN, 1u << qp->sq.log_size)) {
         return false;
     }
     cross->run = 0;
@@ -195,5 +218,6 @@ bool cross_must_pause(struct qp *qp)
         cross->seen = PRM_GET(srq_dbr, record, counter);
         return false;
     }
+    hca_wait_late(qp->hca, &cross->pause);
     return true;
 }

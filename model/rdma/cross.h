@@ -25,8 +25,9 @@
  * executed again and again. Each step is an ordinary step of the queue's work, so queues and other
  * work take turns. In addition a managed send queue pauses after CROSS_RUN WQEs (or as many as its
  * ring has basic blocks, if these are fewer) in which no software was seen: a new value of its
- * doorbell record, a doorbell, or a SEND_ENABLE of a queue that is not managed. It then goes on
- * with late work, a quarter of a second later.
+ * doorbell record, a doorbell, or a SEND_ENABLE of a queue that is not managed. A pause ends with
+ * late work, a quarter of a second later, or with such a doorbell or SEND_ENABLE. It holds back
+ * only WQEs that have not started: packets are sent again meanwhile.
  */
 #ifndef HCASIM_MODEL_CROSS_H
 #define HCASIM_MODEL_CROSS_H
@@ -40,11 +41,12 @@ struct send_wqe;
 /* WQEs of a managed send queue from one sign of software to the next pause. */
 #define CROSS_RUN 1024
 
-/* What a master or a managed QP has in addition, and any QP from its first CQE_WAIT on. */
+/* The state of a master or a managed QP, and of any QP from its first CQE_WAIT on. */
 struct cross {
     bool managed_send, managed_recv;
     bool master;
     struct cq_wait wait; /* for the CQE of the CQE_WAIT that is the queue's next WQE */
+    struct work pause;   /* late work while the managed send queue pauses */
     uint16_t run;        /* WQEs taken since software was seen */
     uint32_t seen;       /* the doorbell record when it was looked at last */
 };
@@ -74,9 +76,10 @@ bool cross_wait(struct qp *qp, const struct send_wqe *wqe, uint8_t *syndrome);
 uint8_t cross_enable(struct qp *qp, const struct send_wqe *wqe);
 /* A WQE of a QP with qp->cross was started or flushed. */
 void cross_took(struct qp *qp);
-/* The doorbell of the send queue has rung. */
+/* Software has rung the doorbell of the send queue, or has enabled WQEs of it: a pause ends. */
 void cross_saw_software(struct qp *qp);
-/* Whether the managed send queue must pause before its next WQE. */
+/* Whether the managed send queue must pause before its next WQE. The end of the pause runs the
+ * queue's work. */
 bool cross_must_pause(struct qp *qp);
 
 #endif

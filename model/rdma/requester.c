@@ -563,8 +563,6 @@ static void requester_run_send(struct qp *qp)
             qp->req.waits = (uint8_t)waits;
             if (waits == SEND_WAITS_CREDIT) {
                 hca_wait_tx(qp->hca, &qp->req.work);
-            } else if (G_UNLIKELY(waits == SEND_WAITS_PAUSE)) {
-                hca_wait_late(qp->hca, &qp->req.work);
             } else {
                 requester_check_drained(qp);
             }

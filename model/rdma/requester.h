@@ -60,7 +60,7 @@ enum send_wait {
     SEND_WAITS_PAGE,   /* a page is missing: the pager, by requester_resume() */
     SEND_WAITS_MEMORY, /* no flight is free: the timer of late work */
     SEND_WAITS_CQE,    /* a CQE_WAIT holds the queue: the CQ, whose list it is on (cross.h) */
-    SEND_WAITS_PAUSE,  /* a managed queue pauses (cross.h): the timer of late work */
+    SEND_WAITS_PAUSE,  /* a managed queue pauses (cross.h): the end of its pause */
 };
 
 enum requester_queue {

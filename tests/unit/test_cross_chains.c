@@ -128,6 +128,119 @@ START_TEST(rings_that_enable_each_other_for_ever_are_slow)
 }
 END_TEST
 
+/* A managed ring of 256 WQEs, most of which enable the ring's next WQEs. After one lap it has taken
+ * as many WQEs without a sign of software as it may. */
+static void setup_pausing(struct lab_qp *ring, uint16_t write_at)
+{
+    struct lab_qp_attr attr = masters;
+    struct lab_wr write =
+        rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, lab_mem(left, 8, 1), 8, lab_mem(right, 8, 0));
+    uint64_t cq;
+
+    write.unsignaled = true;
+    attr.managed_send = true;
+    attr.log_sq = 8;
+    new_master(&attr, ring, new_cq(&cq));
+    for (uint32_t i = 0; i < 256; i++) {
+        if (i == write_at) {
+            lab_write_wqe(ring, &write);
+        } else {
+            write_cross(ring, PRM_WQE_OPCODE_SEND_ENABLE, ring->qp->obj.num, i + 3, true);
+        }
+    }
+    post_send_enable(ring, 2);
+    lab_run(lab);
+    ck_assert_uint_eq(ring->qp->sq.taken, 256);
+    ck_assert_uint_eq(ring->qp->req.waits, SEND_WAITS_PAUSE);
+}
+
+/* A doorbell of the ring, or an enable by a queue that software feeds. */
+START_TEST(software_ends_a_pause)
+{
+    struct lab_qp ring;
+
+    setup_pausing(&ring, UINT16_MAX);
+    wind(&ring);
+    if (_i) {
+        lab_ring(&ring);
+    } else {
+        post_send_enable(&ring, 257);
+    }
+    lab_run(lab);
+    ck_assert_uint_ge(ring.qp->sq.taken, 2 * 256);
+}
+END_TEST
+
+START_TEST(time_ends_a_pause)
+{
+    struct lab_qp ring;
+
+    setup_pausing(&ring, UINT16_MAX);
+    wind(&ring);
+    lab_advance(lab, 240 * LAB_MS);
+    ck_assert_uint_eq(ring.qp->sq.taken, 256);
+    lab_advance(lab, 20 * LAB_MS);
+    ck_assert_uint_ge(ring.qp->sq.taken, 2 * 256);
+}
+END_TEST
+
+/* The pause is about WQEs that have not started. */
+START_TEST(a_queue_that_pauses_sends_lost_packets_again)
+{
+    struct lab_qp ring;
+
+    lab->tap = drop_responses;
+    setup_pausing(&ring, 250);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), 1);
+    lab->tap = NULL;
+    lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
+    ck_assert_uint_eq(lab_count(lab, 0, BTH_WRITE_ONLY), 2);
+    ck_assert_uint_eq(requester_started(ring.qp), 0);
+    ck_assert_uint_eq(ring.qp->sq.taken, 256);
+}
+END_TEST
+
+/* A queue that pauses is on no list any more when it leaves RTS or ends. */
+START_TEST(a_queue_may_end_while_it_pauses)
+{
+    struct lab_qp ring;
+
+    setup_pausing(&ring, UINT16_MAX);
+    switch (_i) {
+    case 0:
+        ck_assert_int_eq(lab_modify(&ring, PRM_CMD_OP_2ERR_QP, NULL, 0, NULL), SYN_OK);
+        break;
+    case 1:
+        ck_assert_int_eq(lab_modify(&ring, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+        break;
+    default:
+        ck_assert_int_eq(qp_destroy(&left->hca, 0, ring.qp->obj.num), SYN_OK);
+        break;
+    }
+    ck_assert_ptr_eq(left->hca.late.next, &left->hca.late);
+    lab_advance(lab, 1000 * LAB_MS);
+}
+END_TEST
+
+/* A reset frees the queues before the CQs for which they wait, and whatever they wait for. */
+START_TEST(a_reset_ends_waits_and_pauses)
+{
+    struct lab_qp ring, other;
+    uint64_t cq;
+    uint32_t cqn = new_cq(&cq);
+
+    setup_pausing(&ring, UINT16_MAX);
+    new_master(&masters, &other, cqn);
+    post_wait(cqn, 0);
+    post_cross(&other, PRM_WQE_OPCODE_CQE_WAIT, master_cqn, 7);
+    lab_run(lab);
+    ck_assert_uint_eq(master.qp->req.waits, SEND_WAITS_CQE);
+    hca_reset(&left->hca);
+    ck_assert_uint_eq(left->hca.memory.used, 0);
+    ck_assert(!hca_run(&left->hca, LAB_BUDGET));
+}
+END_TEST
+
 /* Software that posts to a managed queue is seen in its record, so the queue does not pause. */
 START_TEST(a_managed_queue_with_software_does_not_pause)
 {
@@ -157,6 +270,11 @@ Suite *unit_suite(void)
     tcase_add_test(tc, queues_that_wait_for_each_other_cost_nothing);
     tcase_add_test(tc, a_queue_cannot_start_itself);
     tcase_add_loop_test(tc, rings_that_enable_each_other_for_ever_are_slow, 0, 2);
+    tcase_add_loop_test(tc, software_ends_a_pause, 0, 2);
+    tcase_add_test(tc, time_ends_a_pause);
+    tcase_add_test(tc, a_queue_that_pauses_sends_lost_packets_again);
+    tcase_add_loop_test(tc, a_queue_may_end_while_it_pauses, 0, 3);
+    tcase_add_test(tc, a_reset_ends_waits_and_pauses);
     suite_add_tcase(s, tc);
 
     tc = cross_case("managed send", setup_managed_send);

@@ -106,6 +106,11 @@ static bool liveness_by_cqe(const struct qp *qp)
     return qp->cross && qp->cross->wait.cq;
 }
 
+static bool liveness_by_pause(const struct qp *qp)
+{
+    return qp->cross && qp->cross->pause.next;
+}
+
 /* Each reason, what ends it, whether that waker must exist while the work is on no list, and how
  * long nothing may change; 0: without limit. */
 static const struct {
@@ -124,8 +129,7 @@ static const struct {
     [SEND_WAITS_MEMORY] = {"memory for a flight", "the timer of late work", liveness_by_nobody,
                            RATE_MOST},
     [SEND_WAITS_CQE] = {"a CQE", "the CQ", liveness_by_cqe, 0},
-    [SEND_WAITS_PAUSE] = {"the end of a pause", "the timer of late work", liveness_by_nobody,
-                          RATE_MOST},
+    [SEND_WAITS_PAUSE] = {"the end of a pause", "its late work", liveness_by_pause, RATE_MOST},
 };
 
 static bool liveness_sends(const struct qp *qp)
