@@ -95,6 +95,31 @@ START_TEST(a_wait_counts_overwritten_completions)
 }
 END_TEST
 
+/* The entry that ends the old ring has an index of its own (mlx5_ib's copy_resize_cqes() counts it,
+ * too), so it may be the one that a queue waits for. */
+START_TEST(a_wait_counts_the_entry_of_a_resize)
+{
+    struct lab_qp_attr attr = lab_rc;
+    struct prm_cqc cqc[1] = {0};
+    struct mem_buf buf = lab_buf(lab_mem(left, 64 << 5, 0), 64 << 5);
+    uint64_t ring;
+
+    attr.cqn = new_cq(&ring);
+    new_a(&attr);
+    post_nop(&a);
+    post_wait(attr.cqn, 1);
+    post_wait(attr.cqn, 2);
+    expect_master_holds();
+    PRM_SET(cqc, cqc, log_cq_size, 5);
+    ck_assert_int_eq(cq_modify(&left->hca, 0, attr.cqn, PRM_CQ_RESIZE_LOG_CQ_SIZE, cqc, &buf),
+                     SYN_OK);
+    expect_master(PRM_WQE_OPCODE_CQE_WAIT, 0, 0);
+    expect_master_holds();
+    post_nop(&a);
+    expect_master(PRM_WQE_OPCODE_CQE_WAIT, 1, 0);
+}
+END_TEST
+
 /* Without data in its CQEs, a CQ of 128 bytes leaves the first halves alone. */
 START_TEST(a_wait_changes_nothing_in_the_completion)
 {
@@ -654,6 +679,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_wait_need_not_write_a_cqe);
     tcase_add_test(tc, indices_are_compared_modulo_2_to_the_24);
     tcase_add_test(tc, a_wait_counts_overwritten_completions);
+    tcase_add_test(tc, a_wait_counts_the_entry_of_a_resize);
     tcase_add_test(tc, a_wait_changes_nothing_in_the_completion);
     tcase_add_test(tc, many_queues_wait_on_one_cq);
     tcase_add_test(tc, what_follows_a_wait_comes_after_the_data);

@@ -269,6 +269,21 @@ START_TEST(a_wait_ends_with_its_count_of_completions)
 }
 END_TEST
 
+/* The entry that ends the old ring is no completion. */
+START_TEST(a_wait_counts_completions_after_a_resize)
+{
+    post_writes(1);
+    ck_assert_uint_eq(completed(cq), 1);
+    ck_assert_int_eq(ibv_resize_cq(cq, 127), 0);
+    ck_assert_int_eq(post(master, wait_wr(cq, 1, IBV_EXP_SEND_WAIT_EN_LAST)), 0);
+    ck_assert_uint_eq(completed(master_cq), 1);
+    ck_assert_int_eq(post(master, wait_wr(cq, 1, IBV_EXP_SEND_WAIT_EN_LAST)), 0);
+    ck_assert_uint_eq(completed(master_cq), 0);
+    post_writes(1);
+    ck_assert_uint_eq(completed(master_cq), 1);
+}
+END_TEST
+
 /* A master starts a queue, waits for it, and then writes itself: both rounds are posted before
  * the first begins. */
 START_TEST(a_chain_goes_on_by_itself)
@@ -387,6 +402,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup_plain, teardown);
     tcase_add_test(tc, other_qps_have_no_cross_channel);
     tcase_add_test(tc, a_wait_ends_with_its_count_of_completions);
+    tcase_add_test(tc, a_wait_counts_completions_after_a_resize);
     tcase_add_test(tc, a_queue_may_ignore_its_overflow);
     tcase_add_test(tc, a_cq_may_ignore_its_overrun);
     suite_add_tcase(s, tc);

@@ -21,6 +21,9 @@ void hv_exp_send_end(struct user_qp *qp, const struct ibv_exp_send_wr *wr);
 
 /* Builds IBV_EXP_WR_CQE_WAIT, _SEND_ENABLE and _RECV_ENABLE (task.c). */
 void hv_exp_build_cross(struct user_qp *qp, const struct ibv_exp_send_wr *wr);
+/* The CQ was resized: the entry that ended the old ring has an index, but is no completion. Later
+ * IBV_EXP_WR_CQE_WAITs do not count it. */
+void hv_exp_task_resized(struct user_cq *cq);
 
 /* Whether the QP may post atomics: their answers are in the host's order, or the program said that
  * it takes them as they are (qp.c). */

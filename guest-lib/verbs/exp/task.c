@@ -99,6 +99,13 @@ static void exp_task_enable(struct user_qp *qp, const struct ibv_exp_send_wr *wr
     pthread_mutex_unlock(&exp_task_indices);
 }
 
+void hv_exp_task_resized(struct user_cq *cq)
+{
+    pthread_mutex_lock(&exp_task_indices);
+    cq->waited.from++;
+    pthread_mutex_unlock(&exp_task_indices);
+}
+
 void hv_exp_build_cross(struct user_qp *qp, const struct ibv_exp_send_wr *wr)
 {
     if (wr->exp_opcode == IBV_EXP_WR_CQE_WAIT) {

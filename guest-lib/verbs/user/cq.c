@@ -5,6 +5,7 @@
  */
 #include "guest-lib/verbs/user/cq.h"
 #include "guest-lib/verbs/exp/peer.h"
+#include "guest-lib/verbs/exp/send.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
@@ -478,6 +479,7 @@ static int cq_resize_locked(struct user_cq *cq, int cqe)
         return err;
     }
     cq_copy_cqes(cq, ring, log_size);
+    hv_exp_task_resized(cq);
     hv_buf_free(cq->parent_domain, cq->ring, cq->ring_size, MLX5DV_RES_TYPE_CQ, cq->ring_from);
     cq->ring = ring;
     cq->ring_size = size;
