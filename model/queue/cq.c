@@ -167,7 +167,7 @@ enum syn cq_create(struct hca *hca, uint16_t uid, const struct prm_cqc *cqc, str
     cq->cc = PRM_GET(cqc, cqc, cc);
     cq->slot_mask = cq->cc ? 0 : (1u << cq->log_size) - 1;
     cq->pad = PRM_GET(cqc, cqc, cqe_sz) == PRM_CQE_SZ_128_BYTES_PAD;
-    cq->unusual = cq->pad || cq->session;
+    cq_note_unusual(cq);
     cq->dbr = dbr_addr;
     cq->timer.fire = cq_timer_fire;
     cq->waiter.retry = cq_eq_retry;

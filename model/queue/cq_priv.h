@@ -61,6 +61,12 @@ static inline void cq_count(struct cq *cq)
     cq->untold = MIN(cq->untold + 1, CQ_INDEX_MASK);
 }
 
+/* Sets cq->unusual when one of its reasons begins or ends. */
+static inline void cq_note_unusual(struct cq *cq)
+{
+    cq->unusual = cq->pad || cq->session || cq->first_wait;
+}
+
 /* Writes 64 bytes to the place of the cqe64 in the slot of this index. pads: writes zeros to the
  * first half of the slot, which has 128 bytes. False: the host does not answer, and the CQ has
  * failed. */

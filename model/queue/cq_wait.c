@@ -8,7 +8,7 @@
  */
 #include "model/queue/cq_priv.h"
 
-/* How many CQEs are to come until the CQ has that one; 1 is the next. */
+/* The number of CQEs that are to come until the CQ has the CQE of this index; 1: it is the next. */
 static uint32_t cq_wait_distance(const struct cq *cq, uint32_t index)
 {
     return (index + 1 - cq->pi) & CQ_INDEX_MASK;
@@ -26,11 +26,6 @@ bool cq_has_failed(const struct cq *cq)
     return cq->status;
 }
 
-static void cq_wait_note(struct cq *cq)
-{
-    cq->unusual = cq->pad || cq->session || cq->first_wait;
-}
-
 void cq_wait_begin(struct hca *hca, struct cq *cq, uint32_t index, struct cq_wait *wait)
 {
     struct cq_wait *before = cq->last_wait;
@@ -46,7 +41,7 @@ void cq_wait_begin(struct hca *hca, struct cq *cq, uint32_t index, struct cq_wai
     wait->next = before ? before->next : cq->first_wait;
     *(wait->prev ? &wait->prev->next : &cq->first_wait) = wait;
     *(wait->next ? &wait->next->prev : &cq->last_wait) = wait;
-    cq_wait_note(cq);
+    cq_note_unusual(cq);
 }
 
 void cq_wait_end(struct cq_wait *wait)
@@ -59,7 +54,7 @@ void cq_wait_end(struct cq_wait *wait)
     *(wait->prev ? &wait->prev->next : &cq->first_wait) = wait->next;
     *(wait->next ? &wait->next->prev : &cq->last_wait) = wait->prev;
     wait->cq = NULL;
-    cq_wait_note(cq);
+    cq_note_unusual(cq);
 }
 
 static void cq_wake_first(struct hca *hca, struct cq *cq)
@@ -82,7 +77,10 @@ void cq_wake_due(struct hca *hca, struct cq *cq)
 
 void cq_wake_all(struct hca *hca, struct cq *cq)
 {
-    while (cq->first_wait) {
+    unsigned n = 0;
+
+    for (; cq->first_wait; n++) {
         cq_wake_first(hca, cq);
     }
+    hca_spend(hca, n / HCA_PIECE_ENTRIES);
 }
