@@ -115,7 +115,10 @@ static const struct fw_cap_limit of_cx8[] = {
  * No source says that they have no mappings of addresses: docs/adr/0009. No source says which
  * generation was the first with enhanced connection establishment; a ConnectX-5 has it. Nor does
  * one say it of device memory; published outputs show it on a ConnectX-6, and none on a -4
- * (docs/adr/0025). */
+ * (docs/adr/0025). Published outputs of the old ibv_devinfo show cross channel and erasure codes on
+ * a -4 Lx and a ConnectX-5, but no tunneled atomics on the -4 Lx (docs/adr/0032); Mellanox's
+ * library EC names ConnectX-4 and -4 Lx as its cards. No source tells the generations apart by AS
+ * notify. */
 static const struct fw_cap_limit before_cx5[] = {
     BEFORE_CX7,
     BEFORE_CX6DX,
@@ -124,6 +127,7 @@ static const struct fw_cap_limit before_cx5[] = {
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_vlan_insert, 0),
     AT_MOST(GENERAL, cmd_hca_cap, general_obj_types, 1ull << PRM_GENERAL_OBJ_TYPE_RESERVED_QPN),
     AT_MOST(GENERAL, cmd_hca_cap, device_memory, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, tunneled_atomic, 0),
     AT_MOST(GENERAL, cmd_hca_cap, tag_matching, 0),
     AT_MOST(GENERAL, cmd_hca_cap, log_tag_matching_list_sz, 0),
     AT_MOST(GENERAL, cmd_hca_cap, rndv_offload_rc, 0),

@@ -245,6 +245,23 @@ START_TEST(data_is_in_order_before_connectx_5)
 }
 END_TEST
 
+/* Published outputs of ibv_devinfo: EXP_CROSS_CHANNEL and the flag of erasure codes (bit 45) on a
+ * ConnectX-4 Lx (firmware 14.27.1016) and a ConnectX-5 (16.23.1020); on the -4 Lx no line about
+ * tunneled atomics, which the program prints if the device has them (docs/adr/0032). */
+START_TEST(tunneled_atomics_come_with_connectx_5)
+{
+    uint8_t cap[4096];
+
+    g = &generations[_i];
+    be(g->name);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL, true, cap), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, cd), 1);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, vector_calc), 1);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, tunneled_atomic), !g->inline_l2);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, as_notify), 1);
+}
+END_TEST
+
 /* Copies by the DMA engine: docs/adr/0027. */
 START_TEST(copies_come_with_connectx_6_dx)
 {
@@ -337,6 +354,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, headers_are_inline_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, data_is_in_order_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, connection_options_come_with_connectx_5, 0, G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, tunneled_atomics_come_with_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, copies_come_with_connectx_6_dx, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, queues_without_a_send_record_come_with_connectx_8, 0,
                         G_N_ELEMENTS(generations));
