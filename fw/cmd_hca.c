@@ -125,8 +125,9 @@ static enum syn cmd_query_special_contexts(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
-/* The host knows tunneled operations by the top of their addresses. What it does with them here, it
- * says at once, so it needs no range in the BAR to which it answers. */
+/* The host knows tunneled operations by the top of their addresses. Here the host's answer is the
+ * result of a call (hca_host_ops.as_notify), so the device needs no range to which the host
+ * answers: log_response_bar_size and response_bar_address stay 0. */
 static enum syn cmd_set_tunneled_operations(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_set_tunnel_operation_in *in = cmd->in;

@@ -30,7 +30,7 @@ uint16_t wq_gate_open(const struct wq *wq)
     return open <= 1u << 15 ? open : 0;
 }
 
-/* Of a managed send queue. */
+/* The same for a managed send queue: an open gate makes the ring count as full. */
 static bool wq_update_gated(struct wq *wq)
 {
     wq->pi = wq_gate_open(wq) ? (wq->ci + (1u << wq->log_size)) & 0xffff : wq->ci;

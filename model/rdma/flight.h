@@ -94,8 +94,8 @@ struct flight {
     const struct cqe_data *in_cqe;
     struct local_read local;
     struct vec_calc *calc; /* the results of a calculation that is being sent; NULL: none */
-    /* What the response data of a READ with a calculation has given so far. There is at most one
-     * such READ whose response has begun: the oldest. */
+    /* The result so far of the calculation with a READ's response data. At most one such READ has
+     * a response that has begun: the oldest. */
     uint8_t sum[CALC_ELEMENT];
     struct send_desc ring[STARTED_MAX];
 };

@@ -19,7 +19,7 @@
 #include "model/memory/mkey.h"
 #include "prm/prm.h"
 
-/* What capabilities report (vector_calc_cap). */
+/* The limits that the capabilities report (vector_calc_cap). */
 #define VEC_CALC_MAX_VECTORS   255
 #define VEC_CALC_MAX_RESULTS   GF_MAX_RESULTS
 #define VEC_CALC_LOG_MAX_CHUNK 6 /* log_chunk: chunks of 64 << 6 bytes */

@@ -114,7 +114,7 @@ START_TEST(other_accesses_of_the_key_are_plain)
 }
 END_TEST
 
-/* What a peer may send that is no operation, and where no word is. */
+/* A peer may send a payload that is no operation, or name an address where no word is. */
 START_TEST(anything_else_is_refused_and_changes_nothing)
 {
     uint32_t key = create_tunneled();

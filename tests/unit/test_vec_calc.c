@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Tests vector calculations: SENDs with opmod 0xff, as libmlx5 of MLNX_OFED posts them
- * (post_ec_vec_calc()). What they send is compared with a reference that computes byte by byte.
+ * (post_ec_vec_calc()). Their data is compared with a reference that computes byte by byte.
  */
 #include "model/memory/mkey_priv.h"
 #include "model/rdma/vec_calc.h"
@@ -416,7 +416,7 @@ static bool note_fault(struct pager *pager, struct qp *qp, enum fault_side side,
     return true;
 }
 
-/* What has a page missing, vectors or matrix, is read when the page is there. */
+/* If a page of the vectors or of the matrix is missing, the calculation goes on when it is there. */
 START_TEST(a_missing_page_parks_the_calculation)
 {
     const struct calc calc = {10, 4, 8, 4096, 0};

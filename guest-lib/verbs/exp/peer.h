@@ -85,7 +85,7 @@ int exp_peer_check_cq(struct hv_hca *hca, const struct ibv_exp_peer_direct_attr 
 int exp_peer_new_cq(struct user_cq *cq, const struct ibv_exp_peer_direct_attr *attr);
 void exp_peer_free_cq(struct user_cq *cq);
 
-/* What an entry holds before its first completion. */
+/* The op_own byte of an entry before its first completion. */
 static inline unsigned exp_peer_unwritten(const struct user_cq *cq)
 {
     return PRM_CQE_OPCODE_INVALID << 4 | (cq->peer_cq && cq->peer_cq->by_owner);
