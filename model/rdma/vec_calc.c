@@ -134,7 +134,8 @@ enum mem_result vec_calc_step(struct hca *hca, struct vec_calc *calc,
             return result;
         }
     }
-    *is_done = calc->vectors == vectors;
+    /* a WQE that was written over may have fewer vectors than before */
+    *is_done = calc->vectors >= vectors;
     return MEM_OK;
 }
 

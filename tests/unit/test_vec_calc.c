@@ -416,7 +416,29 @@ static bool note_fault(struct pager *pager, struct qp *qp, enum fault_side side,
     return true;
 }
 
-/* If a page of the vectors or of the matrix is missing, the calculation goes on when it is there. */
+/* A program that writes over the WQE of a message gets other data, but no calculation without end.
+ */
+START_TEST(a_calculation_that_has_fewer_vectors_than_before_ends)
+{
+    const struct calc calc = {10, 1, 0, VEC_CALC_PART, 0};
+    struct vec_calc *part = g_new0(struct vec_calc, 1);
+    bool is_done = true;
+
+    calc_make(&calc);
+    for (unsigned i = 0; i < 5; i++) {
+        ck_assert_int_eq(vec_calc_step(&left->hca, part, seg, 0, left->pdn, MKEY_NONE, 0, &is_done),
+                         MEM_OK);
+        ck_assert(!is_done);
+    }
+    PRM_SET(wqe_vec_calc_seg, seg, vec_count, 3);
+    ck_assert_int_eq(vec_calc_step(&left->hca, part, seg, 0, left->pdn, MKEY_NONE, 0, &is_done),
+                     MEM_OK);
+    ck_assert(is_done);
+    g_free(part);
+}
+END_TEST
+
+/* If a page of vectors or matrix is missing, the calculation goes on when the page is there. */
 START_TEST(a_missing_page_parks_the_calculation)
 {
     const struct calc calc = {10, 4, 8, 4096, 0};
@@ -478,6 +500,7 @@ Suite *unit_suite(void)
     suite_add_tcase(s, refused);
     tcase_add_checked_fixture(work, setup, teardown);
     tcase_add_test(work, a_long_calculation_keeps_nobody_waiting);
+    tcase_add_test(work, a_calculation_that_has_fewer_vectors_than_before_ends);
     tcase_add_loop_test(work, a_missing_page_parks_the_calculation, 0, 2);
     suite_add_tcase(s, work);
     return s;
