@@ -83,6 +83,16 @@ static const void *send_wqe_take(struct parse *p, size_t len)
     return seg;
 }
 
+/* Takes the last segment. libmlx5 puts the segment of the service (SRQ, address) before that of
+ * cross channel (__mlx5_post_send_one_rc_dc()), which does not use it. */
+static const void *send_wqe_take_last(struct parse *p, size_t len)
+{
+    if ((size_t)(p->end - p->pos) > len) {
+        p->pos = p->end - len;
+    }
+    return send_wqe_take(p, len);
+}
+
 static bool send_wqe_parse_inline(struct send_wqe *wqe, struct parse *p)
 {
     uint32_t bytes = PRM_GET(wqe_inline_seg, p->pos, byte_count);
@@ -261,7 +271,7 @@ static G_GNUC_NO_INLINE bool send_wqe_parse_local(struct send_wqe *wqe, struct p
     case PRM_WQE_OPCODE_CQE_WAIT:
     case PRM_WQE_OPCODE_RECV_ENABLE:
     case PRM_WQE_OPCODE_SEND_ENABLE:
-        wqe->wait_en = send_wqe_take(p, PRM_SIZE(wqe_wait_en_seg));
+        wqe->wait_en = send_wqe_take_last(p, PRM_SIZE(wqe_wait_en_seg));
         return wqe->wait_en && (p->master || wqe->opcode == PRM_WQE_OPCODE_CQE_WAIT);
     case PRM_WQE_OPCODE_DUMP:
         return send_wqe_parse_data(wqe, p, false);

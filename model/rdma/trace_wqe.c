@@ -158,11 +158,14 @@ static void trace_add_segments(struct prm_line *line, struct wqe_rest *rest,
                                unsigned flags)
 {
     bool is_local = flags & SEND_OP_LOCAL;
+    /* libmlx5 writes it before the segment of cross channel, too */
+    bool has_service = !is_local || (trace_is_cross(PRM_GET(wqe_ctrl_seg, ctrl, opcode)) &&
+                                     rest->left > PRM_SIZE(wqe_wait_en_seg));
 
-    if (service->names_srq && !is_local) {
+    if (service->names_srq && has_service) {
         trace_add_segment(line, rest, "xrc", "wqe_xrc_seg", PRM_SIZE(wqe_xrc_seg), NULL);
     }
-    if (!service->connected && !is_local) {
+    if (!service->connected && has_service) {
         bool is_short = service->dynamic && rest->left >= WQE_SHORT_AV &&
                         !PRM_GET(wqe_av, (const void *)rest->pos, ext);
 

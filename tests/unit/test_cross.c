@@ -5,6 +5,7 @@
  */
 #include "model/core/pd.h"
 #include "tests/unit/cross_bench.h"
+#include "tests/unit/dc_lab.h"
 #include "tests/unit/suite.h"
 
 /* -- CQE_WAIT ---------------------------------------------------------------------------------- */
@@ -283,6 +284,36 @@ START_TEST(any_queue_may_wait)
     lab_run(lab);
     ck_assert_uint_eq(b.qp->sq.ci, 1);
     ck_assert_uint_eq(b.qp->state, PRM_QP_STATE_RTS);
+}
+END_TEST
+
+/* libmlx5 writes an address before the segment of an initiator's wait; this library does not. */
+START_TEST(an_initiator_may_wait)
+{
+    struct prm_wqe_wait_en_seg seg[1] = {0};
+    struct lab_qp_attr attr = lab_dci;
+    struct lab_qp dci;
+    uint64_t ring;
+    uint8_t *wqe;
+
+    attr.cqn = new_cq(&ring);
+    lab_dci_new(left, &attr, NULL, &dci);
+    wqe = write_cross(&dci, PRM_WQE_OPCODE_CQE_WAIT, left->cqn, 0, false);
+    ck_assert_uint_eq(PRM_GET(wqe_ctrl_seg, (void *)wqe, ds), 5);
+    if (_i) {
+        PRM_SET(wqe_wait_en_seg, seg, obj_num, left->cqn);
+        memcpy(wqe + PRM_SIZE(wqe_ctrl_seg), seg, sizeof(seg));
+        PRM_SET(wqe_ctrl_seg, (void *)wqe, ds, 2);
+        dci.sq_pi = 1;
+    }
+    lab_ring(&dci);
+    lab_run(lab);
+    ck_assert_uint_eq(dci.qp->req.waits, SEND_WAITS_CQE);
+    post_nop(&a);
+    lab_run(lab);
+    ck_assert_uint_eq(dci.qp->sq.ci, _i ? 1 : 2);
+    ck_assert_uint_eq(dci.qp->state, PRM_QP_STATE_RTS);
+    ck_assert_uint_eq(lab->num_packets, 0);
 }
 END_TEST
 
@@ -690,6 +721,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_queue_that_is_flushed_waits_no_more, 0, 3);
     tcase_add_test(tc, a_queue_that_holds_can_be_drained);
     tcase_add_test(tc, any_queue_may_wait);
+    tcase_add_loop_test(tc, an_initiator_may_wait, 0, 2);
     tcase_add_test(tc, a_wait_without_memory_fails);
     tcase_add_loop_test(tc, a_queue_that_is_no_master_enables_nothing, 0, 2);
     tcase_add_test(tc, a_wqe_without_its_segment_fails);
