@@ -308,5 +308,7 @@ const struct host_direct host_direct = {
     .configure_sig = direct_configure_sig,
     .check_sig = direct_check_sig,
     .copy = direct_copy,
+    .make_cross = direct_make_cross,
+    .cross = direct_cross,
     .drain = direct_drain,
 };

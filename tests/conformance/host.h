@@ -32,6 +32,19 @@ enum host_work {
     HOST_MMO = 4, /* copies from memory to memory */
 };
 
+/* The queues of a queue pair of cross channel that other queue pairs start. */
+enum host_cross {
+    HOST_MASTER = 1, /* none; it waits for others and starts them, as all of them can */
+    HOST_MANAGED_SEND = 2,
+    HOST_MANAGED_RECV = 4,
+};
+
+enum host_cross_op {
+    HOST_WAIT,
+    HOST_SEND_ENABLE,
+    HOST_RECV_ENABLE,
+};
+
 /* The T10-DIF signatures of 512-byte blocks of a key: which domains have them, and their values.
  * The reference tag grows by one from block to block. */
 struct host_sig {
@@ -77,9 +90,21 @@ struct host_direct {
     int (*check_sig)(void *made, enum host_sig_error *error, uint64_t *offset);
     /* Posts a copy from the first of two ranges to the second one. */
     int (*copy)(struct ibv_qp *configurer, const struct ibv_send_wr *wr);
+    /* Makes a connection of cross channel (enum host_cross). */
+    struct ibv_qp *(*make_cross)(const struct host *host, const struct ibv_qp_init_attr *init,
+                                 unsigned cross);
+    /* Posts a wait for the next count completions of qp's CQ, or starts its next count requests. */
+    int (*cross)(struct ibv_qp *master, const struct ibv_send_wr *wr, enum host_cross_op op,
+                 struct ibv_qp *qp, uint32_t count);
     /* Moves the QP to SQD, where it arrives when all begun work is done. */
     int (*drain)(struct ibv_qp *qp);
 };
 extern const struct host_direct host_direct;
+
+/* make_cross and cross of host_direct (direct_cross.c). */
+struct ibv_qp *direct_make_cross(const struct host *host, const struct ibv_qp_init_attr *init,
+                                 unsigned cross);
+int direct_cross(struct ibv_qp *master, const struct ibv_send_wr *wr, enum host_cross_op op,
+                 struct ibv_qp *qp, uint32_t count);
 
 #endif

@@ -168,12 +168,21 @@ static struct ibv_qp *qp_make(struct play *p, const struct play_qp *qp,
     struct words *w = &p->words;
     unsigned work = (words_flag(w, "umr") ? HOST_UMR : 0) | (words_flag(w, "sig") ? HOST_SIG : 0) |
                     (words_flag(w, "mmo") ? HOST_MMO : 0);
+    unsigned cross = (words_flag(w, "master") ? HOST_MASTER : 0) |
+                     (words_flag(w, "managed_send") ? HOST_MANAGED_SEND : 0) |
+                     (words_flag(w, "managed_recv") ? HOST_MANAGED_RECV : 0);
 
-    if ((qp->type == PLAY_DCI || qp->type == PLAY_DCT || work) && !direct) {
+    if ((qp->type == PLAY_DCI || qp->type == PLAY_DCT || work || cross) && !direct) {
         play_cannot(p, "such a queue pair needs direct verbs", 0);
     }
-    if (work && qp->type != IBV_QPT_RC) {
-        words_mistake(w, "UMRs and copies are for a reliable connection");
+    if ((work || cross) && qp->type != IBV_QPT_RC) {
+        words_mistake(w, "UMRs, copies and cross channel are for a reliable connection");
+    }
+    if (work && cross) {
+        words_mistake(w, "a queue pair of cross channel has no UMRs and no copies");
+    }
+    if (cross) {
+        return direct->make_cross(p->host, init, cross);
     }
     if (work) {
         return direct->make_configurer(p->host, init, work);
@@ -212,7 +221,8 @@ static void qp_make_cq(struct play *p, struct play_qp *qp)
 }
 
 /* qp NAME TYPE [state=RTS] [srq=S] [cq=QP] [cqe=N] [wr=N] [sge=N] [inline=N] [sig=all] [umr]
- * [sig] [mmo] [key=K] [streams=N] [errored=N] [an attribute ...] */
+ * [sig] [mmo] [master] [managed_send] [managed_recv] [key=K] [streams=N] [errored=N] [an attribute
+ * ...] */
 void play_new_qp(struct play *p)
 {
     struct words *w = &p->words;

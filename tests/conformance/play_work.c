@@ -9,6 +9,7 @@
 /* work requests in addition to those of enum ibv_wr_opcode */
 #define UMR    0x1000
 #define MEMCPY 0x1001
+#define CROSS  0x2000 /* and enum host_cross_op */
 
 static const struct words_name send_opcodes[] = {
     {"SEND", IBV_WR_SEND},
@@ -23,6 +24,9 @@ static const struct words_name send_opcodes[] = {
     {"BIND", IBV_WR_BIND_MW},
     {"UMR", UMR},
     {"MEMCPY", MEMCPY},
+    {"WAIT", CROSS | HOST_WAIT},
+    {"SEND_ENABLE", CROSS | HOST_SEND_ENABLE},
+    {"RECV_ENABLE", CROSS | HOST_RECV_ENABLE},
     {NULL, 0},
 };
 
@@ -139,6 +143,22 @@ static void play_copy(struct play *p, struct play_qp *qp, const char *error)
     play_result_is(p, error, p->host->direct->copy(qp->qp, &wr));
 }
 
+/* WAIT QP N, SEND_ENABLE QP N, RECV_ENABLE QP N: waits for the next N completions where that queue
+ * pair completes, or starts the next N of its requests */
+static void play_cross(struct play *p, struct play_qp *qp, enum host_cross_op op, const char *error)
+{
+    struct words *w = &p->words;
+    struct ibv_send_wr wr = {.send_flags = words_flag(w, "unsignaled") ? 0 : IBV_SEND_SIGNALED};
+    struct play_qp *other = play_live_qp(p, words_need(w, "the other queue pair's name"));
+    uint32_t count = (uint32_t)words_to_number(w, words_need(w, "how many"));
+
+    if (!p->host->direct) {
+        play_cannot(p, "cross channel needs direct verbs", 0);
+    }
+    wr.wr_id = play_next_id(p, qp);
+    play_result_is(p, error, p->host->direct->cross(qp->qp, &wr, op, other->qp, count));
+}
+
 /* UMR RANGE ... key=K [rights=R] [mem] [wire] [copies] [app=N] [ref=N]: from now on the key
  * consists of these pieces; its addresses begin with 0 */
 static void play_umr(struct play *p, struct play_qp *qp, const char *error)
@@ -205,6 +225,10 @@ void play_send(struct play *p)
     }
     if (opcode == MEMCPY) {
         play_copy(p, qp, error);
+        return;
+    }
+    if (opcode & CROSS) {
+        play_cross(p, qp, (enum host_cross_op)(opcode & ~(unsigned long)CROSS), error);
         return;
     }
     wr.opcode = (enum ibv_wr_opcode)opcode;
