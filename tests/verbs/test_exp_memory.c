@@ -5,9 +5,11 @@
  */
 #include <check.h>
 #include <linux/capability.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -322,6 +324,91 @@ START_TEST(a_region_of_a_process_that_was_killed_is_gone)
 }
 END_TEST
 
+/* A child of fork() gives up its copy of a region: the region stays its parent's. */
+START_TEST(a_child_does_not_end_its_parents_region)
+{
+    struct ibv_mr *mr =
+        reg(NULL, PAGE,
+            USER_BOTH | IBV_EXP_ACCESS_ALLOCATE_MR | (_i ? IBV_EXP_ACCESS_NO_RDMA : RIGHTS));
+    struct hv_shared *shared = NULL;
+    int status;
+    pid_t pid;
+
+    ck_assert_ptr_nonnull(mr);
+    pid = fork();
+    if (!pid) {
+        ibv_dereg_mr(mr);
+        exit(0); /* and the library's own end */
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(hv_shared_open(v->hca[0], mr->handle, true, NULL, &shared), 0);
+    hv_shared_free(shared);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+}
+END_TEST
+
+/* The owner has a child of fork() that lives on. When the owner is gone, so is its region. */
+START_TEST(a_region_ends_with_its_owner_and_not_with_its_owners_child)
+{
+    struct hv_shared *shared = NULL;
+    int tell[2], hold[2], status;
+    uint32_t number = 0;
+    pid_t owner;
+
+    ck_assert_int_eq(pipe(tell) | pipe(hold), 0);
+    owner = fork();
+    if (!owner) {
+        if (hv_shared_new(v->hca[0], PAGE, 0600, NULL, &shared)) {
+            _exit(1);
+        }
+        if (!fork()) {
+            char byte;
+
+            close(hold[1]);
+            _exit(read(hold[0], &byte, 1) != 0);
+        }
+        _exit(write(tell[1], &shared->number, sizeof(number)) != sizeof(number));
+    }
+    ck_assert_int_eq(read(tell[0], &number, sizeof(number)), sizeof(number));
+    ck_assert_int_eq(waitpid(owner, &status, 0), owner);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(hv_shared_open(v->hca[0], number, false, NULL, &shared), EINVAL);
+    for (unsigned i = 0; i < 2; i++) {
+        close(tell[i]);
+        close(hold[i]);
+    }
+}
+END_TEST
+
+/* A program that ends without deregistering a region leaves no file behind. */
+START_TEST(nothing_of_a_region_is_left_by_a_program_that_ends)
+{
+    struct hv_shared *shared = NULL;
+    uint32_t number = 0;
+    int tell[2], status;
+    struct stat file;
+    char path[64];
+    pid_t pid;
+
+    ck_assert_int_eq(pipe(tell), 0);
+    pid = fork();
+    if (!pid) {
+        if (hv_shared_new(v->hca[0], PAGE, 0600, NULL, &shared)) {
+            _exit(1);
+        }
+        exit(write(tell[1], &shared->number, sizeof(number)) != sizeof(number));
+    }
+    ck_assert_int_eq(read(tell[0], &number, sizeof(number)), sizeof(number));
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    snprintf(path, sizeof(path), "/dev/shm/hcasim-shared-mr-%04x", number);
+    ck_assert_int_eq(stat(path, &file), -1);
+    ck_assert_int_eq(errno, ENOENT);
+    close(tell[0]);
+    close(tell[1]);
+}
+END_TEST
+
 START_TEST(shared_memory_without_rdma_has_no_key)
 {
     struct ibv_mr *mr = reg(NULL, PAGE, RIGHTS | USER_BOTH | IBV_EXP_ACCESS_ALLOCATE_MR), *other;
@@ -474,6 +561,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, another_process_shares_the_memory);
     tcase_add_test(tc, permissions_are_those_of_the_flags);
     tcase_add_test(tc, a_region_of_a_process_that_was_killed_is_gone);
+    tcase_add_loop_test(tc, a_child_does_not_end_its_parents_region, 0, 2);
+    tcase_add_test(tc, a_region_ends_with_its_owner_and_not_with_its_owners_child);
+    tcase_add_test(tc, nothing_of_a_region_is_left_by_a_program_that_ends);
     tcase_add_test(tc, shared_memory_without_rdma_has_no_key);
     tcase_add_test(tc, numbers_that_name_nothing_are_refused);
     tcase_add_test(tc, a_window_is_bound);

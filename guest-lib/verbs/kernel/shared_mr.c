@@ -4,24 +4,29 @@
  *
  * A kernel finds the region of another process by its number and maps its pages. Here the memory is
  * a file in /dev/shm whose name has the number, and whose mode has the permissions that the region
- * was made with; so the kernel checks them when another process opens the file. Who has mapped it
- * keeps the memory, whatever becomes of the name (docs/adr/0032).
+ * was made with; so the kernel checks them when another process opens the file. A process that has
+ * mapped it keeps the memory, whatever becomes of the name (docs/adr/0032).
  *
  * The process that made a file keeps it locked (flock()). A file without a lock was left behind by
- * a process that was killed: it can no longer be opened, and whoever comes across it removes it.
- * The file gets its name only when it is locked, and only the owner of the lock takes the name
- * away.
+ * a process that was killed: it can no longer be opened, and a process that comes across it removes
+ * it. The file gets its name only when it is locked, and only the owner of the lock takes the name
+ * away: when the region ends, or the process.
+ *
+ * A child of fork() has the open file, too, and would keep the lock when its parent is gone. So it
+ * closes the file at once. The region is its parent's.
  */
 #define _GNU_SOURCE
 #include "guest-lib/verbs/kernel/shared_mr.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "guest-lib/verbs/kernel/kernel.h"
+#include "wire/forks.h"
 
 #define SHARED_DIR "/dev/shm"
 #define SHARED_MAX 0xffffu /* old programs send the number as four digits */
@@ -37,6 +42,75 @@ static struct shared_path shared_path(uint32_t number)
     snprintf(path.text, sizeof(path.text), SHARED_DIR "/hcasim-shared-mr-%04x", number);
     return path;
 }
+
+/* -- the process's own regions ----------------------------------------------------------------- */
+
+/* Protects the list. No other lock is taken under it. */
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hv_shared *shared_own; /* those whose lock the process has */
+
+/* Takes the name and the lock of the region away. Under the lock of the list. */
+static void shared_end(struct hv_shared *shared)
+{
+    struct shared_path path = shared_path(shared->number);
+
+    unlink(path.text);
+    close(shared->lock);
+    shared->lock = -1;
+}
+
+static void shared_remove(struct hv_shared *shared)
+{
+    pthread_mutex_lock(&shared_lock);
+    for (struct hv_shared **at = &shared_own; *at; at = &(*at)->next) {
+        if (*at == shared) {
+            *at = shared->next;
+            shared_end(shared);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&shared_lock);
+}
+
+static void shared_before_fork(void)
+{
+    pthread_mutex_lock(&shared_lock);
+}
+
+static void shared_after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&shared_lock);
+}
+
+static void shared_after_fork_in_child(void)
+{
+    for (struct hv_shared *shared = shared_own; shared; shared = shared->next) {
+        close(shared->lock);
+        shared->lock = -1;
+    }
+    shared_own = NULL;
+    pthread_mutex_unlock(&shared_lock);
+}
+
+FORKS_INNER_LOCK static void shared_watch_forks(void)
+{
+    pthread_atfork(shared_before_fork, shared_after_fork_in_parent, shared_after_fork_in_child);
+}
+
+/* A program may end without deregistering its regions. */
+__attribute__((destructor)) static void shared_finish(void)
+{
+    if (pthread_mutex_trylock(&shared_lock)) {
+        return;
+    }
+    for (struct hv_shared *shared = shared_own; shared; shared = shared->next) {
+        shared_end(shared);
+    }
+    shared_own = NULL;
+    pthread_mutex_unlock(&shared_lock);
+}
+
+/* -- files ------------------------------------------------------------------------------------- */
 
 /* Whether the process that made the file of this open descriptor has ended, so that the region is
  * no more. Removes the file then. */
@@ -65,13 +139,19 @@ static bool shared_reclaim(const struct shared_path *path)
     return left;
 }
 
+/* The path by which the process finds a file that it has open. */
+static void shared_self(int fd, char *path, size_t size)
+{
+    snprintf(path, size, "/proc/self/fd/%d", fd);
+}
+
 /* Gives the file a number: 0 or errno. */
 static int shared_name(int fd, uint32_t *number)
 {
     uint32_t first = (uint32_t)getpid() * 61;
     char self[32];
 
-    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    shared_self(fd, self, sizeof(self));
     for (uint32_t i = 0; i < SHARED_MAX; i++) {
         struct shared_path path = shared_path(*number = (first + i) % SHARED_MAX + 1);
 
@@ -89,17 +169,16 @@ static int shared_name(int fd, uint32_t *number)
     return ENOSPC;
 }
 
-/* Makes a locked file of that size without a name. Returns -1 with errno. */
-static int shared_file(size_t length, unsigned mode)
+/* Makes a file of that size without a name. Returns -1 with errno. */
+static int shared_file(size_t length)
 {
     int fd = open(SHARED_DIR, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), err;
 
     if (fd < 0) {
         return -1;
     }
-    err = flock(fd, LOCK_EX | LOCK_NB) || fchmod(fd, mode) ? errno : 0;
-    /* the pages exist from the start: there is nobody to tell when one cannot be had later */
-    err = err ? err : posix_fallocate(fd, 0, (off_t)length);
+    /* the pages exist from the start: a page that cannot be had later would kill the program */
+    err = posix_fallocate(fd, 0, (off_t)length);
     if (err) {
         close(fd);
         errno = err == ENOSPC || err == EFBIG ? ENOMEM : err;
@@ -108,30 +187,64 @@ static int shared_file(size_t length, unsigned mode)
     return fd;
 }
 
+/* Opens the file once more, and locks this open file. Mappings would keep the lock of the open file
+ * that they were made from, also those of a child of fork(). Returns -1 with errno. */
+static int shared_take_lock(int file)
+{
+    char self[32];
+    int fd;
+
+    shared_self(file, self, sizeof(self));
+    fd = open(self, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Maps, locks and names a file: 0 or errno. */
+static int shared_begin(struct hv_shared *shared, int file, unsigned mode, void *at)
+{
+    int err;
+
+    shared->lock = shared_take_lock(file);
+    if (shared->lock < 0 || fchmod(file, mode)) {
+        return errno;
+    }
+    shared->addr = mmap(at, shared->length, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | (at ? MAP_FIXED : 0), file, 0);
+    if (shared->addr == MAP_FAILED) {
+        return errno;
+    }
+    err = shared_name(file, &shared->number);
+    if (err) {
+        munmap(shared->addr, shared->length);
+    }
+    return err;
+}
+
 int hv_shared_new(struct hv_hca *hca, size_t length, unsigned mode, void *at,
                   struct hv_shared **made)
 {
     struct hv_shared *shared = g_new0(struct hv_shared, 1);
-    int err;
+    int file = shared_file(length), err = file < 0 ? errno : 0;
 
     shared->length = length;
-    shared->lock = shared_file(length, mode);
-    err = shared->lock < 0 ? errno : 0;
+    shared->lock = -1;
+    pthread_mutex_lock(&shared_lock); /* a fork() finds the region in the list, or no lock of it */
+    err = err ? err : shared_begin(shared, file, mode, at);
     if (!err) {
-        shared->addr = mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0),
-                            shared->lock, 0);
-        err = shared->addr == MAP_FAILED ? errno : 0;
+        shared->next = shared_own;
+        shared_own = shared;
+    } else if (shared->lock >= 0) {
+        close(shared->lock);
     }
-    if (!err) {
-        err = shared_name(shared->lock, &shared->number);
-        if (err) {
-            munmap(shared->addr, length);
-        }
+    pthread_mutex_unlock(&shared_lock);
+    if (file >= 0) {
+        close(file);
     }
     if (err) {
-        if (shared->lock >= 0) {
-            close(shared->lock);
-        }
         g_free(shared);
         return hv_refuse(hca, err,
                          "reg_mr: %zu bytes of shared memory cannot be had in " SHARED_DIR, length);
@@ -181,11 +294,6 @@ void hv_shared_free(struct hv_shared *shared)
         return;
     }
     munmap(shared->addr, shared->length);
-    if (shared->lock >= 0) {
-        struct shared_path path = shared_path(shared->number);
-
-        unlink(path.text);
-        close(shared->lock);
-    }
+    shared_remove(shared);
     g_free(shared);
 }

@@ -9,8 +9,9 @@
 struct hv_shared {
     void *addr;
     size_t length;
-    uint32_t number; /* what other processes name it by: 1 to 0xffff */
-    int lock;        /* of the process that made it: the open file that is locked; else -1 */
+    uint32_t number;        /* what other processes name it by: 1 to 0xffff */
+    int lock;               /* of the process that made it: the open file that is locked; else -1 */
+    struct hv_shared *next; /* of those that the process has made */
 };
 
 /* Allocates length bytes, a multiple of a page, for other processes to share. mode has the bits of
