@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Implements both.h. */
+#define _GNU_SOURCE
 #include "tests/programs/migration/both.h"
 #include <arpa/inet.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define GID_INDEX 1 /* RoCE v2 over IPv4 */
 #define PORT      1
-#define SECONDS   60
 
 void both_fail(const char *what, const char *file, int line)
 {
@@ -131,7 +132,7 @@ void both_start_raw(struct ibv_qp *qp)
 
 struct ibv_wc both_wait(struct ibv_cq *cq)
 {
-    time_t end = time(NULL) + SECONDS;
+    time_t end = time(NULL) + BOTH_SECONDS;
     struct ibv_wc wc;
     int n;
 
@@ -184,6 +185,129 @@ void both_write(struct ibv_qp *qp, const void *from, uint32_t len, uint32_t lkey
                        *bad;
 
     NEED(!ibv_post_send(qp, &wr, &bad));
+}
+
+/* -- messages with one doorbell ---------------------------------------------------------------- */
+
+uint32_t both_length(unsigned i)
+{
+    return 100 + i * 7; /* more than a CQE has room for */
+}
+
+void both_messages(const struct both *b, struct ibv_cq *recvs)
+{
+    struct ibv_qp *from = both_rc(b, b->cq), *to = both_rc(b, recvs);
+    struct ibv_send_wr wr[BOTH_MESSAGES] = {0}, *bad;
+    struct ibv_sge sge[BOTH_MESSAGES];
+
+    both_connect(from, to);
+    for (unsigned i = 0; i < BOTH_MESSAGES; i++) {
+        both_recv(to, both_to(b), both_length(i), b->mr->lkey);
+        sge[i] = (struct ibv_sge){(uintptr_t)both_from(b), both_length(i), b->mr->lkey};
+        wr[i] = (struct ibv_send_wr){.next = i + 1 < BOTH_MESSAGES ? &wr[i + 1] : NULL,
+                                     .sg_list = &sge[i],
+                                     .num_sge = 1,
+                                     .opcode = IBV_WR_SEND,
+                                     .send_flags = i + 1 < BOTH_MESSAGES ? 0 : IBV_SEND_SIGNALED};
+    }
+    NEED(!ibv_post_send(from, wr, &bad));
+    both_done(b->cq);
+}
+
+/* -- events ------------------------------------------------------------------------------------ */
+
+struct both_moderated both_moderated(const struct both *b)
+{
+    struct both_moderated m = {.channel = ibv_create_comp_channel(b->ctx)};
+
+    NEED(m.channel);
+    NEED(m.cq = ibv_create_cq(b->ctx, 64, NULL, m.channel, 0));
+    m.qp = both_rc(b, m.cq);
+    both_loop(m.qp);
+    return m;
+}
+
+static int64_t both_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* Asks for an event, posts WRITEs, and waits for the event and for their completions. */
+static void both_event(const struct both *b, const struct both_moderated *m, unsigned writes)
+{
+    struct ibv_cq *of;
+    void *context;
+
+    NEED(!ibv_req_notify_cq(m->cq, 0));
+    for (unsigned i = 0; i < writes; i++) {
+        both_write(m->qp, both_from(b), 8, b->mr->lkey, (uintptr_t)both_to(b), b->mr->rkey);
+    }
+    NEED(!ibv_get_cq_event(m->channel, &of, &context) && of == m->cq);
+    ibv_ack_cq_events(of, 1);
+    for (unsigned i = 0; i < writes; i++) {
+        both_done(m->cq);
+    }
+}
+
+/* The shortest time that an event and then one after this many WRITEs took. The period may begin
+ * with the event before, so the first event is at once and the second has to wait. */
+static int64_t both_two_events(const struct both *b, const struct both_moderated *m,
+                               unsigned writes)
+{
+    int64_t least = INT64_MAX;
+
+    for (unsigned i = 0; i < 20; i++) {
+        int64_t begin, took;
+
+        usleep(2 * BOTH_PERIOD);
+        begin = both_us();
+        both_event(b, m, 1);
+        both_event(b, m, writes);
+        took = both_us() - begin;
+        least = took < least ? took : least;
+    }
+    return least;
+}
+
+void both_print_events(const struct both *b, const struct both_moderated *m)
+{
+    printf("events of 1 completion each: the second %s\n",
+           both_two_events(b, m, 1) < BOTH_PERIOD / 2 ? "at once" : "waits for the period");
+    printf("the second of %d completions: %s\n", BOTH_COUNT,
+           both_two_events(b, m, BOTH_COUNT) < BOTH_PERIOD / 2 ? "at once"
+                                                               : "waits for the period");
+}
+
+/* -- pages ------------------------------------------------------------------------------------- */
+
+#define PAGE 4096
+
+uint8_t *both_fresh_pages(void)
+{
+    void *at = mmap(NULL, BOTH_HALF, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    NEED(at != MAP_FAILED);
+    return at;
+}
+
+unsigned both_present(uint8_t *fresh)
+{
+    unsigned char present[2];
+
+    NEED(!mincore(fresh, sizeof(present) * PAGE, present));
+    return (present[0] & 1u) + (present[1] & 1u);
+}
+
+void both_wait_for_pages(uint8_t *fresh)
+{
+    time_t end = time(NULL) + BOTH_SECONDS;
+
+    while (both_present(fresh) < 2) {
+        NEED(time(NULL) < end);
+    }
 }
 
 /* -- frames ------------------------------------------------------------------------------------ */

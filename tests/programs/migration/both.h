@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the old and the new programs of this folder share. It needs nothing but what verbs.h has
- * with both interfaces. A step that fails ends the program with a line that names it.
+ * Set-up and work that the old and the new programs of this folder share. It uses only calls that
+ * verbs.h has with both interfaces. A step that fails ends the program with a line that names it.
  */
 #ifndef HCASIM_TESTS_PROGRAMS_MIGRATION_BOTH_H
 #define HCASIM_TESTS_PROGRAMS_MIGRATION_BOTH_H
@@ -25,14 +25,15 @@
     } while (0)
 void both_fail(const char *what, const char *file, int line) __attribute__((noreturn));
 
-#define BOTH_BYTES 65536 /* of the buffer */
-#define BOTH_HALF  (BOTH_BYTES / 2)
+#define BOTH_SECONDS 60    /* for a completion to come */
+#define BOTH_BYTES   65536 /* of the buffer */
+#define BOTH_HALF    (BOTH_BYTES / 2)
 #define BOTH_RIGHTS                                                                                \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |                   \
      IBV_ACCESS_REMOTE_ATOMIC)
 
-/* A device, and what nearly every program needs of it. Programs send from the first half of the
- * buffer, where byte i is i * 7, to the second half, which is zero. */
+/* A device, and the objects that nearly every program needs. Programs send from the first half of
+ * the buffer, where byte i is i * 7, to the second half, which is zero. */
 struct both {
     struct ibv_context *ctx;
     struct ibv_pd *pd;
@@ -60,7 +61,7 @@ void both_loop(struct ibv_qp *qp);
 /* RESET to RTS for a raw packet QP. */
 void both_start_raw(struct ibv_qp *qp);
 
-/* Returns the next completion, which must come within a minute. both_done() needs it to be a
+/* Returns the next completion, which must come within BOTH_SECONDS. both_done() needs it to be a
  * success. */
 struct ibv_wc both_wait(struct ibv_cq *cq);
 struct ibv_wc both_done(struct ibv_cq *cq);
@@ -70,6 +71,30 @@ void both_recv(struct ibv_qp *qp, void *to, uint32_t len, uint32_t lkey);
 void both_send(struct ibv_qp *qp, void *from, uint32_t len, uint32_t lkey);
 void both_write(struct ibv_qp *qp, const void *from, uint32_t len, uint32_t lkey, uint64_t to,
                 uint32_t rkey);
+
+/* Sends BOTH_MESSAGES messages by one doorbell to a QP whose CQ is recvs, message i with
+ * both_length(i) bytes, and waits for the last acknowledgement. */
+#define BOTH_MESSAGES 32
+uint32_t both_length(unsigned i);
+void both_messages(const struct both *b, struct ibv_cq *recvs);
+
+/* A CQ with a channel, and a QP that is connected to itself. The CQ is to have an event after
+ * BOTH_COUNT completions or BOTH_PERIOD microseconds; both_print_events() tries both. */
+#define BOTH_COUNT  4
+#define BOTH_PERIOD 4000
+struct both_moderated {
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+};
+struct both_moderated both_moderated(const struct both *b);
+void both_print_events(const struct both *b, const struct both_moderated *m);
+
+/* BOTH_HALF bytes of memory that was never touched; how many of its first 2 pages are present;
+ * waits until both are. */
+uint8_t *both_fresh_pages(void);
+unsigned both_present(uint8_t *fresh);
+void both_wait_for_pages(uint8_t *fresh);
 
 /* Frames of raw packet QPs. They go from the device 0 to the device 1, whose MAC address is in its
  * first GID. A frame is a header of 14 bytes, of IPv4 20 and UDP 8 bytes, and a payload. */
@@ -83,7 +108,8 @@ uint16_t both_ip_sum(const uint8_t *frame);
 uint16_t both_udp_sum(const uint8_t *frame);
 /* Sends one frame with a VLAN tag by a raw packet QP of its own, and waits for its completion. */
 void both_send_tagged(const struct both *from, const struct both *to);
-/* Writes 54 bytes of headers for TCP; prints what a segment with such headers and its payload is.
+/* Writes 54 bytes of headers for TCP; prints the length, place and sums of a
+ * segment with such headers, and whether its payload is right.
  */
 void both_tcp_headers(uint8_t *headers, const struct both *from, const struct both *to);
 void both_print_segment(uint32_t len, const uint8_t *segment, const uint8_t *payload);

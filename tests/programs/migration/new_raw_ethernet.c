@@ -1,27 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Raw Ethernet, flow steering and checksum offload, new: ibv_create_qp_ex(), ibv_create_flow(),
- * IBV_SEND_IP_CSUM. Frames go from the first device to the second.
+ * Raw Ethernet, flow steering and checksum offload, new: ibv_create_qp_ex() (in new.c),
+ * ibv_create_flow(), IBV_SEND_IP_CSUM. Frames go from the first device to the second.
  */
 #include <arpa/inet.h>
-#include "tests/programs/migration/both.h"
-
-static struct ibv_qp *raw(struct both *b)
-{
-    struct ibv_qp_init_attr_ex attr = {
-        .send_cq = b->cq,
-        .recv_cq = b->cq,
-        .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
-        .qp_type = IBV_QPT_RAW_PACKET,
-        .comp_mask = IBV_QP_INIT_ATTR_PD,
-        .pd = b->pd,
-    };
-    struct ibv_qp *qp = ibv_create_qp_ex(b->ctx, &attr);
-
-    NEED(qp);
-    both_start_raw(qp);
-    return qp;
-}
+#include "tests/programs/migration/new.h"
 
 static struct ibv_flow *steer(struct both *b, struct ibv_qp *qp, uint16_t port)
 {
@@ -61,7 +44,7 @@ static void send_frame(struct both *from, struct ibv_qp *qp)
 int main(void)
 {
     struct both from = both_begin(0), to = both_begin(1);
-    struct ibv_qp *sender = raw(&from), *receiver = raw(&to);
+    struct ibv_qp *sender = new_raw(&from, 0), *receiver = new_raw(&to, 0);
     struct ibv_flow *flow = steer(&to, receiver, 6000);
     struct ibv_wc wc;
 

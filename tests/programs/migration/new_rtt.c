@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The round trips that the legacy rping measured with -m (old_rtt.c), new. */
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/new.h"
 
 #define ROUNDS 10
 
 static uint64_t written(struct both *b, struct ibv_qp *qp, struct ibv_cq_ex *cq)
 {
-    struct ibv_poll_cq_attr attr = {0};
     uint64_t stamp;
 
     both_write(qp, both_from(b), 64, b->mr->lkey, (uintptr_t)both_to(b), b->mr->rkey);
-    while (ibv_start_poll(cq, &attr)) {
-    }
-    NEED(cq->status == IBV_WC_SUCCESS);
+    new_done(cq);
     stamp = ibv_wc_read_completion_ts(cq);
     ibv_end_poll(cq);
     return stamp;

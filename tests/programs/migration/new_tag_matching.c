@@ -2,18 +2,9 @@
 /* Tag matching, new: an SRQ of type IBV_SRQT_TM, and ibv_post_srq_ops(). */
 #include <endian.h>
 #include <infiniband/tm_types.h>
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/new.h"
 
 #define TAG 0xabcdull
-
-static void next(struct ibv_cq_ex *cq)
-{
-    struct ibv_poll_cq_attr attr = {0};
-
-    while (ibv_start_poll(cq, &attr)) {
-    }
-    NEED(cq->status == IBV_WC_SUCCESS);
-}
 
 int main(void)
 {
@@ -55,7 +46,7 @@ int main(void)
     both_loop(qp);
     NEED(!ibv_post_srq_recv(srq, &recv, &bad_recv));
     NEED(!ibv_post_srq_ops(srq, &add, &bad));
-    next(recvs);
+    new_done(recvs);
     NEED(ibv_wc_read_opcode(recvs) == IBV_WC_TM_ADD);
     ibv_end_poll(recvs);
     header->opcode = IBV_TMH_EAGER;
@@ -63,7 +54,7 @@ int main(void)
     header->tag = htobe64(TAG);
     both_send(qp, header, 16 + 1000, b.mr->lkey);
     both_done(b.cq);
-    next(recvs);
+    new_done(recvs);
     ibv_wc_read_tm_info(recvs, &info);
     printf("tag %" PRIx64 ", %u bytes, %s; matched: %s\n", info.tag, ibv_wc_read_byte_len(recvs),
            memcmp(both_to(&b), header + 1, 1000) ? "wrong" : "right",

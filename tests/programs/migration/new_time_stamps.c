@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Time stamps, new: ibv_create_cq_ex(), ibv_query_rt_values_ex(), mlx5dv_ts_to_ns(). */
 #include <infiniband/mlx5dv.h>
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/new.h"
 
 static uint64_t clock_of(struct ibv_context *ctx)
 {
@@ -18,7 +18,6 @@ int main(void)
     struct ibv_cq_init_attr_ex attr = {.cqe = 16, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
     struct ibv_cq_ex *cq = ibv_create_cq_ex(b.ctx, &attr);
     struct ibv_qp *qp = both_rc(&b, ibv_cq_ex_to_cq(cq));
-    struct ibv_poll_cq_attr poll = {0};
     struct ibv_device_attr_ex device;
     struct mlx5dv_clock_info info;
     uint64_t before, after, stamp, ns[2];
@@ -29,9 +28,7 @@ int main(void)
     both_loop(qp);
     before = clock_of(b.ctx);
     both_write(qp, both_from(&b), 64, b.mr->lkey, (uintptr_t)both_to(&b), b.mr->rkey);
-    while (ibv_start_poll(cq, &poll)) {
-    }
-    NEED(cq->status == IBV_WC_SUCCESS);
+    new_done(cq);
     stamp = ibv_wc_read_completion_ts(cq);
     ibv_end_poll(cq);
     after = clock_of(b.ctx);

@@ -1,39 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* TCP segmentation offload, new: max_tso_header, IBV_WR_TSO. */
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/new.h"
 
 #define HEADERS 54 /* Ethernet, IPv4, TCP */
 #define PAYLOAD 3000
 #define MSS     1000
 
-static struct ibv_qp *raw(struct both *b)
-{
-    struct ibv_qp_init_attr_ex attr = {
-        .send_cq = b->cq,
-        .recv_cq = b->cq,
-        .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 2, .max_recv_sge = 1},
-        .qp_type = IBV_QPT_RAW_PACKET,
-        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_MAX_TSO_HEADER,
-        .pd = b->pd,
-        .max_tso_header = HEADERS,
-    };
-    struct ibv_qp *qp = ibv_create_qp_ex(b->ctx, &attr);
-
-    NEED(qp);
-    both_start_raw(qp);
-    return qp;
-}
-
 int main(void)
 {
     struct both from = both_begin(0), to = both_begin(1);
-    struct ibv_qp *sender = raw(&from), *receiver = raw(&to);
-    struct {
-        struct ibv_flow_attr attr;
-        struct ibv_flow_spec_eth eth;
-    } __attribute__((packed, aligned(8)))
-    rule = {.attr = {.size = sizeof(rule), .num_of_specs = 1, .port = 1},
-            .eth = {.type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth)}};
+    struct ibv_qp *sender = new_raw(&from, HEADERS), *receiver = new_raw(&to, 0);
     struct ibv_device_attr_ex device;
     uint8_t headers[HEADERS];
     struct ibv_sge sge = {(uintptr_t)from.buf, PAYLOAD, from.mr->lkey};
@@ -43,11 +19,10 @@ int main(void)
                              .send_flags = IBV_SEND_SIGNALED | IBV_SEND_IP_CSUM,
                              .tso = {headers, HEADERS, MSS}};
     struct ibv_send_wr *bad;
+    struct ibv_flow *flow;
 
     NEED(!ibv_query_device_ex(from.ctx, NULL, &device) && device.tso_caps.max_tso >= PAYLOAD);
-    both_mac(to.ctx, rule.eth.val.dst_mac);
-    memset(rule.eth.mask.dst_mac, 0xff, 6);
-    NEED(ibv_create_flow(receiver, (void *)&rule));
+    flow = new_take_all(&to, receiver);
     both_tcp_headers(headers, &from, &to);
     for (unsigned i = 0; i < 3; i++) {
         both_recv(receiver, to.buf + 2000 * i, 2000, to.mr->lkey);
@@ -57,5 +32,6 @@ int main(void)
     for (unsigned i = 0; i < 3; i++) {
         both_print_segment(both_done(to.cq).byte_len, to.buf + 2000 * i, from.buf + MSS * i);
     }
+    NEED(!ibv_destroy_flow(flow));
     return 0;
 }

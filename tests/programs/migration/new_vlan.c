@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* VLAN offload, new: IBV_WQ_FLAGS_CVLAN_STRIPPING of ibv_create_wq(). */
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/new.h"
 
 static struct ibv_wq *strip_queue(struct both *b)
 {
@@ -20,21 +20,20 @@ static struct ibv_wq *strip_queue(struct both *b)
     return wq;
 }
 
-static struct ibv_qp *spread(struct both *b, struct ibv_wq *wq)
+static struct ibv_qp *spread(struct both *b, struct ibv_rwq_ind_table *table)
 {
-    struct ibv_rwq_ind_table_init_attr table = {.ind_tbl = &wq};
     uint8_t key[40] = {1};
     struct ibv_qp_init_attr_ex attr = {
         .qp_type = IBV_QPT_RAW_PACKET,
         .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE,
         .pd = b->pd,
+        .rwq_ind_tbl = table,
         .rx_hash_conf = {.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
                          .rx_hash_key_len = sizeof(key),
                          .rx_hash_key = key},
     };
     struct ibv_qp *qp;
 
-    NEED(attr.rwq_ind_tbl = ibv_create_rwq_ind_table(b->ctx, &table));
     NEED(qp = ibv_create_qp_ex(b->ctx, &attr));
     return qp;
 }
@@ -43,21 +42,21 @@ int main(void)
 {
     struct both from = both_begin(0), to = both_begin(1);
     struct ibv_wq *wq = strip_queue(&to);
-    struct {
-        struct ibv_flow_attr attr;
-        struct ibv_flow_spec_eth eth;
-    } __attribute__((packed, aligned(8)))
-    rule = {.attr = {.size = sizeof(rule), .num_of_specs = 1, .port = 1},
-            .eth = {.type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth)}};
+    struct ibv_rwq_ind_table_init_attr one = {.ind_tbl = &wq};
+    struct ibv_rwq_ind_table *table = ibv_create_rwq_ind_table(to.ctx, &one);
     struct ibv_sge sge = {(uintptr_t)to.buf, 2000, to.mr->lkey};
     struct ibv_recv_wr recv = {.sg_list = &sge, .num_sge = 1}, *bad;
+    struct ibv_flow *flow;
+    struct ibv_qp *qp;
 
-    both_mac(to.ctx, rule.eth.val.dst_mac);
-    memset(rule.eth.mask.dst_mac, 0xff, 6);
-    NEED(ibv_create_flow(spread(&to, wq), (void *)&rule));
+    NEED(table);
+    qp = spread(&to, table);
+    flow = new_take_all(&to, qp);
     NEED(!ibv_post_wq_recv(wq, &recv, &bad));
     both_send_tagged(&from, &to);
     printf("%u bytes", both_done(to.cq).byte_len);
     printf(", the tag was taken out: %s\n", to.buf[12] == 8 && !to.buf[13] ? "yes" : "no");
+    NEED(!ibv_destroy_flow(flow) && !ibv_destroy_qp(qp));
+    NEED(!ibv_destroy_rwq_ind_table(table) && !ibv_destroy_wq(wq));
     return 0;
 }

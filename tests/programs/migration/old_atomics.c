@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Atomic operations, old: ibv_exp_query_device(), ibv_exp_reg_mr(), ibv_exp_post_send(). */
-#include <infiniband/verbs_exp.h>
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/old.h"
 
 static uint64_t word, before;
 
@@ -17,13 +16,9 @@ static uint64_t atomic(struct both *b, struct ibv_qp *qp, enum ibv_exp_wr_opcode
         .wr.atomic = {(uintptr_t)&word, compare_add, swap, to->rkey},
     };
     struct ibv_exp_send_wr *bad;
-    struct ibv_exp_wc wc;
-    int n;
 
     NEED(!ibv_exp_post_send(qp, &wr, &bad));
-    while (!(n = ibv_exp_poll_cq(b->cq, 1, &wc, sizeof(wc)))) {
-    }
-    NEED(n == 1 && wc.status == IBV_WC_SUCCESS);
+    old_done(b->cq);
     return before;
 }
 

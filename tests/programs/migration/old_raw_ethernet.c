@@ -1,28 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Raw Ethernet, flow steering and checksum offload, old: ibv_exp_create_qp(),
+ * Raw Ethernet, flow steering and checksum offload, old: ibv_exp_create_qp() (in old.c),
  * ibv_exp_create_flow(), IBV_EXP_SEND_IP_CSUM. Frames go from the first device to the second.
  */
 #include <arpa/inet.h>
-#include <infiniband/verbs_exp.h>
-#include "tests/programs/migration/both.h"
-
-static struct ibv_qp *raw(struct both *b)
-{
-    struct ibv_exp_qp_init_attr attr = {
-        .send_cq = b->cq,
-        .recv_cq = b->cq,
-        .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
-        .qp_type = IBV_QPT_RAW_PACKET,
-        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD,
-        .pd = b->pd,
-    };
-    struct ibv_qp *qp = ibv_exp_create_qp(b->ctx, &attr);
-
-    NEED(qp);
-    both_start_raw(qp);
-    return qp;
-}
+#include "tests/programs/migration/old.h"
 
 static struct ibv_exp_flow *steer(struct both *b, struct ibv_qp *qp, uint16_t port)
 {
@@ -65,7 +47,7 @@ static void send_frame(struct both *from, struct ibv_qp *qp)
 int main(void)
 {
     struct both from = both_begin(0), to = both_begin(1);
-    struct ibv_qp *sender = raw(&from), *receiver = raw(&to);
+    struct ibv_qp *sender = old_raw(&from, 0), *receiver = old_raw(&to, 0);
     struct ibv_exp_flow *flow = steer(&to, receiver, 6000);
     struct ibv_exp_wc wc;
 
@@ -75,9 +57,7 @@ int main(void)
     send_frame(&from, sender);
     both_frame(from.buf, &from, &to, 6000);
     send_frame(&from, sender);
-    while (!ibv_exp_poll_cq(to.cq, 1, &wc, sizeof(wc))) {
-    }
-    NEED(wc.status == IBV_WC_SUCCESS);
+    wc = old_done(to.cq);
     printf("%u bytes for port %u, payload %s\n", wc.byte_len, to.buf[36] << 8 | to.buf[37],
            memcmp(to.buf + 42, from.buf + 42, BOTH_FRAME - 42) ? "wrong" : "right");
     printf("sums: IP %04x, UDP %04x; checked by the device: %s\n", both_ip_sum(to.buf),

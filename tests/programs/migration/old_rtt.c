@@ -4,8 +4,7 @@
  * acknowledgement is back, so two WRITEs one after the other complete at least one round trip
  * apart. The device's stamps in the completions say when.
  */
-#include <infiniband/verbs_exp.h>
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/old.h"
 
 #define ROUNDS 10
 
@@ -14,9 +13,8 @@ static uint64_t written(struct both *b, struct ibv_qp *qp)
     struct ibv_exp_wc wc;
 
     both_write(qp, both_from(b), 64, b->mr->lkey, (uintptr_t)both_to(b), b->mr->rkey);
-    while (!ibv_exp_poll_cq(qp->send_cq, 1, &wc, sizeof(wc))) {
-    }
-    NEED(wc.status == IBV_WC_SUCCESS && wc.exp_wc_flags & IBV_EXP_WC_WITH_TIMESTAMP);
+    wc = old_done(qp->send_cq);
+    NEED(wc.exp_wc_flags & IBV_EXP_WC_WITH_TIMESTAMP);
     return wc.timestamp;
 }
 

@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tag matching, old: an SRQ of type IBV_EXP_SRQT_TAG_MATCHING, and ibv_exp_post_srq_ops(). */
 #include <endian.h>
-#include <infiniband/verbs_exp.h>
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/old.h"
 
 #define TAG 0xabcdull
-
-static struct ibv_exp_wc next(struct ibv_cq *cq)
-{
-    struct ibv_exp_wc wc;
-
-    while (!ibv_exp_poll_cq(cq, 1, &wc, sizeof(wc))) {
-    }
-    NEED(wc.status == IBV_WC_SUCCESS);
-    return wc;
-}
 
 int main(void)
 {
@@ -57,13 +46,13 @@ int main(void)
     both_loop(qp);
     NEED(!ibv_post_srq_recv(srq, &recv, &bad_recv));
     NEED(!ibv_exp_post_srq_ops(srq, &add, &bad));
-    NEED(next(recvs).exp_opcode == IBV_EXP_WC_TM_ADD);
+    NEED(old_done(recvs).exp_opcode == IBV_EXP_WC_TM_ADD);
     header->opcode = 3; /* eager */
     header->app_ctx = 0;
     header->tag = htobe64(TAG);
     both_send(qp, header, 16 + 1000, b.mr->lkey);
     both_done(b.cq);
-    wc = next(recvs);
+    wc = old_done(recvs);
     printf("tag %" PRIx64 ", %u bytes, %s; matched: %s\n", wc.tm_info.tag, wc.byte_len,
            memcmp(both_to(&b), header + 1, 1000) ? "wrong" : "right",
            wc.exp_wc_flags & IBV_EXP_WC_TM_MATCH ? "yes" : "no");

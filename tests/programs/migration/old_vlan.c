@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* VLAN offload, old: vlan_offloads of ibv_exp_create_wq(). The queue serves one queue pair. */
-#include <infiniband/verbs_exp.h>
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/old.h"
 
 static struct ibv_exp_wq *strip_queue(struct both *b)
 {
@@ -48,12 +47,6 @@ int main(void)
     struct ibv_exp_wq *wq = strip_queue(&to);
     struct ibv_exp_rwq_ind_table_init_attr one = {.pd = to.pd, .ind_tbl = &wq};
     struct ibv_exp_rwq_ind_table *table = ibv_exp_create_rwq_ind_table(to.ctx, &one);
-    struct {
-        struct ibv_exp_flow_attr attr;
-        struct ibv_exp_flow_spec_eth eth;
-    } __attribute__((packed, aligned(8)))
-    rule = {.attr = {.size = sizeof(rule), .num_of_specs = 1, .port = 1},
-            .eth = {.type = IBV_EXP_FLOW_SPEC_ETH, .size = sizeof(rule.eth)}};
     enum ibv_exp_query_intf_status status;
     struct ibv_exp_release_intf_params none = {0};
     struct ibv_exp_query_intf_params params = {.intf = IBV_EXP_INTF_WQ, .obj = wq};
@@ -64,14 +57,13 @@ int main(void)
 
     NEED(table);
     qp = spread(&to, table);
-    both_mac(to.ctx, rule.eth.val.dst_mac);
-    memset(rule.eth.mask.dst_mac, 0xff, 6);
-    NEED(flow = ibv_exp_create_flow(qp, (void *)&rule));
+    flow = old_take_all(&to, qp);
     NEED(family && !family->recv_burst(wq, &sge, 1));
     both_send_tagged(&from, &to);
     printf("%u bytes", both_done(to.cq).byte_len);
     printf(", the tag was taken out: %s\n", to.buf[12] == 8 && !to.buf[13] ? "yes" : "no");
-    NEED(!ibv_exp_release_intf(to.ctx, family, &none) && !ibv_exp_destroy_flow(flow));
-    NEED(!ibv_destroy_qp(qp) && !ibv_exp_destroy_rwq_ind_table(table) && !ibv_exp_destroy_wq(wq));
+    NEED(!ibv_exp_release_intf(to.ctx, family, &none));
+    NEED(!ibv_exp_destroy_flow(flow) && !ibv_destroy_qp(qp));
+    NEED(!ibv_exp_destroy_rwq_ind_table(table) && !ibv_exp_destroy_wq(wq));
     return 0;
 }

@@ -4,8 +4,7 @@
  * SEND whose data the device adds up.
  */
 #include <endian.h>
-#include <infiniband/verbs_exp.h>
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/old.h"
 
 static struct ibv_cq *cross_cq(struct both *b)
 {
@@ -19,18 +18,12 @@ static struct ibv_cq *cross_cq(struct both *b)
 
 static struct ibv_qp *cross_qp(struct both *b, struct ibv_cq *cq, uint32_t more)
 {
-    struct ibv_exp_qp_init_attr attr = {
-        .send_cq = cq,
-        .recv_cq = cq,
-        .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 2, .max_recv_sge = 2},
-        .qp_type = IBV_QPT_RC,
-        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD | IBV_EXP_QP_INIT_ATTR_CREATE_FLAGS,
-        .pd = b->pd,
-        .exp_create_flags = IBV_EXP_QP_CREATE_CROSS_CHANNEL | more,
-    };
-    struct ibv_qp *qp = ibv_exp_create_qp(b->ctx, &attr);
+    struct ibv_exp_qp_init_attr attr = old_rc(b, cq);
+    struct ibv_qp *qp;
 
-    NEED(qp);
+    attr.comp_mask |= IBV_EXP_QP_INIT_ATTR_CREATE_FLAGS;
+    attr.exp_create_flags = IBV_EXP_QP_CREATE_CROSS_CHANNEL | more;
+    NEED(qp = ibv_exp_create_qp(b->ctx, &attr));
     both_loop(qp);
     return qp;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The trace of DC's CNAKs names senders by LID. Ports of RoCE have no LIDs, so they have no trace.
- */
+/* The trace of DC's CNAKs names senders by LID. Ports of RoCE have no LIDs, so there is none. */
 #include <infiniband/verbs_exp.h>
 #include "tests/programs/migration/both.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Extended atomics: only the bits of the masks are compared, swapped and added. */
-#include <infiniband/verbs_exp.h>
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/old.h"
 
 static uint64_t post(struct both *b, struct ibv_qp *qp, struct ibv_exp_send_wr *wr)
 {
@@ -23,15 +22,7 @@ static uint64_t post(struct both *b, struct ibv_qp *qp, struct ibv_exp_send_wr *
 int main(void)
 {
     struct both b = both_begin(0);
-    struct ibv_exp_qp_init_attr attr = {
-        .send_cq = b.cq,
-        .recv_cq = b.cq,
-        .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
-        .qp_type = IBV_QPT_RC,
-        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD | IBV_EXP_QP_INIT_ATTR_ATOMICS_ARG,
-        .pd = b.pd,
-        .max_atomic_arg = 8,
-    };
+    struct ibv_exp_qp_init_attr attr = old_rc(&b, b.cq);
     struct ibv_exp_device_attr device = {.comp_mask = IBV_EXP_DEVICE_ATTR_EXT_ATOMIC_ARGS |
                                                       IBV_EXP_DEVICE_ATTR_MASKED_ATOMICS |
                                                       IBV_EXP_DEVICE_ATTR_EXP_CAP_FLAGS};
@@ -44,6 +35,8 @@ int main(void)
     if (!(device.exp_device_cap_flags & IBV_EXP_DEVICE_EXT_MASKED_ATOMICS)) {
         return ABSENT;
     }
+    attr.comp_mask |= IBV_EXP_QP_INIT_ATTR_ATOMICS_ARG;
+    attr.max_atomic_arg = 8;
     NEED(qp = ibv_exp_create_qp(b.ctx, &attr));
     both_loop(qp);
     *word = 0x1122334455667788;

@@ -4,8 +4,7 @@
  * which does the stores that commit asks for.
  */
 #include <infiniband/peer_ops.h>
-#include <infiniband/verbs_exp.h>
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/old.h"
 
 static uint64_t register_va(void *start, size_t length, uint64_t peer_id,
                             struct ibv_exp_peer_buf *pb)
@@ -48,22 +47,15 @@ int main(void)
                 IBV_EXP_PEER_OP_POLL_NOR_DWORD_CAP,
         .comp_mask = IBV_EXP_PEER_DIRECT_VERSION,
         .version = 1};
-    struct ibv_exp_qp_init_attr attr = {
-        .send_cq = b.cq,
-        .recv_cq = b.cq,
-        .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
-        .qp_type = IBV_QPT_RC,
-        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD | IBV_EXP_QP_INIT_ATTR_PEER_DIRECT,
-        .pd = b.pd,
-        .peer_direct_attrs = &peer};
-    struct ibv_qp *qp = ibv_exp_create_qp(b.ctx, &attr);
+    struct ibv_exp_qp_init_attr attr = old_rc(&b, b.cq);
     struct peer_op_wr ops[3] = {{.next = &ops[1]}, {.next = &ops[2]}};
     struct ibv_exp_peer_commit commit = {.storage = ops, .entries = 3};
     struct ibv_wc wc;
+    struct ibv_qp *qp;
 
-    if (!qp) {
-        return ABSENT;
-    }
+    attr.comp_mask |= IBV_EXP_QP_INIT_ATTR_PEER_DIRECT;
+    attr.peer_direct_attrs = &peer;
+    NEED(qp = ibv_exp_create_qp(b.ctx, &attr));
     both_loop(qp);
     both_write(qp, both_from(&b), 100, b.mr->lkey, (uintptr_t)both_to(&b), b.mr->rkey);
     for (unsigned i = 0; i < 10000; i++) {

@@ -1,24 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* UMR whose list is in memory of the library, and what a key says of itself. */
-#include <infiniband/verbs_exp.h>
-#include "tests/programs/migration/both.h"
+#include "tests/programs/migration/old.h"
 
 #define ENTRIES 8
 
 int main(void)
 {
     struct both b = both_begin(0);
-    struct ibv_exp_qp_init_attr attr = {
-        .send_cq = b.cq,
-        .recv_cq = b.cq,
-        .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
-        .qp_type = IBV_QPT_RC,
-        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD | IBV_EXP_QP_INIT_ATTR_CREATE_FLAGS |
-                     IBV_EXP_QP_INIT_ATTR_MAX_INL_KLMS,
-        .pd = b.pd,
-        .exp_create_flags = IBV_EXP_QP_CREATE_UMR,
-        .max_inl_send_klms = 4,
-    };
+    struct ibv_exp_qp_init_attr attr = old_rc(&b, b.cq);
     struct ibv_exp_create_mr_in in = {
         .pd = b.pd,
         .attr = {.max_klm_list_size = ENTRIES,
@@ -28,7 +17,6 @@ int main(void)
                                                       .mkey_list_type =
                                                           IBV_EXP_MKEY_LIST_TYPE_INDIRECT_MR,
                                                       .max_klm_list_size = ENTRIES};
-    struct ibv_qp *qp = ibv_exp_create_qp(b.ctx, &attr);
     struct ibv_mr *key = ibv_exp_create_mr(&in);
     struct ibv_exp_mkey_list_container *list = ibv_exp_alloc_mkey_list_memory(&memory);
     struct ibv_exp_mkey_attr said = {0};
@@ -37,8 +25,13 @@ int main(void)
     struct ibv_exp_send_wr *bad,
         wr = {.exp_opcode = IBV_EXP_WR_UMR_FILL, .exp_send_flags = IBV_EXP_SEND_SIGNALED};
     unsigned wrong = 0;
+    struct ibv_qp *qp;
 
-    NEED(qp && key && list);
+    attr.comp_mask |= IBV_EXP_QP_INIT_ATTR_CREATE_FLAGS | IBV_EXP_QP_INIT_ATTR_MAX_INL_KLMS;
+    attr.exp_create_flags = IBV_EXP_QP_CREATE_UMR;
+    attr.max_inl_send_klms = 4;
+    NEED(qp = ibv_exp_create_qp(b.ctx, &attr));
+    NEED(key && list);
     both_loop(qp);
     NEED(!ibv_exp_query_mkey(key, &said));
     printf("room for %u ranges\n", said.max_klm_list_size);
