@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "guest-lib/host/gpu.h"
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/exp/include/infiniband/verbs_exp.h"
 #include "tests/unit/suite.h"
 #include "tests/verbs/gpu_areas.h"
 
@@ -79,6 +80,41 @@ START_TEST(only_what_is_allocated_can_be_registered)
     ok(cuMemAddressReserve(&mapped, UNIT, 0, 0, 0));
     expect_refused(mapped, PAGE, EFAULT);
     ok(cuMemAddressFree(mapped, UNIT));
+}
+END_TEST
+
+/* ibv_exp_open_device(): a context for a GPU finds the memory of this GPU and the host's. */
+START_TEST(a_context_for_a_gpu_finds_its_memory_alone)
+{
+    char name[] = "nv_mem";
+    struct ibv_exp_open_device_attr attr = {.comp_mask = IBV_EXP_SET_ATTR_PEER_INFO,
+                                            .peer_info = {.peer_id = 1, .peer_name = name}};
+    CUdeviceptr device = area_alloc(AREA_DEVICE, PAGE);
+    void *plain = aligned_alloc(PAGE, PAGE);
+    struct ibv_context *context;
+    struct ibv_pd *peer_pd;
+    struct ibv_mr *mr;
+
+    ck_assert_ptr_null(ibv_exp_open_device(areas.v->b->device, &attr));
+    ck_assert_int_eq(errno, ENODEV); /* the stand-in is GPU 0 */
+    attr.peer_info.peer_id = 0;
+    context = ibv_exp_open_device(areas.v->b->device, &attr);
+    ck_assert_ptr_nonnull(context);
+    peer_pd = ibv_alloc_pd(context);
+    mr = ibv_reg_mr(peer_pd, at(device), PAGE, AREA_RIGHTS);
+    ck_assert_ptr_nonnull(mr);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    hv_context(context)->peer_gpu = 1; /* as if there were a second GPU */
+    ck_assert_ptr_null(ibv_reg_mr(peer_pd, at(device), PAGE, AREA_RIGHTS));
+    ck_assert_int_eq(errno, EFAULT);
+    ck_assert(!gpu_has(device)); /* no claim is left */
+    mr = ibv_reg_mr(peer_pd, plain, PAGE, AREA_RIGHTS);
+    ck_assert_ptr_nonnull(mr);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_int_eq(ibv_dealloc_pd(peer_pd), 0);
+    ck_assert_int_eq(ibv_close_device(context), 0);
+    area_free(AREA_DEVICE, device, PAGE);
+    free(plain);
 }
 END_TEST
 
@@ -543,6 +579,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, only_what_is_allocated_can_be_registered);
+    tcase_add_test(tc, a_context_for_a_gpu_finds_its_memory_alone);
     tcase_add_test(tc, regions_may_overlap);
     tcase_add_loop_test(tc, a_region_may_have_other_addresses, 0, AREA_KINDS);
     tcase_add_test(tc, a_region_can_be_registered_anew);
