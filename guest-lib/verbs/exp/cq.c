@@ -4,7 +4,8 @@
 #include "guest-lib/verbs/exp/peer.h"
 #include "guest-lib/verbs/user/cq.h"
 
-/* The device has no notification of threads (CAPI), and time stamps are in cycles of its clock. */
+/* Without IBV_EXP_CQ_AS_NOTIFY, which only a POWER9 has (docs/adr/0032), and without
+ * IBV_EXP_CQ_TIMESTAMP_TO_SYS_TIME: time stamps are in cycles of the device's clock. */
 #define EXP_CQ_FLAGS                                                                               \
     (IBV_EXP_CQ_CREATE_CROSS_CHANNEL | IBV_EXP_CQ_TIMESTAMP | IBV_EXP_CQ_COMPRESSED_CQE)
 
@@ -20,7 +21,7 @@ static int exp_cq_check(struct hv_hca *hca, int cqe, const struct ibv_exp_cq_ini
     }
     if (flags & IBV_EXP_CQ_AS_NOTIFY) {
         return hv_refuse(hca, EOPNOTSUPP,
-                         "exp_create_cq: the device has no IBV_EXP_CQ_AS_NOTIFY (CAPI)");
+                         "exp_create_cq: IBV_EXP_CQ_AS_NOTIFY needs a POWER9 machine");
     }
     if (flags & ~(uint32_t)EXP_CQ_FLAGS) {
         return hv_refuse(hca, EINVAL, "exp_create_cq: flags has bits 0x%x; it may have 0x%x",
