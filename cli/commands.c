@@ -213,7 +213,8 @@ static const struct cli_command commands[] = {
      .arguments = "[--] PROGRAM [ARGUMENT...]",
      .summary = "runs a verbs program on an HCA of its own",
      .about = "Runs an unmodified verbs program on a ConnectX HCA of its own: no VM, no root, no "
-              "device. All programs that run on the same wire reach each other.\n"
+              "device. All programs that run on the same wire reach each other. Programs with the "
+              "experimental verbs of MLNX_OFED (ibv_exp_*) run, too.\n"
               "Each option except --require sets an environment variable: --mtu sets HCASIM_MTU. "
               "The variable can be set instead of the option. A variable has priority over the "
               "key file of --config, and an option has priority over both. " LAST_HOLDS_BUT_WIRE,

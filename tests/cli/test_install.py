@@ -84,6 +84,14 @@ class Install(unittest.TestCase):
         done = self.hcasim("run", "--wire", WIRE, "cat", "/sys/class/infiniband/mlx5_0/ports/1/state")
         self.assertEqual(done.stdout, "4: ACTIVE\n")
 
+    def test_experimental_verbs(self):
+        """docs/howto/experimental-verbs.md: its example, compiled with the installed header, prints what the page shows."""
+        docs, program = self.prefix / "share/doc/hcasim/docs", self.folder / "experimental"
+        subprocess.run(["cc", "-I", self.prefix / "include/hcasim", docs / "examples/experimental.c", "-o", program,
+                        "-libverbs"], check=True)
+        shown = re.search("It prints:\n\n((?:    .*\n)+)", (docs / "howto/experimental-verbs.md").read_text())[1]
+        self.assertEqual(self.hcasim("run", "--wire", WIRE, program).stdout, re.sub("^    ", "", shown, flags=re.M))
+
     def test_a_gpu(self):
         """The stand-in GPU, with the front before it and without."""
         asks = ("import ctypes; cuda = ctypes.CDLL('libcuda.so.1'); devices = ctypes.c_int(); cuda.cuInit(0); "
