@@ -565,6 +565,9 @@ START_TEST(inline_receive_of_a_qp_is_half_a_cqe)
 
     check_inline(_i, with, true);
     check_inline(_i, with, false);
+    ck_assert_int_eq(setenv("MLX5_SCATTER_TO_CQE", "0", 1), 0); /* the program's wish is stronger */
+    check_inline(_i, with, true);
+    ck_assert_int_eq(unsetenv("MLX5_SCATTER_TO_CQE"), 0);
     ck_assert_int_eq(ibv_destroy_cq(with), 0);
 }
 END_TEST

@@ -168,7 +168,7 @@ static struct hv_qp_extra exp_qp_extra(const struct ibv_exp_qp_init_attr *attr, 
     struct hv_qp_extra extra = {
         .dc = attr->qp_type == IBV_EXP_QPT_DC_INI ? HV_DC_DCI : HV_DC_NONE,
         .no_scatter_to_cqe = !inline_recv,
-        .allow_scatter_to_cqe = inline_recv && attr->sq_sig_all,
+        .wants_scatter_to_cqe = inline_recv,
         .exp_flags = exp_qp_flags(attr),
         .max_atomic_arg =
             exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_ATOMICS_ARG) ? attr->max_atomic_arg : 0,

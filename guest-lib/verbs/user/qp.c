@@ -407,8 +407,8 @@ static void qp_choose_scatter_to_cqe(struct user_qp *qp, const struct ibv_qp_ini
     qp->scatter_to_cqe = !env || strcmp(env, "0") != 0;
     if (extra) {
         qp->allow_scatter_to_cqe = extra->allow_scatter_to_cqe;
-        qp->scatter_to_cqe =
-            extra->allow_scatter_to_cqe || (qp->scatter_to_cqe && !extra->no_scatter_to_cqe);
+        qp->scatter_to_cqe = extra->allow_scatter_to_cqe || extra->wants_scatter_to_cqe ||
+                             (qp->scatter_to_cqe && !extra->no_scatter_to_cqe);
         qp->scatter_to_cqe &= !(extra->dc == HV_DC_DCI && posts);
     }
 }

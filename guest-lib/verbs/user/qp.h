@@ -60,6 +60,7 @@ struct hv_qp_extra {
     bool ooo;
     bool drains; /* signature errors drain the send queue */
     bool no_scatter_to_cqe, allow_scatter_to_cqe;
+    bool wants_scatter_to_cqe;                   /* whatever MLX5_SCATTER_TO_CQE is */
     const struct ibv_exp_peer_direct_attr *peer; /* starts the send queue; or NULL */
     /* of ibv_exp_create_qp(): flags of the device, the largest operand of masked atomics in bytes,
      * the doorbell page of a resource domain or NULL */
