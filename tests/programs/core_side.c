@@ -1,24 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The side of rdma-core: a program that knows nothing of experimental verbs. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <infiniband/verbs.h>
 #include "tests/programs/exp_sides.h"
-
-struct program {
-    struct ibv_cq *cq;
-    struct ibv_qp *qp;
-    struct ibv_mr *mr;
-    uint32_t words[2]; /* sent, received */
-};
-
-static void must(const char *what, bool is)
-{
-    if (!is) {
-        perror(what);
-        abort();
-    }
-}
 
 static void *core_open(struct ibv_context *context, struct ibv_pd *pd)
 {

@@ -3,27 +3,11 @@
  * The side of experimental verbs: everything goes through ibv_exp_ calls. It uses nothing that the
  * header of MLNX_OFED 4.6 does not have, so it can be compiled with that header, too.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <infiniband/verbs.h>
 #include <infiniband/verbs_exp.h>
 #include "tests/programs/exp_sides.h"
-
-struct program {
-    struct ibv_cq *cq;
-    struct ibv_qp *qp;
-    struct ibv_mr *mr;
-    uint32_t words[2]; /* sent, received */
-};
-
-static void must(const char *what, bool is)
-{
-    if (!is) {
-        perror(what);
-        abort();
-    }
-}
 
 static void *exp_open(struct ibv_context *context, struct ibv_pd *pd)
 {

@@ -8,12 +8,33 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 struct ibv_context;
+struct ibv_cq;
+struct ibv_mr;
 struct ibv_pd;
 struct ibv_qp;
 
-/* A program with a CQ, a QP and a buffer; the calls are those of its own header. */
+/* A program with a CQ, a QP and a buffer. */
+struct program {
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+    struct ibv_mr *mr;
+    uint32_t words[2]; /* sent, received */
+};
+
+/* Ends the process with errno if a call of a side failed. */
+static inline void must(const char *call, bool is)
+{
+    if (!is) {
+        perror(call);
+        abort();
+    }
+}
+
+/* A side makes such a program and uses it by the calls of its own header. */
 struct side {
     const char *name;
     void *(*open)(struct ibv_context *context, struct ibv_pd *pd);
