@@ -40,6 +40,7 @@ static inline bool calc_length_ok(uint64_t len)
  * Calculates sum = sum op element for each of n elements, in their order. All operations but MAXLOC
  * leave the id of the sum as it is: a result has the id of its first operand. Floating point
  * numbers are rounded to nearest, ties to even; a result that is no number is 0x7ff8000000000000.
+ * On x86, the thread's floating point settings have no effect, and stay as they are.
  */
 void calc_fold(enum calc_op op, uint8_t sum[CALC_ELEMENT], const uint8_t *elements, size_t n);
 

@@ -143,6 +143,31 @@ static const struct row {
 };
 static const uint8_t opcodes[] = {SEND, WRITE, IMM, READ};
 
+#ifdef __x86_64__
+/* With no VM, the device works in the program's threads. Their settings: to nearest; upwards;
+ * downwards; small numbers are 0, as with -ffast-math; invalid operations trap. */
+static const unsigned settings[] = {0x1f80, 0x5f80, 0x3f80, 0x9fc0, 0x1f00};
+
+START_TEST(the_settings_of_the_thread_do_not_matter)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const struct row *row = &rows[i];
+        uint8_t operands[2 * EL], sum[EL];
+        unsigned after;
+
+        put(operands, 0, row->a, row->a_id);
+        put(operands, 1, row->b, row->b_id);
+        __builtin_ia32_ldmxcsr(settings[_i]);
+        calc_begin((enum calc_op)row->op, sum, operands, 2);
+        after = __builtin_ia32_stmxcsr();
+        __builtin_ia32_ldmxcsr(settings[0]);
+        ck_assert_uint_eq(after, settings[_i]);
+        expect_element(sum, row->value, row->id);
+    }
+}
+END_TEST
+#endif
+
 /* Operands and result have the most significant byte first. Only MAXLOC looks at ids; otherwise the
  * result has the id of the first operand. 16 bytes are sent or written, and no more. */
 START_TEST(two_operands_make_this_result)
@@ -453,6 +478,9 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup_calc, teardown);
     tcase_add_loop_test(tc, two_operands_make_this_result, 0, G_N_ELEMENTS(rows));
+#ifdef __x86_64__
+    tcase_add_loop_test(tc, the_settings_of_the_thread_do_not_matter, 0, G_N_ELEMENTS(settings));
+#endif
     tcase_add_test(tc, a_message_carries_the_result);
     tcase_add_test(tc, operands_lie_anywhere_in_the_list);
     tcase_add_test(tc, operands_may_be_in_the_wqe);
