@@ -69,7 +69,6 @@ static G_GNUC_NO_INLINE void calc_fold_each(enum calc_op op, uint8_t sum[CALC_EL
     }
 }
 
-#ifdef __x86_64__
 /* The settings of calculations: to nearest, nothing is flushed to 0, no traps, no flags. */
 #define CALC_MXCSR 0x1f80
 
@@ -77,18 +76,16 @@ static G_GNUC_NO_INLINE void calc_fold_each(enum calc_op op, uint8_t sum[CALC_EL
  * small numbers to 0, or trap. */
 static void calc_fold_fp(uint8_t sum[CALC_ELEMENT], const uint8_t *elements, size_t n)
 {
+#ifdef __x86_64__
     unsigned threads = __builtin_ia32_stmxcsr();
 
     __builtin_ia32_ldmxcsr(CALC_MXCSR);
-    calc_fold_each(CALC_ADD_FP, sum, elements, n);
-    __builtin_ia32_ldmxcsr(threads);
-}
-#else
-static void calc_fold_fp(uint8_t sum[CALC_ELEMENT], const uint8_t *elements, size_t n)
-{
-    calc_fold_each(CALC_ADD_FP, sum, elements, n);
-}
 #endif
+    calc_fold_each(CALC_ADD_FP, sum, elements, n);
+#ifdef __x86_64__
+    __builtin_ia32_ldmxcsr(threads);
+#endif
+}
 
 void calc_fold(enum calc_op op, uint8_t sum[CALC_ELEMENT], const uint8_t *elements, size_t n)
 {
