@@ -97,6 +97,18 @@ void hv_exp_send_end(struct user_qp *qp, const struct ibv_exp_send_wr *wr)
     }
 }
 
+/* The same for an atomic, whose answer has that many bytes. */
+static void exp_send_end_atomic(struct user_qp *qp, const struct ibv_exp_send_wr *wr,
+                                uint32_t bytes)
+{
+    if (wr->exp_send_flags & IBV_EXP_SEND_INLINE) {
+        hv_exp_send_end(qp, wr);
+        return;
+    }
+    hv_wqe_put_answer(qp, (size_t)wr->num_sge, wr->sg_list, bytes);
+    hv_wqe_end(qp);
+}
+
 /* -- masked atomics ---------------------------------------------------------------------------- */
 
 /* The sizes of their operands as the device has them for QPs and for DC: bit n is 2^n bytes. */
@@ -183,7 +195,7 @@ static void exp_send_masked_atomic(struct user_qp *qp, const struct ibv_exp_send
     PRM_SET(wqe_ctrl_seg, qp->cur_ctrl, opmod, EXT_ATOMIC | (log_size - 2));
     hv_wqe_put_raddr(qp, wr->ext_op.masked_atomics.remote_addr, wr->ext_op.masked_atomics.rkey);
     exp_send_put_operands(qp, 1u << log_size, swap ? of_swap : of_add, swap ? 4 : 2);
-    hv_exp_send_end(qp, wr);
+    exp_send_end_atomic(qp, wr, 1u << log_size);
 }
 
 /* -- requests of DC initiators, and NOP -------------------------------------------------------- */
@@ -242,6 +254,8 @@ static void exp_send_dc(struct user_qp *qp, const struct ibv_exp_send_wr *wr, ui
         hv_wqe_put_raddr(qp, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
         hv_wqe_put_atomic(qp, op == IBV_EXP_WR_ATOMIC_CMP_AND_SWP, wr->wr.atomic.compare_add,
                           wr->wr.atomic.swap);
+        exp_send_end_atomic(qp, wr, 8);
+        return;
     }
     hv_exp_send_end(qp, wr);
 }

@@ -57,6 +57,7 @@ static void send_put_local_inv(struct user_qp *qp, const struct ibv_send_wr *wr)
 static const struct send_op {
     bool known;
     uint8_t opcode, wc;
+    uint8_t answer; /* of an atomic: its bytes; 0: the list has its own lengths */
     /* the types of QP that support the opcode: bit per enum ibv_qp_type */
     unsigned types;
     uint32_t (*imm)(const struct ibv_send_wr *wr);                 /* or NULL */
@@ -87,10 +88,12 @@ static const struct send_op {
                           .put = send_put_rdma},
     [IBV_WR_ATOMIC_CMP_AND_SWP] = {.known = true,
                                    .opcode = PRM_WQE_OPCODE_ATOMIC_CS,
+                                   .answer = 8,
                                    .types = RELIABLE,
                                    .put = send_put_cmp_swap},
     [IBV_WR_ATOMIC_FETCH_AND_ADD] = {.known = true,
                                      .opcode = PRM_WQE_OPCODE_ATOMIC_FA,
+                                     .answer = 8,
                                      .types = RELIABLE,
                                      .put = send_put_fetch_add},
     [IBV_WR_LOCAL_INV] = {.known = true,
@@ -163,6 +166,10 @@ void hv_send_put_data(struct user_qp *qp, const struct ibv_send_wr *wr)
     struct ibv_data_buf bufs[64];
 
     if (!(wr->send_flags & IBV_SEND_INLINE) || !wr->num_sge) {
+        if (ops[wr->opcode].answer) {
+            hv_wqe_put_answer(qp, (size_t)wr->num_sge, wr->sg_list, ops[wr->opcode].answer);
+            return;
+        }
         if (wr->opcode == IBV_WR_TSO && !send_fits_tso(qp, (size_t)wr->num_sge, wr->sg_list)) {
             hv_wqe_fail(qp, EINVAL, "more data than a large send may have, which is %u",
                         qp->max_tso);

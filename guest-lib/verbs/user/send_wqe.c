@@ -220,6 +220,13 @@ void hv_wqe_put_sges(struct user_qp *qp, size_t num, const struct ibv_sge *sge)
     }
 }
 
+void hv_wqe_put_answer(struct user_qp *qp, size_t num, const struct ibv_sge *sge, uint32_t bytes)
+{
+    for (size_t i = 0; i < num; i++) {
+        hv_wqe_put_sge(qp, sge[i].lkey, sge[i].addr, sge[i].length ? bytes : 0);
+    }
+}
+
 /* Copies inline data from num pieces. */
 void hv_wqe_put_inline(struct user_qp *qp, size_t num, const struct ibv_data_buf *bufs)
 {

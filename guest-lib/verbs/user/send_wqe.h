@@ -30,6 +30,9 @@ void hv_wqe_put_xrc(struct user_qp *qp, uint32_t srqn);
 void hv_wqe_put_eth(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len);
 void hv_wqe_put_sge(struct user_qp *qp, uint32_t lkey, uint64_t addr, uint32_t length);
 void hv_wqe_put_sges(struct user_qp *qp, size_t num, const struct ibv_sge *sge);
+/* The list of an atomic, whose answer has that many bytes: each element takes the answer, whatever
+ * its own length is (libmlx5: set_data_ptr_seg_atomic(), set_data_atom_seg()). */
+void hv_wqe_put_answer(struct user_qp *qp, size_t num, const struct ibv_sge *sge, uint32_t bytes);
 /* Copies inline data from num pieces. */
 void hv_wqe_put_inline(struct user_qp *qp, size_t num, const struct ibv_data_buf *bufs);
 /* A UMR that binds a window; if its length is 0, it invalidates the key. */
