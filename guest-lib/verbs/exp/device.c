@@ -77,7 +77,7 @@ static void exp_fill_atomics(const struct exp_facts *f, struct ibv_exp_device_at
                      (unsigned)PRM_GET(atomic_caps, caps, atomic_size_dc);
     const unsigned all = STANDARD_ATOMICS | EXTENDED_ATOMICS;
     struct ibv_exp_masked_atomic_params *masked = &attr->masked_atomic;
-    bool host_order = PRM_GET(atomic_caps, caps, atomic_req_8B_endianness_mode);
+    bool host_order = hv_atomics_have_host_order(f->hca);
 
     attr->exp_atomic_cap = IBV_EXP_ATOMIC_NONE;
     if ((ops & STANDARD_ATOMICS) == STANDARD_ATOMICS &&

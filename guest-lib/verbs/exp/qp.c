@@ -31,15 +31,10 @@ static uint32_t exp_qp_flags(const struct ibv_exp_qp_init_attr *attr)
                : 0;
 }
 
-/* Whether answers of atomics are big-endian, whatever the order of the host. */
-static bool exp_atomics_are_be(struct hv_hca *hca)
-{
-    return !PRM_GET(atomic_caps, hv_drv(hca)->atomic_cap, atomic_req_8B_endianness_mode);
-}
-
 bool hv_exp_may_post_atomics(const struct user_qp *qp)
 {
-    return !exp_atomics_are_be(qp->hca) || (qp->exp_flags & IBV_EXP_QP_CREATE_ATOMIC_BE_REPLY);
+    return hv_atomics_have_host_order(qp->hca) ||
+           (qp->exp_flags & IBV_EXP_QP_CREATE_ATOMIC_BE_REPLY);
 }
 
 /* The checks of libmlx5 in its order, then of the kernel: 0 or errno. */
@@ -75,10 +70,10 @@ static int exp_qp_check(struct hv_hca *hca, const struct ibv_exp_qp_init_attr *a
         return hv_refuse(hca, EINVAL, "exp_create_qp: max_atomic_arg is %u; it may be 256",
                          attr->max_atomic_arg);
     }
-    if (flags & EXP_QP_CROSS && !HV_CAP(hca, cd)) {
+    if (flags & (EXP_QP_CROSS | IBV_EXP_QP_CREATE_EC_PARITY_EN) && !HV_CAP(hca, cd)) {
         return hv_refuse(hca, EINVAL, "exp_create_qp: this generation has no cross-channel queues");
     }
-    if (flags & IBV_EXP_QP_CREATE_ATOMIC_BE_REPLY && !exp_atomics_are_be(hca)) {
+    if (flags & IBV_EXP_QP_CREATE_ATOMIC_BE_REPLY && hv_atomics_have_host_order(hca)) {
         return hv_refuse(hca, EINVAL,
                          "exp_create_qp: the answers of atomics are in the host's order, so there "
                          "is no IBV_EXP_QP_CREATE_ATOMIC_BE_REPLY");
@@ -167,6 +162,7 @@ static struct hv_qp_extra exp_qp_extra(const struct ibv_exp_qp_init_attr *attr, 
 {
     struct hv_qp_extra extra = {
         .dc = attr->qp_type == IBV_EXP_QPT_DC_INI ? HV_DC_DCI : HV_DC_NONE,
+        .exp = true,
         .no_scatter_to_cqe = !inline_recv,
         .wants_scatter_to_cqe = inline_recv,
         .exp_flags = exp_qp_flags(attr),

@@ -248,6 +248,12 @@ static inline uint8_t hv_cq_ts_format(const struct hv_cq *cq)
 #define HV_ETH_CAP(hca, field)                                                                     \
     PRM_GET(per_protocol_networking_offload_caps, hv_drv(hca)->eth_cap, field)
 
+/* Whether the device writes the answer of an atomic in the host's order; otherwise big-endian. */
+static inline bool hv_atomics_have_host_order(struct hv_hca *hca)
+{
+    return PRM_GET(atomic_caps, hv_drv(hca)->atomic_cap, atomic_req_8B_endianness_mode);
+}
+
 /* A thread that polled is about to sleep until an event comes: the HCA's helper takes over at
  * once. */
 void hv_rest(struct hv_hca *hca);

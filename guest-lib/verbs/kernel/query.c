@@ -57,7 +57,7 @@ static enum ibv_atomic_cap query_atomic_cap(struct hv_hca *hca)
     bool all = (PRM_GET(atomic_caps, caps, atomic_operations) & standard) == standard;
 
     return all && (PRM_GET(atomic_caps, caps, atomic_size_qp) & EIGHT_BYTES) &&
-                   PRM_GET(atomic_caps, caps, atomic_req_8B_endianness_mode)
+                   hv_atomics_have_host_order(hca)
                ? IBV_ATOMIC_HCA
                : IBV_ATOMIC_NONE;
 }

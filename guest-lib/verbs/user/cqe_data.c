@@ -79,17 +79,8 @@ enum ibv_wc_status hv_cqe_data_to_srq(const struct user_cq *cq, const struct prm
                             srq->max_gs);
 }
 
-/* The bytes of the operands of a masked atomic, which opmod tells: four, or with fetch and add two
- * operands of 4 << (opmod & 7) bytes, in whole units of 16 bytes. */
-static size_t cqe_data_operands(const struct prm_wqe_ctrl_seg *ctrl)
-{
-    bool swap = PRM_GET(wqe_ctrl_seg, ctrl, opcode) == PRM_WQE_OPCODE_ATOMIC_MASKED_CS;
-    size_t size = (size_t)4 << (PRM_GET(wqe_ctrl_seg, ctrl, opmod) & 7);
-
-    return MAX((swap ? 4 : 2) * size, 16);
-}
-
-/* The offset of the scatter list in a WQE, by its opcode. 0: CQEs of this opcode have no data. */
+/* The offset of the scatter list in a WQE, by its opcode. 0: CQEs of this opcode have no data. The
+ * device puts no answer of a masked atomic into a CQE (docs/adr/0013). */
 static size_t cqe_data_list_at(const struct prm_wqe_ctrl_seg *ctrl)
 {
     switch (PRM_GET(wqe_ctrl_seg, ctrl, opcode)) {
@@ -98,11 +89,21 @@ static size_t cqe_data_list_at(const struct prm_wqe_ctrl_seg *ctrl)
     case PRM_WQE_OPCODE_ATOMIC_CS:
     case PRM_WQE_OPCODE_ATOMIC_FA:
         return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_raddr_seg) + PRM_SIZE(wqe_atomic_seg);
-    case PRM_WQE_OPCODE_ATOMIC_MASKED_CS:
-    case PRM_WQE_OPCODE_ATOMIC_MASKED_FA:
-        return PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_raddr_seg) + cqe_data_operands(ctrl);
     default:
         return 0;
+    }
+}
+
+/* Puts the answer of an atomic into the host's order. Other data stays as it is. */
+static void cqe_data_swap_answer(struct cqe_data_left *left, const struct prm_wqe_ctrl_seg *ctrl,
+                                 uint64_t *answer)
+{
+    uint8_t opcode = (uint8_t)PRM_GET(wqe_ctrl_seg, ctrl, opcode);
+
+    if ((opcode == PRM_WQE_OPCODE_ATOMIC_CS || opcode == PRM_WQE_OPCODE_ATOMIC_FA) &&
+        left->len == sizeof(*answer)) {
+        *answer = prm_load64(left->bytes);
+        left->bytes = (const uint8_t *)answer;
     }
 }
 
@@ -118,6 +119,7 @@ enum ibv_wc_status hv_cqe_data_to_sq(const struct user_cq *cq, const struct prm_
     size_t before = cqe_data_list_at(ctrl);
     bool exp_dci = qp->dc == HV_DC_DCI && (int)qp->ibv.qp_type == IBV_EXP_QP_TYPE_START;
     struct cqe_data_left left;
+    uint64_t answer;
 
     if (qp->ibv.qp_type != IBV_QPT_RC && !exp_dci) {
         return IBV_WC_GENERAL_ERR;
@@ -128,6 +130,9 @@ enum ibv_wc_status hv_cqe_data_to_sq(const struct user_cq *cq, const struct prm_
     before += exp_dci ? PRM_SIZE(wqe_av) : 0;
     if (!cqe_data_find(cq, cqe, &left)) {
         return IBV_WC_LOC_LEN_ERR;
+    }
+    if (qp->swaps_answers) {
+        cqe_data_swap_answer(&left, ctrl, &answer);
     }
     for (size_t at = wqe + before; at < end && left.len; at += PRM_SIZE(wqe_data_seg)) {
         cqe_data_copy(&left, (const void *)(qp->sq.buf + at % ring));

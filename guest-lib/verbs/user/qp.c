@@ -397,7 +397,8 @@ static int qp_check_create(struct hv_hca *hca, const struct ibv_qp_init_attr_ex 
 }
 
 /* Whether CQEs may hold small data, as libmlx5 decides it. libmlx5's posting functions for a DCI do
- * not support that. */
+ * not support that. The libmlx5 of MLNX_OFED does not read the variable: there, the program wants
+ * the data or not. */
 static void qp_choose_scatter_to_cqe(struct user_qp *qp, const struct ibv_qp_init_attr_ex *attr,
                                      const struct hv_qp_extra *extra)
 {
@@ -475,6 +476,7 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
         qp->sq.unchecked = extra->exp_flags & IBV_EXP_QP_CREATE_IGNORE_SQ_OVERFLOW;
         qp->rq.unchecked = extra->exp_flags & IBV_EXP_QP_CREATE_IGNORE_RQ_OVERFLOW;
         qp->max_atomic_arg = extra->max_atomic_arg;
+        qp->swaps_answers = extra->exp && hv_atomics_have_host_order(ctx->hca);
     }
     qp_choose_scatter_to_cqe(qp, attr, extra);
     qp->uar = !tgt && qp->ibv.pd && hv_pd(qp->ibv.pd)->td ? &hv_pd(qp->ibv.pd)->td->uar

@@ -62,8 +62,9 @@ struct hv_qp_extra {
     bool no_scatter_to_cqe, allow_scatter_to_cqe;
     bool wants_scatter_to_cqe;                   /* whatever MLX5_SCATTER_TO_CQE is */
     const struct ibv_exp_peer_direct_attr *peer; /* starts the send queue; or NULL */
-    /* of ibv_exp_create_qp(): flags of the device, the largest operand of masked atomics in bytes,
-     * the doorbell page of a resource domain or NULL */
+    /* of ibv_exp_create_qp(): that the QP is of it, flags of the device, the largest operand of
+     * masked atomics in bytes, the doorbell page of a resource domain or NULL */
+    bool exp;
     uint32_t exp_flags, max_atomic_arg;
     struct hv_uar *uar;
 };

@@ -55,6 +55,7 @@ struct user_qp {
     uint32_t max_inline;
     bool can_send;           /* has been in RTS since RESET */
     uint32_t max_atomic_arg; /* of ibv_exp_create_qp(): bytes of an operand of masked atomics */
+    bool swaps_answers;      /* an atomic's answer in a CQE is copied in the host's order */
     bool enables_drain;      /* the change to INIT lets signature errors drain the send queue */
     bool enables_mmo;        /* the change to INIT enables memory to memory operations */
     /* raw packet QPs: bytes of headers and of the whole large send */
