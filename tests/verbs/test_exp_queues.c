@@ -221,6 +221,11 @@ START_TEST(what_makes_no_qp)
     attr = qp_attr(0);
     attr.max_atomic_arg = 512;
     expect_no_qp(attr, EINVAL);
+    attr = qp_attr(0);
+    attr.qp_type = IBV_QPT_RAW_PACKET;
+    attr.comp_mask = IBV_EXP_QP_INIT_ATTR_PD | IBV_EXP_QP_INIT_ATTR_RX_HASH;
+    attr.rx_hash_conf = NULL;
+    expect_no_qp(attr, EINVAL);
 }
 END_TEST
 

@@ -191,21 +191,20 @@ static void exp_qp_take_parity(struct ibv_exp_qp_init_attr *attr)
 
 static struct ibv_qp *exp_create_qp(struct ibv_context *context, struct ibv_exp_qp_init_attr *attr)
 {
+    int err = exp_qp_check(hv_hca_of(context), attr);
     struct ibv_qp_init_attr_ex ex;
     struct hv_qp_extra extra;
     uint32_t inline_recv;
     struct ibv_qp *qp;
-    int err;
 
-    exp_qp_take_parity(attr);
-    ex = exp_qp_verbs(attr);
-    inline_recv = exp_qp_inline_recv(hv_hca_of(context), attr);
-    extra = exp_qp_extra(attr, inline_recv != 0);
-    err = exp_qp_check(hv_hca_of(context), attr);
     if (err) {
         errno = err;
         return NULL;
     }
+    exp_qp_take_parity(attr);
+    ex = exp_qp_verbs(attr);
+    inline_recv = exp_qp_inline_recv(hv_hca_of(context), attr);
+    extra = exp_qp_extra(attr, inline_recv != 0);
     qp = hv_qp_create(context, &ex, &extra);
     if (qp) {
         if (attr->qp_type == IBV_EXP_QPT_DC_INI) {
