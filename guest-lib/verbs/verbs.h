@@ -89,6 +89,7 @@ struct hv_event_file {
 struct hv_uar {
     uint32_t page;
     unsigned bf_toggle; /* 0 or 0x100 */
+    gint qps;           /* QPs that ring on it (user/qp.c) */
 };
 
 struct hv_context {

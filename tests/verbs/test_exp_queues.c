@@ -283,7 +283,7 @@ START_TEST(a_cq_takes_moderation_and_overruns)
 }
 END_TEST
 
-/* A resource domain has a doorbell page, which its QPs ring. */
+/* A resource domain has a doorbell page, which its QPs ring, so it stays as long as they do. */
 START_TEST(queues_in_a_resource_domain)
 {
     struct ibv_exp_res_domain_init_attr init = {.comp_mask = IBV_EXP_RES_DOMAIN_THREAD_MODEL,
@@ -304,8 +304,10 @@ START_TEST(queues_in_a_resource_domain)
     made = qp_new(0, attr);
     ck_assert_ptr_nonnull(made);
     ck_assert_uint_ne(user_qp(made)->uar->page, user_qp(qp[0])->uar->page);
+    ck_assert_int_eq(ibv_exp_destroy_res_domain(v->a, domain, NULL), EBUSY);
     table_qp_free(made);
     ck_assert_int_eq(ibv_destroy_cq(made_cq), 0);
+    ck_assert_int_eq(ibv_exp_destroy_res_domain(v->a, NULL, NULL), EINVAL);
     ck_assert_int_eq(ibv_exp_destroy_res_domain(v->a, domain, NULL), 0);
 }
 END_TEST

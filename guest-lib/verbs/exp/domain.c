@@ -34,11 +34,22 @@ static struct ibv_exp_res_domain *exp_create_domain(struct ibv_context *context,
     return &domain->ibv;
 }
 
-/* The program has destroyed the queues of the domain before. */
+/* libmlx5 destroys a domain whose QPs still exist; these QPs would then ring on a page that belongs
+ * to others. */
 static int exp_destroy_domain(struct ibv_context *context, struct ibv_exp_res_domain *ibv,
                               struct ibv_exp_destroy_res_domain_attr *attr)
 {
+    int qps;
+
     (void)attr;
+    if (!ibv) {
+        return hv_refuse(hv_hca_of(context), EINVAL, "exp_destroy_res_domain: the domain is NULL");
+    }
+    qps = g_atomic_int_get(&exp_domain(ibv)->uar.qps);
+    if (qps) {
+        return hv_refuse(hv_hca_of(context), EBUSY,
+                         "exp_destroy_res_domain: %d QPs use the domain; destroy them first", qps);
+    }
     hv_uar_free(hv_context(context), &exp_domain(ibv)->uar);
     free(ibv);
     return 0;

@@ -200,6 +200,7 @@ static void qp_free(struct user_qp *qp)
     g_free(qp->sq.wr_data);
     g_free(qp->sq_wqe_head);
     g_free(qp->rq.wrid);
+    g_atomic_int_add(&qp->uar->qps, -1);
     free(qp->dct);
     free(qp->dv);
     free(qp);
@@ -482,6 +483,7 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
     qp->uar = !tgt && qp->ibv.pd && hv_pd(qp->ibv.pd)->td ? &hv_pd(qp->ibv.pd)->td->uar
               : extra && extra->uar                       ? extra->uar
                                                           : &ctx->uar;
+    g_atomic_int_inc(&qp->uar->qps);
     pthread_spin_init(&qp->sq.lock, PTHREAD_PROCESS_PRIVATE);
     pthread_spin_init(&qp->rq.lock, PTHREAD_PROCESS_PRIVATE);
     return qp;
@@ -517,7 +519,7 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
     qp->ibv.qp_num = attr->qp_num;
     qp->ibv.state = IBV_QPS_UNKNOWN; /* until this handle queries or modifies it */
     if (hv_kernel(uverbs_open_qp(&qp->hv))) {
-        free(qp);
+        qp_free(qp);
         return NULL;
     }
     return &qp->ibv;
