@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <string.h>
 #include "guest-lib/verbs/exp/include/infiniband/verbs_exp.h"
+#include "guest-lib/verbs/user/qp.h"
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
@@ -47,15 +48,20 @@ static struct ibv_exp_wc wc_of(struct ibv_cq *of)
     return wc;
 }
 
-static void *family(uint32_t which, void *obj)
+static void *family_of(uint32_t which, uint32_t version, void *obj)
 {
-    struct ibv_exp_query_intf_params params = {.intf = which, .obj = obj};
+    struct ibv_exp_query_intf_params params = {.intf = which, .intf_version = version, .obj = obj};
     enum ibv_exp_query_intf_status status;
     void *found = ibv_exp_query_intf(v->b, &params, &status);
 
     ck_assert_int_eq(status, IBV_EXP_INTF_STAT_OK);
     ck_assert_ptr_nonnull(found);
     return found;
+}
+
+static void *family(uint32_t which, void *obj)
+{
+    return family_of(which, 0, obj);
 }
 
 /* -- WQs and rules ----------------------------------------------------------------------------- */
@@ -135,7 +141,7 @@ static struct ibv_qp *sender(void)
 {
     struct ibv_exp_qp_init_attr attr = {.send_cq = cq[0],
                                         .recv_cq = cq[0],
-                                        .cap = {8, 8, 1, 1, 0},
+                                        .cap = {8, 8, 2, 1, FRAME},
                                         .qp_type = IBV_QPT_RAW_PACKET,
                                         .comp_mask = IBV_EXP_QP_INIT_ATTR_PD,
                                         .pd = v->hosts->host[0].pd};
@@ -333,12 +339,13 @@ END_TEST
 START_TEST(bursts_are_counted_and_measured)
 {
     struct ibv_qp *a = table_qp_new(v, 0, cq[0], NULL), *b = table_qp_new(v, 1, cq[1], NULL);
-    struct ibv_exp_qp_burst_family *burst = family(IBV_EXP_INTF_QP_BURST, a);
     struct ibv_exp_cq_family *poll = family(IBV_EXP_INTF_CQ, cq[0]);
+    struct ibv_exp_qp_burst_family *burst;
     struct ibv_sge from[3], to[3];
     uint32_t inl = 9;
 
     table_connect(v, a, b);
+    burst = family(IBV_EXP_INTF_QP_BURST, a);
     memset(mr[0]->addr, 0x77, 300);
     for (unsigned i = 0; i < 3; i++) {
         from[i] = (struct ibv_sge){(uintptr_t)mr[0]->addr + i * 100, 50 + i, mr[0]->lkey};
@@ -367,6 +374,183 @@ START_TEST(bursts_are_counted_and_measured)
 }
 END_TEST
 
+/* A WQ that strips the tag of packets, and a rule for them. */
+struct stripper {
+    struct ibv_exp_wq *wq;
+    struct ibv_exp_rwq_ind_table *table;
+    struct ibv_qp *qp;
+    struct ibv_exp_flow *flow;
+};
+
+static struct stripper stripper_new(struct ibv_cq *to)
+{
+    struct ibv_exp_wq_init_attr attr = wq_attr();
+    struct ibv_exp_wq_attr ready = {.attr_mask = IBV_EXP_WQ_ATTR_STATE,
+                                    .wq_state = IBV_EXP_WQS_RDY};
+    struct rule rule = rule_for(0x88b5);
+    struct stripper s;
+
+    attr.comp_mask = IBV_EXP_CREATE_WQ_VLAN_OFFLOADS;
+    attr.vlan_offloads = IBV_EXP_RECEIVE_WQ_CVLAN_STRIP;
+    attr.cq = to;
+    s.wq = ibv_exp_create_wq(v->b, &attr);
+    ck_assert_ptr_nonnull(s.wq);
+    ck_assert_int_eq(ibv_exp_modify_wq(s.wq, &ready), 0);
+    s.table = table_of(s.wq);
+    s.qp = hashed(s.table);
+    s.flow = ibv_exp_create_flow(s.qp, &rule.attr);
+    ck_assert_ptr_nonnull(s.flow);
+    return s;
+}
+
+static void stripper_free(struct stripper *s)
+{
+    ck_assert_int_eq(ibv_exp_destroy_flow(s->flow), 0);
+    ck_assert_int_eq(ibv_destroy_qp(s->qp), 0);
+    ck_assert_int_eq(ibv_exp_destroy_rwq_ind_table(s->table), 0);
+    ck_assert_int_eq(ibv_exp_destroy_wq(s->wq), 0);
+}
+
+static void send_tagged(const struct ibv_exp_qp_burst_family_v1 *burst, struct ibv_qp *qp, int way,
+                        uint16_t tci)
+{
+    uint8_t *frame = mr[0]->addr;
+    struct ibv_sge list[] = {{(uintptr_t)frame, 60, mr[0]->lkey},
+                             {(uintptr_t)frame + 60, FRAME - 60, mr[0]->lkey}};
+    int err =
+        way == 0 ? burst->send_pending_vlan(qp, list[0].addr, FRAME, list[0].lkey,
+                                            IBV_EXP_QP_BURST_SIGNALED, &tci)
+        : way == 1
+            ? burst->send_pending_sg_list_vlan(qp, list, 2, IBV_EXP_QP_BURST_SIGNALED, &tci)
+            : burst->send_pending_inline_vlan(qp, frame, FRAME, IBV_EXP_QP_BURST_SIGNALED, &tci);
+
+    ck_assert_int_eq(err, 0);
+    ck_assert_int_eq(burst->send_flush(qp), 0);
+    wc_of(cq[0]);
+}
+
+/* What each function of version 1 says of a packet with a tag: bit 0, the tag; bit 1, the time. */
+static int32_t poll_way(const struct ibv_exp_cq_family_v1 *poll, struct ibv_cq *of, int way,
+                        uint32_t *flags, uint16_t *tci, uint64_t *time)
+{
+    uint32_t inl = 9, offset = 9;
+    int32_t n = way == 0   ? poll->poll_length_flags(of, NULL, &inl, flags)
+                : way == 1 ? poll->poll_length_flags_cvlan(of, NULL, &inl, flags, tci)
+                : way == 2 ? poll->poll_length_flags_ts(of, NULL, &inl, flags, time)
+                : way == 3 ? poll->poll_length_flags_cvlan_ts(of, NULL, &inl, flags, tci, time)
+                : way == 4 ? poll->poll_length_flags_mp_rq(of, &offset, flags)
+                : way == 5 ? poll->poll_length_flags_mp_rq_cvlan(of, &offset, flags, tci)
+                : way == 6 ? poll->poll_length_flags_mp_rq_ts(of, &offset, flags, time)
+                           : poll->poll_length_flags_mp_rq_cvlan_ts(of, &offset, flags, tci, time);
+
+    ck_assert_uint_eq(way < 4 ? inl : offset, way < 4 ? 0 : 9);
+    return n;
+}
+
+/* The tag is put in by the sender's family, taken out by the WQ, and told by the receiver's. */
+START_TEST(a_tag_and_a_time_are_told_by_version_1)
+{
+    struct ibv_exp_cq_init_attr stamps = {.comp_mask = IBV_EXP_CQ_INIT_ATTR_FLAGS,
+                                          .flags = IBV_EXP_CQ_TIMESTAMP};
+    struct ibv_cq *to = ibv_exp_create_cq(v->b, 63, NULL, NULL, 0, &stamps);
+    struct stripper s = stripper_new(to);
+    struct ibv_qp *from = sender();
+    const struct ibv_exp_qp_burst_family_v1 *burst = family_of(IBV_EXP_INTF_QP_BURST, 1, from);
+    const struct ibv_exp_cq_family_v1 *poll = family_of(IBV_EXP_INTF_CQ, 1, to);
+    struct ibv_exp_wq_family *recv = family(IBV_EXP_INTF_WQ, s.wq);
+    struct ibv_sge sge = {(uintptr_t)mr[1]->addr, 2000, mr[1]->lkey};
+    uint64_t before = 0;
+
+    send_frame(from, 0x88b6); /* fills in the frame; no rule takes it */
+    memcpy((uint8_t *)mr[0]->addr + 12, "\x88\xb5", 2);
+    for (int way = 0; way < 8; way++) {
+        uint16_t sent = (uint16_t)(0x6000 + way), tci = 0;
+        uint64_t time = 0;
+        uint32_t flags = UINT32_MAX;
+
+        ck_assert_int_eq(recv->recv_burst(s.wq, &sge, 1), 0);
+        ck_assert_int_eq(poll_way(poll, to, way, &flags, &tci, &time), 0);
+        ck_assert_uint_eq(flags, 0);
+        memset(mr[1]->addr, 0, FRAME);
+        send_tagged(burst, from, way % 3, sent);
+        table_wait(v);
+        ck_assert_int_eq(poll_way(poll, to, way, &flags, &tci, &time), FRAME);
+        ck_assert_mem_eq(mr[1]->addr, mr[0]->addr, FRAME);
+        ck_assert_uint_eq(flags, (way & 1 ? IBV_EXP_CQ_RX_CVLAN_STRIPPED_V1 : 0) |
+                                     (way & 2 ? IBV_EXP_CQ_RX_WITH_TIMESTAMP : 0));
+        ck_assert_uint_eq(tci, way & 1 ? sent : 0);
+        ck_assert(way & 2 ? time > before : time == 0);
+        before = MAX(before, time);
+    }
+    ck_assert_int_eq(ibv_destroy_qp(from), 0);
+    stripper_free(&s);
+    ck_assert_int_eq(ibv_destroy_cq(to), 0);
+}
+END_TEST
+
+START_TEST(what_has_no_tag)
+{
+    struct ibv_qp *a = table_qp_new(v, 0, cq[0], NULL), *b = table_qp_new(v, 1, cq[1], NULL);
+    struct ibv_qp *raw = sender();
+    const struct ibv_exp_qp_burst_family_v1 *burst = family_of(IBV_EXP_INTF_QP_BURST, 1, raw);
+    struct ibv_sge two[] = {{(uintptr_t)mr[0]->addr, 60, mr[0]->lkey},
+                            {(uintptr_t)mr[0]->addr, 60, mr[0]->lkey}};
+    uint64_t addr = (uintptr_t)mr[0]->addr;
+    uint16_t tci = 1;
+
+    table_connect(v, a, b);
+    ck_assert_int_eq(burst->send_pending_vlan(a, addr, FRAME, mr[0]->lkey, 0, &tci), EINVAL);
+    ck_assert_int_eq(burst->send_pending_vlan(raw, addr, 14, mr[0]->lkey, 0, &tci), EINVAL);
+    ck_assert_int_eq(
+        burst->send_pending_vlan(raw, addr, FRAME, mr[0]->lkey, IBV_EXP_QP_BURST_TUNNEL, &tci),
+        EINVAL);
+    ck_assert_int_eq(burst->send_pending_sg_list_vlan(raw, two, 0, 0, &tci), EINVAL);
+    ck_assert_int_eq(
+        burst->send_pending_sg_list_vlan(raw, two, user_qp(raw)->sq.max_gs + 1, 0, &tci), ENOMEM);
+    ck_assert_int_eq(
+        burst->send_pending_inline_vlan(raw, mr[0]->addr, user_qp(raw)->max_inline + 1, 0, &tci),
+        ENOMEM);
+    table_qp_free(a);
+    table_qp_free(b);
+    ck_assert_int_eq(ibv_destroy_qp(raw), 0);
+}
+END_TEST
+
+/* libmlx5 gives a family for a QP from INIT to RTS that is not managed, of three types. */
+START_TEST(which_qps_have_a_family)
+{
+    struct ibv_exp_qp_init_attr attr = {.send_cq = cq[0],
+                                        .recv_cq = cq[0],
+                                        .cap = {8, 8, 1, 1, 0},
+                                        .qp_type = IBV_QPT_UD,
+                                        .comp_mask = IBV_EXP_QP_INIT_ATTR_PD,
+                                        .pd = v->hosts->host[0].pd};
+    struct ibv_exp_query_intf_params params = {
+        .family_flags = IBV_EXP_QP_BURST_CREATE_ENABLE_MULTI_PACKET_SEND_WR};
+    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    struct ibv_qp *rc = table_qp_new(v, 0, cq[0], NULL), *ud = ibv_exp_create_qp(v->a, &attr);
+    enum ibv_exp_query_intf_status status;
+
+    params.obj = rc;
+    ck_assert_ptr_null(ibv_exp_query_intf(v->a, &params, &status));
+    ck_assert_int_eq(status, IBV_EXP_INTF_STAT_INVAL_OBJ_STATE);
+    ck_assert_int_eq(
+        ibv_modify_qp(rc, &init,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+        0);
+    ck_assert_ptr_nonnull(ibv_exp_query_intf(v->a, &params, &status));
+    ck_assert_int_eq(status, IBV_EXP_INTF_STAT_OK);
+    ck_assert_ptr_nonnull(ud);
+    ck_assert_int_eq(
+        ibv_modify_qp(ud, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), 0);
+    params.obj = ud;
+    ck_assert_ptr_null(ibv_exp_query_intf(v->a, &params, &status));
+    ck_assert_int_eq(status, IBV_EXP_INTF_STAT_INVAL_PARARM);
+    table_qp_free(rc);
+    table_qp_free(ud);
+}
+END_TEST
+
 START_TEST(what_is_no_family)
 {
     static const struct {
@@ -375,9 +559,13 @@ START_TEST(what_is_no_family)
     } wrong[] = {
         {{.intf_scope = IBV_EXP_INTF_VENDOR}, IBV_EXP_INTF_STAT_INTF_NOT_SUPPORTED},
         {{.intf = IBV_EXP_INTF_RESERVED}, IBV_EXP_INTF_STAT_INTF_NOT_SUPPORTED},
-        {{.intf_version = 1}, IBV_EXP_INTF_STAT_VERSION_NOT_SUPPORTED},
-        {{.flags = 2}, IBV_EXP_INTF_STAT_FLAGS_NOT_SUPPORTED},
-        {{.family_flags = IBV_EXP_QP_BURST_CREATE_ENABLE_MULTI_PACKET_SEND_WR},
+        {{.intf = IBV_EXP_INTF_QP_BURST, .intf_version = 2},
+         IBV_EXP_INTF_STAT_VERSION_NOT_SUPPORTED},
+        {{.intf = IBV_EXP_INTF_CQ, .intf_version = 2}, IBV_EXP_INTF_STAT_VERSION_NOT_SUPPORTED},
+        {{.intf = IBV_EXP_INTF_WQ, .intf_version = 1}, IBV_EXP_INTF_STAT_VERSION_NOT_SUPPORTED},
+        {{.intf = IBV_EXP_INTF_CQ, .flags = 2}, IBV_EXP_INTF_STAT_FLAGS_NOT_SUPPORTED},
+        {{.intf = IBV_EXP_INTF_CQ,
+          .family_flags = IBV_EXP_QP_BURST_CREATE_ENABLE_MULTI_PACKET_SEND_WR},
          IBV_EXP_INTF_STAT_FAMILY_FLAGS_NOT_SUPPORTED},
     };
 
@@ -404,6 +592,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_message_is_matched_by_its_tag);
     tcase_add_test(tc, what_makes_no_srq);
     tcase_add_test(tc, bursts_are_counted_and_measured);
+    tcase_add_test(tc, a_tag_and_a_time_are_told_by_version_1);
+    tcase_add_test(tc, what_has_no_tag);
+    tcase_add_test(tc, which_qps_have_a_family);
     tcase_add_test(tc, what_is_no_family);
     suite_add_tcase(suite, tc);
     return suite;

@@ -131,9 +131,8 @@ void hv_wqe_put_xrc(struct user_qp *qp, uint32_t srqn)
     hv_wqe_put(qp, seg, sizeof(seg));
 }
 
-/* Writes the Ethernet segment, with the packet's first bytes (hdr) or without. */
-static void send_put_eth_seg(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr,
-                             size_t hdr_len)
+void hv_wqe_put_eth_seg(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr,
+                        size_t hdr_len)
 {
     const size_t in_seg = PRM_SIZE(wqe_eth_seg) - PRM_OFFSET(wqe_eth_seg, inline_hdr_start);
     struct prm_wqe_eth_seg seg[1] = {0};
@@ -168,7 +167,7 @@ void hv_wqe_put_eth(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr
     qp->l2_due = !hdr && qp->inline_l2;
     qp->l2_csum = csum;
     if (!qp->l2_due) {
-        send_put_eth_seg(qp, csum, mss, hdr, hdr_len);
+        hv_wqe_put_eth_seg(qp, csum, mss, hdr, hdr_len);
     }
 }
 
@@ -198,7 +197,7 @@ static size_t send_put_l2(struct user_qp *qp, size_t num, const struct ibv_sge *
         len += part;
     }
     len = len < MIN_TSO_HEADER ? 0 : len; /* too short for a packet: the device reports the error */
-    send_put_eth_seg(qp, qp->l2_csum, 0, len ? hdr : NULL, len);
+    hv_wqe_put_eth_seg(qp, qp->l2_csum, 0, len ? hdr : NULL, len);
     qp->l2_due = false;
     return len;
 }

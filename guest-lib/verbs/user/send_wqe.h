@@ -28,6 +28,9 @@ void hv_wqe_put_xrc(struct user_qp *qp, uint32_t srqn);
 /* A raw packet's headers need to be in the WQE only for segmentation (hdr), or if the device wants
  * them there; in the second case the segment is written together with the data. */
 void hv_wqe_put_eth(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr, size_t hdr_len);
+/* Writes the Ethernet segment, with the packet's first hdr_len bytes (hdr) or without (NULL). */
+void hv_wqe_put_eth_seg(struct user_qp *qp, bool csum, uint32_t mss, const void *hdr,
+                        size_t hdr_len);
 void hv_wqe_put_sge(struct user_qp *qp, uint32_t lkey, uint64_t addr, uint32_t length);
 void hv_wqe_put_sges(struct user_qp *qp, size_t num, const struct ibv_sge *sge);
 /* The list of an atomic, whose answer has that many bytes: each element takes the answer, whatever
