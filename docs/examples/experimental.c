@@ -72,6 +72,8 @@ int main(void)
     }
     NEED(n == 1);
     printf("NOP: request %d, %s\n", (int)wc.wr_id, ibv_wc_status_str(wc.status));
+    NEED(!ibv_destroy_qp(qp) && !ibv_destroy_cq(init.send_cq) && !ibv_dealloc_pd(init.pd));
+    NEED(!ibv_close_device(ctx));
     ibv_free_device_list(list);
     return 0;
 }
