@@ -110,6 +110,18 @@ void devx_queue_new(struct devx_queue *q, struct ibv_pd *of, unsigned roles)
     make_qp(q, number_of_pd(of), roles);
 }
 
+void devx_ignore_overrun(struct devx_queue *q)
+{
+    COMMAND(modify_cq, MODIFY_CQ);
+
+    PRM_SET(modify_cq_in, in, cqn, q->cqn);
+    PRM_SET(modify_cq_in, in, modify_field_select_resize_field_select, PRM_CQ_MODIFY_OI);
+    PRM_SET(cqc, PRM_PTR(modify_cq_in, in, cq_context), oi, 1);
+    ck_assert_msg(!mlx5dv_devx_obj_modify(q->cq, in, sizeof(in), out, sizeof(out)),
+                  "MODIFY_CQ: errno %d, syndrome 0x%x", errno,
+                  PRM_GET(modify_cq_out, out, syndrome));
+}
+
 void devx_destroy_qp(struct devx_queue *q)
 {
     ck_assert(!q->qp || !mlx5dv_devx_obj_destroy(q->qp));

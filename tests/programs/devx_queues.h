@@ -64,6 +64,8 @@ void devx_close(void);
 
 /* Makes a queue in protection domain of, in state RESET. roles: of enum devx_role. */
 void devx_queue_new(struct devx_queue *q, struct ibv_pd *of, unsigned roles);
+/* From now on the device writes over CQEs that are not taken yet, and the CQ does not fail. */
+void devx_ignore_overrun(struct devx_queue *q);
 /* Connects a queue, from RESET to RTS, with the queue of that number on the same device. A receiver
  * without a WQE is asked again for ever. */
 void devx_connect(struct devx_queue *q, uint32_t qpn);
