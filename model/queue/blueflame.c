@@ -35,8 +35,12 @@ static struct blueflame_line *blueflame_take(struct blueflame *blueflame)
 
 void blueflame_fill(struct hca *hca, struct wq *wq, uint16_t index, const void *data, size_t len)
 {
-    struct blueflame_line *line = wq->bf ? wq->bf : blueflame_take(hca->blueflame);
+    struct blueflame_line *line;
 
+    if (wq->gate) {
+        return;
+    }
+    line = wq->bf ? wq->bf : blueflame_take(hca->blueflame);
     wq->bf = line;
     line->owner = wq;
     line->index = index;

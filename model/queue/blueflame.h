@@ -34,7 +34,8 @@ void blueflame_init(struct hca *hca);
 void blueflame_clear(struct hca *hca);
 
 /* Stores the WQE at index of a send queue, of which at most len bytes are here. wq_read() then
- * takes it from the line. */
+ * takes it from the line. A managed queue (wq->gate) has no line: its WQEs start when they are
+ * enabled, again and again if its ring goes round, and may be written over until then. */
 void blueflame_fill(struct hca *hca, struct wq *wq, uint16_t index, const void *data, size_t len);
 /* Gives up the queue's line, so that its WQEs are read from the ring. Also called before the memory
  * of a queue is freed. */

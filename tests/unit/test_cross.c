@@ -4,6 +4,7 @@
  * managed queues. Where no public source says what a card does, docs/adr/0029 does.
  */
 #include "model/core/pd.h"
+#include "model/queue/blueflame.h"
 #include "tests/unit/cross_bench.h"
 #include "tests/unit/dc_lab.h"
 #include "tests/unit/suite.h"
@@ -401,6 +402,21 @@ START_TEST(enabled_wqes_need_neither_record_nor_doorbell)
 }
 END_TEST
 
+/* Chains write over WQEs that were posted before, as a WRITE to the ring. */
+START_TEST(an_enabled_wqe_is_the_one_in_the_ring)
+{
+    uint8_t *wqe = lab_write_wqe(&a, &(struct lab_wr){.opcode = 0x3f});
+
+    blueflame_fill(&left->hca, &a.qp->sq, 0, wqe, 64);
+    lab_ring(&a);
+    lab_run(lab);
+    PRM_SET(wqe_ctrl_seg, (void *)wqe, opcode, PRM_WQE_OPCODE_NOP);
+    post_send_enable(&a, 1);
+    lab_run(lab);
+    expect_sent(PRM_WQE_OPCODE_NOP, 0);
+}
+END_TEST
+
 /* The suite of ibverbs-tests has three enables of the same two WQEs. */
 START_TEST(an_index_that_is_passed_changes_nothing)
 {
@@ -731,6 +747,7 @@ Suite *unit_suite(void)
     tc = cross_case("managed send", setup_managed_send);
     tcase_add_test(tc, a_managed_send_queue_starts_when_it_is_enabled);
     tcase_add_test(tc, enabled_wqes_need_neither_record_nor_doorbell);
+    tcase_add_test(tc, an_enabled_wqe_is_the_one_in_the_ring);
     tcase_add_test(tc, an_index_that_is_passed_changes_nothing);
     tcase_add_test(tc, indices_of_enables_count_wqes_and_not_basic_blocks);
     tcase_add_test(tc, indices_of_enables_run_modulo_2_to_the_16);
