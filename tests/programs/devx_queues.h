@@ -27,7 +27,7 @@
 #define DEVX_BAD_KEY 0x04
 #define DEVX_FLUSHED 0x05
 
-/* What cross channel makes of a queue. */
+/* The roles of a queue in cross channel. */
 enum devx_role {
     DEVX_MASTER = 1,       /* cd_master */
     DEVX_MANAGED_SEND = 2, /* cd_slave_send */
@@ -83,7 +83,7 @@ void devx_add_remote(struct devx_wqe *wqe, uint64_t addr, uint32_t rkey);
 void devx_add_object(struct devx_wqe *wqe, uint32_t number, uint32_t index);
 void devx_add_words(struct devx_wqe *wqe, const uint32_t *words, unsigned n);
 
-/* Writes a WQE to the ring, which has a CQE. Nobody is told of it. */
+/* Writes a WQE to the ring, which has a CQE. Rings no doorbell. */
 void devx_post(struct devx_queue *q, const struct devx_wqe *wqe);
 /* Tells the device of the WQEs written so far, by record and doorbell. */
 void devx_ring(struct devx_queue *q);

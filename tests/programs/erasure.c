@@ -337,7 +337,7 @@ START_TEST(a_callback_may_wait_for_another_result)
 }
 END_TEST
 
-/* The child has no thread and no device. What it does leaves the parent's alone. */
+/* The child has no thread and no device. Its calls have no effect on the parent's. */
 START_TEST(a_child_does_not_end_its_parents_calculation)
 {
     int status;

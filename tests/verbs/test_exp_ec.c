@@ -431,7 +431,7 @@ START_TEST(unknown_bits_of_the_mask_are_refused)
 }
 END_TEST
 
-/* Whichever command the device refuses, nothing of the calculation is left in its PD. */
+/* The device refuses each command in turn: nothing of the calculation is left in its PD. */
 START_TEST(a_calculation_that_fails_half_way_is_taken_back)
 {
     struct ibv_exp_ec_calc *made = NULL;
@@ -517,7 +517,7 @@ START_TEST(a_qp_for_code_waits_before_each_block)
 }
 END_TEST
 
-/* What programs ask before they use a calculation. */
+/* The capabilities that programs ask for before they use a calculation. */
 START_TEST(the_device_says_what_it_computes)
 {
     struct ibv_exp_device_attr attr = {.comp_mask = IBV_EXP_DEVICE_ATTR_EXP_CAP_FLAGS |

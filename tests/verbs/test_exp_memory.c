@@ -229,7 +229,8 @@ START_TEST(a_region_can_be_registered_again_by_its_handle)
 }
 END_TEST
 
-/* What a process writes, the device of the region's owner reads; and the other way around. */
+/* The device of the region's owner reads the bytes that another process writes, and the other way
+ * around. */
 START_TEST(another_process_shares_the_memory)
 {
     struct ibv_mr *mr = reg(NULL, PAGE, RIGHTS | USER_BOTH | IBV_EXP_ACCESS_ALLOCATE_MR);

@@ -105,7 +105,7 @@ START_TEST(a_peer_without_hooks_gets_lists_without_targets)
 }
 END_TEST
 
-/* Who reads and writes the memory: alloc attributes of libmlx5. */
+/* The directions of access: alloc attributes of libmlx5. */
 START_TEST(memory_is_asked_for_with_its_directions)
 {
     ck_assert_uint_eq(pq.peer.num_dirs, 3);

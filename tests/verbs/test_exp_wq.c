@@ -177,7 +177,7 @@ static void send_frame(struct ibv_qp *qp, uint16_t ether_type)
 }
 
 /* The rule selects the packet, the hash selects the WQ; a packet for which there is no rule is in
- * no WQ. What is used cannot be destroyed. */
+ * no WQ. Objects in use cannot be destroyed. */
 START_TEST(a_packet_finds_its_wq_by_rule_and_table)
 {
     struct ibv_exp_wq *wq = wq_new();
@@ -429,7 +429,8 @@ static void send_tagged(const struct ibv_exp_qp_burst_family_v1 *burst, struct i
     wc_of(cq[0]);
 }
 
-/* What each function of version 1 says of a packet with a tag: bit 0, the tag; bit 1, the time. */
+/* Polls by a function of version 1. way: bit 0, with the tag; bit 1, with the time; bit 2, for
+ * multi-packet queues. */
 static int32_t poll_way(const struct ibv_exp_cq_family_v1 *poll, struct ibv_cq *of, int way,
                         uint32_t *flags, uint16_t *tci, uint64_t *time)
 {

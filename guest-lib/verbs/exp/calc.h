@@ -14,7 +14,7 @@
  */
 int hv_exp_calc_opmod(const struct ibv_exp_send_wr *wr, bool is_cross_channel, uint8_t *opmod);
 
-/* What a device with cross channel reports. MAXLOC works, too, but is not among the reported
+/* The capabilities of a device with cross channel. MAXLOC works, too, but is not among the reported
  * operations. */
 void hv_exp_calc_caps(struct ibv_exp_device_calc_cap *caps);
 

@@ -23,7 +23,7 @@
     (1u << PRM_ATOMIC_OPERATION_EXTENDED_CMP_SWAP | 1u << PRM_ATOMIC_OPERATION_EXTENDED_FETCH_ADD)
 #define EIGHT_BYTES (1u << 3)
 
-/* What is known of the device while the attributes are put together. */
+/* The device, and its attributes of rdma-core's verbs, from which the others are derived. */
 struct exp_facts {
     struct hv_hca *hca;
     const struct verbs_context_exp *calls; /* a slot that is NULL: the library has no such call */

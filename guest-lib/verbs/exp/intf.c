@@ -213,7 +213,7 @@ static int32_t exp_intf_poll_cnt(struct ibv_cq *cq, uint32_t max)
     return (int32_t)max;
 }
 
-/* What a poll tells besides the length; each may be NULL. */
+/* The results of a poll besides the length; each may be NULL. */
 struct exp_intf_told {
     uint32_t *flags;
     uint16_t *tci;       /* the stripped tag, with IBV_EXP_CQ_RX_CVLAN_STRIPPED_V1 */

@@ -72,7 +72,7 @@ static void exp_poll_tm(struct ibv_exp_wc *wc, uint32_t wc_size, const struct pr
     }
 }
 
-/* What a raw packet was. */
+/* The flags of a raw packet: its headers, and their sums. */
 static uint64_t exp_poll_packet_flags(const struct prm_cqe64 *cqe)
 {
     unsigned l3 = PRM_GET(cqe64, cqe, l3_hdr_type);

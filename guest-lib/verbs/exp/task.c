@@ -2,7 +2,7 @@
 /*
  * Cross channel: ibv_exp_post_task(), and the requests by which a QP waits for completions of other
  * queues and starts managed queues. The device takes indices from these requests; programs give
- * counts. What the counts are counted from is kept in the CQs and QPs, as in libmlx5
+ * counts. The numbers from which they count are kept in the CQs and QPs, as in libmlx5
  * (__mlx5_post_send_one_rc_dc()):
  *
  *   of a CQ: the number of completions that earlier waits have gone past

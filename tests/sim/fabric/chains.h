@@ -64,7 +64,7 @@ struct chains_queue {
     unsigned num[CHAINS_HALVES];    /* steps and receives */
 };
 
-/* What a host posts, in this order: what is enabled is there. */
+/* A post of a host. Their order is such that enabled WQEs have been posted. */
 struct chains_post {
     unsigned queue;
     enum chains_half half;

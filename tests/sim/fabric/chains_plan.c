@@ -20,7 +20,7 @@
 #define SPARE   4u /* steps that a queue keeps for the end of the round */
 #define NO_SLOT UINT_MAX
 
-/* What is known while a round is drawn. */
+/* The state of a round while it is drawn. */
 struct chains_draft {
     struct chains_plan *plan;
     struct chance *chance;
@@ -266,7 +266,7 @@ static bool draft_message_step(struct chains_draft *d, unsigned q, struct chains
     return step->what == CHAINS_SEND || step->to != NO_SLOT;
 }
 
-/* What the queue knows after it has waited. */
+/* After a wait, the queue knows the data of the messages and READs that it has waited for. */
 static void draft_learn(struct chains_draft *d, unsigned q, const struct chains_step *step)
 {
     const struct chains_queue *on = &d->plan->queue[step->queue];

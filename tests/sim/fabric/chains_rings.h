@@ -37,7 +37,7 @@ struct chains_memory {
     uint32_t key;
 };
 
-/* What a step names. */
+/* The objects that a step names. */
 struct chains_names {
     const struct chains_ring *on; /* WAIT, ENABLE */
     uint32_t index;               /* WAIT: of the CQE; ENABLE: one past the last WQE */

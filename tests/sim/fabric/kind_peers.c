@@ -375,8 +375,8 @@ static bool peers_is_over(const struct peers_job *p, const struct peers_lane *l)
     return l->done >= p->limit;
 }
 
-/* True: requests got on. What can be done for ever is no progress: else time would hardly pass
- * while a device waits for a timer, and a run that stands would not be noticed. */
+/* True: requests got on. An action that can be repeated for ever is no progress: else time would
+ * hardly pass while a device waits for a timer, and a run that stands would not be noticed. */
 static bool peers_step(struct job *job, struct peers_lane *l)
 {
     const struct peers_job *p = job->state;
