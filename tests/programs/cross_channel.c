@@ -389,6 +389,26 @@ START_TEST(a_wait_fails_with_its_cq)
 }
 END_TEST
 
+/* The CQ of a queue that waits has no CQE, so nothing but the end of one queue ends the other's
+ * wait. */
+START_TEST(two_queues_that_wait_for_each_other_wait_until_one_ends)
+{
+    struct devx_queue *one = loop(0), *other = loop(DEVX_MASTER), *third = loop(0);
+
+    post_object(one, DEVX_WAIT, other->cqn, 0);
+    post_object(other, DEVX_WAIT, one->cqn, 0);
+    devx_ring(one);
+    devx_ring(other);
+    expect_nothing(one);
+    expect_nothing(other);
+    other_queues_work(third);
+    devx_destroy_qp(one);
+    devx_destroy_cq(one);
+    expect_error(other, 0, DEVX_BAD_WQE);
+    other_queues_work(third);
+}
+END_TEST
+
 static double seconds_of_cpu(void)
 {
     struct timespec t;
@@ -672,6 +692,7 @@ int main(int argc, char **argv)
     tcase_add_test(queue, a_wait_is_flushed);
     tcase_add_test(queue, a_wait_ends_with_a_reset);
     tcase_add_test(queue, a_wait_fails_with_its_cq);
+    tcase_add_test(queue, two_queues_that_wait_for_each_other_wait_until_one_ends);
     tcase_add_loop_test(queue, a_bad_object_is_an_error, 0, BADS);
 
     tcase_add_test(endless, an_endless_wait_costs_nothing);
