@@ -220,22 +220,26 @@ static void exp_fill(const struct exp_facts *f, struct ibv_exp_device_attr *attr
     exp_fill_pages(f, attr);
 }
 
-/* -- what the caller asks for ------------------------------------------------------------------ */
+/* -- masks ------------------------------------------------------------------------------------- */
 
-/* The members of each bit of a mask. Bits that have no row are not answered: the device paces no
- * packets, parses no packets for software, and mlx5 has no max_rss_tbl_sz. */
+/* The member of each bit of a mask. A bit that has no row is not answered: the device paces no
+ * packets, parses no packets for software, and mlx5 has no max_rss_tbl_sz. Some bits are not
+ * answered if the device has nothing of the kind, so that the member is 0 (if_any). */
 struct exp_member {
     uint32_t bit;
+    bool if_any;
     size_t at, size;
 };
-#define ROW(mask, member)                                                                          \
+#define ROW_THAT(mask, member, if_any)                                                             \
     {                                                                                              \
-        (uint32_t) IBV_EXP_DEVICE_##mask, offsetof(struct ibv_exp_device_attr, member),            \
+        (uint32_t) IBV_EXP_DEVICE_##mask, if_any, offsetof(struct ibv_exp_device_attr, member),    \
             sizeof(((struct ibv_exp_device_attr *)0)->member)                                      \
     }
+#define ROW(mask, member)        ROW_THAT(mask, member, false)
+#define ROW_IF_ANY(mask, member) ROW_THAT(mask, member, true)
 
 static const struct exp_member exp_members[] = {
-    ROW(ATTR_CALC_CAP, calc_cap),
+    ROW_IF_ANY(ATTR_CALC_CAP, calc_cap),
     ROW(ATTR_WITH_TIMESTAMP_MASK, timestamp_mask),
     ROW(ATTR_WITH_HCA_CORE_CLOCK, hca_core_clock),
     ROW(ATTR_EXP_CAP_FLAGS, exp_device_cap_flags),
@@ -251,33 +255,44 @@ static const struct exp_member exp_members[] = {
     ROW(ATTR_MAX_WQ_TYPE_RQ, max_wq_type_rq),
     ROW(ATTR_MAX_DEVICE_CTX, max_device_ctx),
     ROW(ATTR_MP_RQ, mp_rq_caps),
-    ROW(ATTR_VLAN_OFFLOADS, wq_vlan_offloads_cap),
+    ROW_IF_ANY(ATTR_VLAN_OFFLOADS, wq_vlan_offloads_cap),
     ROW(ATTR_EC_CAPS, ec_caps),
     ROW(ATTR_MASKED_ATOMICS, masked_atomic),
-    ROW(ATTR_RX_PAD_END_ALIGN, rx_pad_end_addr_align),
-    ROW(ATTR_TSO_CAPS, tso_caps),
+    ROW_IF_ANY(ATTR_RX_PAD_END_ALIGN, rx_pad_end_addr_align),
+    ROW_IF_ANY(ATTR_TSO_CAPS, tso_caps),
     ROW(ATTR_EC_GF_BASE, ec_w_mask),
-    ROW(ATTR_OOO_CAPS, ooo_caps),
+    ROW_IF_ANY(ATTR_OOO_CAPS, ooo_caps),
     ROW(ATTR_ODP_MAX_SIZE, odp_mr_max_size),
-    ROW(ATTR_TM_CAPS, tm_caps),
+    ROW_IF_ANY(ATTR_TM_CAPS, tm_caps),
     ROW(ATTR_TUNNEL_OFFLOADS_CAPS, tunnel_offloads_caps),
-    ROW(ATTR_MAX_DM_SIZE, max_dm_size),
-    ROW(ATTR_TUNNELED_ATOMIC, tunneled_atomic_caps),
+    ROW_IF_ANY(ATTR_MAX_DM_SIZE, max_dm_size),
+    ROW_IF_ANY(ATTR_TUNNELED_ATOMIC, tunneled_atomic_caps),
     ROW(ATTR_COMP_MASK_2, comp_mask_2),
 };
 static const struct exp_member exp_members_2[] = {
-    ROW(ATTR_UMR_FIXED_SIZE_CAPS, umr_fixed_size_caps),
+    ROW_IF_ANY(ATTR_UMR_FIXED_SIZE_CAPS, umr_fixed_size_caps),
     ROW(ATTR_PCI_ATOMIC_CAPS, pci_atomic_caps),
 };
 
-/* Copies what the mask asks for. Returns the bits that were answered. */
+static bool exp_is_any(const struct exp_member *member, const struct ibv_exp_device_attr *attr)
+{
+    const char *bytes = (const char *)attr + member->at;
+    size_t i = 0;
+
+    while (i < member->size && !bytes[i]) {
+        i++;
+    }
+    return i < member->size;
+}
+
+/* Copies the members that the mask asks for. Returns the bits that were answered. */
 static uint32_t exp_copy(struct ibv_exp_device_attr *to, const struct ibv_exp_device_attr *from,
                          uint32_t mask, const struct exp_member *members, size_t num)
 {
     uint32_t answered = 0;
 
     for (size_t i = 0; i < num; i++) {
-        if (mask & members[i].bit) {
+        if (mask & members[i].bit && (!members[i].if_any || exp_is_any(&members[i], from))) {
             memcpy((char *)to + members[i].at, (const char *)from + members[i].at, members[i].size);
             answered |= members[i].bit;
         }
@@ -285,12 +300,16 @@ static uint32_t exp_copy(struct ibv_exp_device_attr *to, const struct ibv_exp_de
     return answered;
 }
 
-/* The members up to phys_port_cnt are always filled, as in ibv_query_device(). */
+/* The members up to phys_port_cnt are always filled, as in ibv_query_device(). libmlx5 adds the
+ * calculations to an answer that has flags (mlx5_exp_query_device()). */
 static int exp_query_device(struct ibv_context *context, struct ibv_exp_device_attr *attr)
 {
     struct exp_facts facts = {.hca = hv_hca_of(context), .calls = &hv_context(context)->exp};
     struct ibv_exp_device_attr all = {0};
     int err = ibv_query_device_ex(context, NULL, &facts.verbs);
+    uint32_t asked = attr->comp_mask | (attr->comp_mask & IBV_EXP_DEVICE_ATTR_EXP_CAP_FLAGS
+                                            ? (uint32_t)IBV_EXP_DEVICE_ATTR_CALC_CAP
+                                            : 0);
     uint32_t asked_2 = attr->comp_mask & (uint32_t)IBV_EXP_DEVICE_ATTR_COMP_MASK_2
                            ? (uint32_t)attr->comp_mask_2
                            : 0;
@@ -303,7 +322,7 @@ static int exp_query_device(struct ibv_context *context, struct ibv_exp_device_a
     memcpy(attr, &all,
            offsetof(struct ibv_exp_device_attr, phys_port_cnt) + sizeof(attr->phys_port_cnt));
     all.comp_mask_2 = exp_copy(attr, &all, asked_2, exp_members_2, G_N_ELEMENTS(exp_members_2));
-    attr->comp_mask = exp_copy(attr, &all, attr->comp_mask, exp_members, G_N_ELEMENTS(exp_members));
+    attr->comp_mask = exp_copy(attr, &all, asked, exp_members, G_N_ELEMENTS(exp_members));
     return 0;
 }
 
