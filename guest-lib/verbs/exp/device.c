@@ -91,8 +91,9 @@ static void exp_fill_atomics(const struct exp_facts *f, struct ibv_exp_device_at
     masked->log_max_atomic_inline = attr->ext_atom.log_max_atomic_inline =
         MIN((uint32_t)g_bit_storage(sizes) - 1, LOG_INLINE_ATOMS);
     masked->masked_log_atomic_arg_sizes = sizes;
-    /* in host order, numbers of every size are (ADR 11) */
-    masked->masked_log_atomic_arg_sizes_network_endianness = host_order ? 0 : sizes;
+    /* the host's order is that of answers of 8 bytes alone (docs/adr/0011) */
+    masked->masked_log_atomic_arg_sizes_network_endianness =
+        host_order ? sizes & ~EIGHT_BYTES : sizes;
     attr->ext_atom.log_atomic_arg_sizes = host_order ? sizes & EIGHT_BYTES : sizes;
 }
 
