@@ -60,7 +60,7 @@ START_TEST(what_is_no_calculation_is_refused)
 }
 END_TEST
 
-/* Without the flag nobody looks at the rest. Other opcodes go out without a calculation. */
+/* Without the flag, the other members do not count. Other opcodes go out without a calculation. */
 START_TEST(other_requests_have_no_operation)
 {
     struct ibv_exp_send_wr plain = request(IBV_EXP_WR_SEND, 99, 99),

@@ -365,7 +365,7 @@ START_TEST(a_queue_may_ignore_its_overflow)
 }
 END_TEST
 
-/* Waits count completions that nobody polled and that others have overwritten. */
+/* Waits count completions that the program has not polled and that others have overwritten. */
 START_TEST(a_cq_may_ignore_its_overrun)
 {
     struct ibv_exp_cq_attr attr = {.comp_mask = IBV_EXP_CQ_ATTR_CQ_CAP_FLAGS,

@@ -24,8 +24,8 @@ static inline struct hv_exp_dct *hv_exp_dct(struct ibv_exp_dct *dct)
  * ibv_create_qp_ex(). NULL with errno. */
 struct ibv_qp *hv_exp_create_dci(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 
-/* What ibv_exp_modify_qp() adds for QPs whose data may come out of order, and for DCIs. Both are to
- * be called before ibv_modify_qp(), which gets *attr and *mask. Each returns 0 or errno.
+/* The part of ibv_exp_modify_qp() for QPs whose data may come out of order, and for DCIs. Both are
+ * to be called before ibv_modify_qp(), which gets *attr and *mask. Each returns 0 or errno.
  *
  * hv_exp_take_ooo(): IBV_EXP_QP_OOO_RW_DATA_PLACEMENT is in the mask of a change to this state.
  * hv_exp_take_dci(): checks the mask of a DCI, and fills in what ibv_modify_qp() needs besides. */

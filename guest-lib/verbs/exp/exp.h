@@ -34,7 +34,7 @@ void hv_exp_srq_ops(struct verbs_context_exp *ops);
 void hv_exp_task_ops(struct verbs_context_exp *ops);
 void hv_exp_wq_ops(struct verbs_context_exp *ops);
 
-/* What ibv_exp_query_device() says of erasure codes (ec.c). */
+/* Fills in the attributes of ibv_exp_query_device() for erasure codes (ec.c). */
 void hv_exp_ec_caps(struct ibv_context *ctx, struct ibv_exp_device_attr *attr);
 
 /* Frees the private environment of a context that closes (port.c). */

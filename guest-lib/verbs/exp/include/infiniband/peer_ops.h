@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* -- What a peer can do: an operation, and the capability of the same number */
+/* -- The operations of a peer, and the capability of the same number for each */
 
 enum ibv_exp_peer_op {
     IBV_EXP_PEER_OP_RESERVED1 = 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What ibv_exp_query_device(), ibv_exp_query_port() and ibv_exp_open_device() say and take.
+ * The structures of ibv_exp_query_device(), ibv_exp_query_port() and ibv_exp_open_device().
  */
 #ifndef HCASIM_INFINIBAND_EXP_DEVICE_H
 #define HCASIM_INFINIBAND_EXP_DEVICE_H

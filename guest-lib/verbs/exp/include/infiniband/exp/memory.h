@@ -91,7 +91,7 @@ struct ibv_exp_prefetch_attr {
     uint32_t comp_mask;
 };
 
-/* -- What a driver answers when a region ends */
+/* -- The answer of a driver when a region ends */
 
 enum ibv_exp_dereg_mr_comp_mask {
     IBV_EXP_DEREG_MR_RESERVED = 1 << 0

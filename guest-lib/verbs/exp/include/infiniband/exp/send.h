@@ -248,7 +248,8 @@ struct ibv_exp_task {
     uint32_t comp_mask;
 };
 
-/* -- ibv_exp_create_ah(), ibv_exp_create_kah() */
+/* -- Address handles: of two calls of struct verbs_context_exp that only the old library's
+ * ibv_create_ah() called. Programs have no call for them. */
 
 enum ibv_exp_ah_attr_attr_comp_mask {
     IBV_EXP_AH_ATTR_LL = 1 << 0,
