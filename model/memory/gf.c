@@ -20,7 +20,7 @@ static gf_isal_add *gf_isal;
 
 #define GF_LIBRARY "libisal.so.2"
 
-bool gf_use_library(bool wanted)
+static void gf_load(bool wanted)
 {
     gf_isal = NULL;
 #ifdef __x86_64__
@@ -32,7 +32,6 @@ bool gf_use_library(bool wanted)
         }
     }
 #endif
-    return gf_isal;
 }
 
 /* The product of two symbols of w bits. */
@@ -91,9 +90,16 @@ static void gf_init(void)
 
     if (g_once_init_enter(&done)) {
         gf_make_maps();
-        gf_use_library(true);
+        gf_load(true);
         g_once_init_leave(&done, 1);
     }
+}
+
+bool gf_use_library(bool wanted)
+{
+    gf_init(); /* otherwise the first multiplication would choose again */
+    gf_load(wanted);
+    return gf_isal;
 }
 
 const struct gf_map *gf_map_of(unsigned w, uint8_t constant)
