@@ -327,14 +327,18 @@ START_TEST(a_wait_without_memory_fails)
 }
 END_TEST
 
-/* libmlx5 refuses enables without IBV_EXP_QP_CREATE_CROSS_CHANNEL. */
+/* libmlx5 refuses enables without IBV_EXP_QP_CREATE_CROSS_CHANNEL. A master may do the same. */
 START_TEST(a_queue_that_is_no_master_enables_nothing)
 {
     static const uint8_t opcodes[] = {PRM_WQE_OPCODE_SEND_ENABLE, PRM_WQE_OPCODE_RECV_ENABLE};
+    struct lab_qp_attr attr = lab_rc;
 
-    post_cross(&a, opcodes[_i], left->cqn, UINT32_MAX);
+    attr.managed_send = attr.managed_recv = true;
+    new_master(&attr, &b, left->cqn);
+    post_cross(&a, opcodes[_i], b.qp->obj.num, 1);
     lab_run(lab);
     expect_error(opcodes[_i], 0, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+    ck_assert_uint_eq(b.qp->sq.enabled + b.qp->rq.enabled, 0);
 }
 END_TEST
 
