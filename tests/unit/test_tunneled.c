@@ -227,6 +227,13 @@ START_TEST(keys_of_keys_may_be_tunneled)
     ck_assert_int_eq(tunnel(key, 0, PRM_TUNNELED_OP_OR, 2, 0), MEM_OK);
     ck_assert_int_eq(tunnel(key, 0, PRM_TUNNELED_OP_OR, 3, 0), MEM_BAD_BOUNDS); /* 4 of 8 */
     ck_assert_int_eq(tunnel(key, 8, PRM_TUNNELED_OP_OR, 3, 0), MEM_BAD_BOUNDS); /* two pieces */
+
+    klm(list, 0, 4, inner, VA); /* memory at 8 has the address 4 */
+    klm(list, 1, PAGE, inner, VA + 8);
+    PRM_SET(mkc, mkc, len, 4 + PAGE);
+    key = create(mkc, list, sizeof(list));
+    ck_assert_int_eq(tunnel(key, 4, PRM_TUNNELED_OP_OR, 2, 0), MEM_OK);
+    ck_assert_int_eq(tunnel(key, 4, PRM_TUNNELED_OP_OR, 3, 0), MEM_BAD_BOUNDS);
 }
 END_TEST
 
