@@ -285,6 +285,47 @@ START_TEST(a_record_that_no_list_stored_rolls_nothing_back)
 }
 END_TEST
 
+/* Lists are started as a whole. */
+START_TEST(a_record_within_a_list_rolls_nothing_back)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        pq_post(i);
+    }
+    pq_commit(NULL);
+    for (uint32_t value = 1; value < 3; value++) {
+        hv_qp(pq.qp)->dbrec[1] = GUINT32_TO_BE(value);
+        ck_assert_int_eq(pq_roll_back(0, IBV_EXP_ROLLBACK_ABORT_UNCOMMITED), -ERANGE);
+    }
+    hv_qp(pq.qp)->dbrec[1] = 0;
+    ck_assert_int_eq(pq_roll_back(0, IBV_EXP_ROLLBACK_ABORT_UNCOMMITED), 0);
+    ck_assert_uint_eq(pq_commit(NULL).num, 0);
+    ck_assert_uint_eq(pq_executed(), 0);
+}
+END_TEST
+
+/* Requests that are posted later stand in the same places of the ring. */
+START_TEST(the_identifier_of_a_rolled_back_list_is_void)
+{
+    struct peer_list list;
+    uint64_t id[2];
+
+    pq_commit_one(1, &id[0]);
+    pq_commit_one(2, &id[1]);
+    ck_assert_int_eq(pq_roll_back(id[0], IBV_EXP_ROLLBACK_ABORT_LATE), 0);
+    pq_post(3);
+    pq_post(4);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_int_eq(pq_roll_back(id[i], 0), -ERANGE);
+        ck_assert_int_eq(pq_roll_back(id[i], IBV_EXP_ROLLBACK_ABORT_LATE), -ERANGE);
+    }
+    list = pq_commit(NULL);
+    pq_run(&list);
+    ck_assert_uint_eq(pq_executed(), 2);
+    pq_expect_wc(3);
+    pq_expect_wc(4);
+}
+END_TEST
+
 /* -- peers that do not do as they are told ----------------------------------------------------- */
 
 START_TEST(a_list_that_is_executed_twice_is_executed_once)
@@ -532,6 +573,8 @@ Suite *unit_suite(void)
     tcase_add_test(queues, what_the_peer_has_started_is_not_rolled_back);
     tcase_add_test(queues, identifiers_that_the_queue_never_gave_are_refused);
     tcase_add_test(queues, a_record_that_no_list_stored_rolls_nothing_back);
+    tcase_add_test(queues, a_record_within_a_list_rolls_nothing_back);
+    tcase_add_test(queues, the_identifier_of_a_rolled_back_list_is_void);
     tcase_add_test(queues, a_list_that_is_executed_twice_is_executed_once);
     tcase_add_test(queues, a_later_list_commits_what_is_before_it);
     tcase_add_test(queues, an_earlier_list_after_a_later_one_ends_the_queue);
