@@ -220,9 +220,9 @@ int hv_exp_take_ooo(struct hv_qp *qp, enum ibv_qp_state to)
     return 0;
 }
 
-/* What a DCI's transition has in its mask besides IBV_QP_STATE, and how it differs from that of
- * direct verbs: it has a DC key, needs an address vector and has no SQ PSN (qp_state_table of
- * MLNX_OFED's ib_core). The device uses the key of each work request. */
+/* The attributes that a DCI's transition has in its mask besides IBV_QP_STATE (qp_state_table of
+ * MLNX_OFED's ib_core). Unlike the transitions of direct verbs, they have a DC key, need an address
+ * vector and have no SQ PSN. The device uses the key of each work request. */
 static const struct exp_dci_row {
     enum ibv_qp_state from, to;
     uint64_t required, optional;

@@ -135,7 +135,7 @@ static void exp_lay_repeat(struct exp_lay *lay, const struct ibv_exp_send_wr *wr
 
 /* -- checks ------------------------------------------------------------------------------------ */
 
-/* What a UMR makes of a key. */
+/* The content that a UMR gives a key. */
 struct exp_umr {
     uint64_t len;
     uint32_t entries;  /* of the list, without padding */
@@ -325,7 +325,9 @@ void hv_exp_put_umr(struct user_qp *qp, const struct ibv_exp_send_wr *wr)
     struct exp_umr umr = {0};
 
     if (!(qp->exp_flags & IBV_EXP_QP_CREATE_UMR) || qp->ibv.qp_type != IBV_QPT_RC) {
-        hv_wqe_fail(qp, EINVAL, "the QP is not an RC QP with IBV_EXP_QP_CREATE_UMR");
+        hv_wqe_fail(qp, EINVAL,
+                    "UMRs need an RC QP with IBV_EXP_QP_CREATE_UMR; a key that was filled on one "
+                    "serves QPs and DCIs of its PD, too");
         return;
     }
     if (fills && !exp_umr_check(qp, wr, &umr)) {
