@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Implements own_fd.h: the list of open descriptors, and what fork() does with it. */
+#include "wire/socket/own_fd.h"
+#include "wire/forks.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct own_fd *all;
+
+void own_fd_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void own_fd_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void own_fd_set(struct own_fd *own, int fd)
+{
+    struct stat st = {0};
+
+    fstat(fd, &st);
+    *own = (struct own_fd){fd, st.st_dev, st.st_ino, all};
+    all = own;
+}
+
+/* A program that closes all descriptors that it does not know may have another file at this
+ * number. */
+static void own_fd_close_one(struct own_fd *own)
+{
+    struct stat st;
+
+    if (!fstat(own->fd, &st) && st.st_dev == own->dev && st.st_ino == own->ino) {
+        close(own->fd);
+    }
+    own->fd = -1;
+}
+
+void own_fd_close(struct own_fd *own)
+{
+    pthread_mutex_lock(&lock);
+    for (struct own_fd **at = &all; *at; at = &(*at)->next) {
+        if (*at == own) {
+            *at = own->next;
+            own_fd_close_one(own);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void own_fd_in_child(void)
+{
+    for (; all; all = all->next) {
+        own_fd_close_one(all);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+FORKS_INNER_LOCK static void own_fd_watch_forks(void)
+{
+    pthread_atfork(own_fd_lock, own_fd_unlock, own_fd_in_child);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Descriptors that a child of fork() does not keep.
+ *
+ * A socket stays connected as long as one process has it open. A child that lives on after its
+ * parent would keep the peer waiting for a host that has ended. So each child closes its copies.
+ */
+#ifndef HCASIM_WIRE_SOCKET_OWN_FD_H
+#define HCASIM_WIRE_SOCKET_OWN_FD_H
+
+#include <sys/types.h>
+
+struct own_fd {
+    int fd; /* -1: none */
+    dev_t dev;
+    ino_t ino;
+    struct own_fd *next;
+};
+
+/* No fork() happens between these two calls, in which a descriptor is made and listed. The caller
+ * must not wait meanwhile, since a fork() would wait with it. */
+void own_fd_lock(void);
+void own_fd_unlock(void);
+
+/* Lists a descriptor, under the lock. own->fd must be -1 before. */
+void own_fd_set(struct own_fd *own, int fd);
+
+/* Closes the descriptor, if there is one, without the lock. */
+void own_fd_close(struct own_fd *own);
+
+#endif
