@@ -119,6 +119,37 @@ static void topic_add_settings(GPtrArray *sections)
     }
 }
 
+/* The forms of wire/socket/socket.h. */
+static void topic_add_sockets(GPtrArray *sections)
+{
+    static const char *const forms[][2] = {
+        {"listen:/PATH, listen:HOST:PORT",
+         "A stream, Unix or TCP, to the program that connects to this address. A second program is "
+         "refused as long as there is one."},
+        {"connect:/PATH, connect:HOST:PORT",
+         "A stream to the program that listens at this address. The link is down until there is "
+         "one. Frames pass as in QEMU's -netdev stream, so the other end may also be a QEMU."},
+        {"unix:OURS:THEIRS",
+         "Datagrams between the Unix sockets OURS and THEIRS, as in QEMU's -netdev dgram. The file "
+         "OURS is replaced."},
+        {"udp:PORT:HOST:PORT",
+         "Datagrams of UDP from our PORT to that HOST and PORT; only that peer is heard."},
+        {"vxlan:VNI:PORT:HOST:PORT",
+         "The same with the header of VXLAN, as Linux and Open vSwitch use it on port 4789."},
+        {"tap:NAME", "The tap interface NAME, of which the program is the other end."},
+        {"if:NAME", "The network interface NAME, in promiscuous mode. Needs CAP_NET_RAW."},
+    };
+
+    topic_add_text(sections, "SOCKETS",
+                   "Instead of a wire in shared memory, a program may have a socket to one other "
+                   "end: another program with hcasim, a QEMU, another machine. A stream loses no "
+                   "frame between its two ends, and its link is down while there is no other end. "
+                   "Datagrams may be lost, and their link is always up.");
+    for (size_t i = 0; i < G_N_ELEMENTS(forms); i++) {
+        topic_add_item(sections, forms[i][0], forms[i][1]);
+    }
+}
+
 static GPtrArray *topic_wire(void)
 {
     GPtrArray *sections = cli_sections_new();
@@ -142,6 +173,7 @@ static GPtrArray *topic_wire(void)
     topic_add_item(sections, "shm:/PATH",
                    "The wire whose file is /PATH. The file system must support open file "
                    "description locks and shared mappings, as tmpfs does.");
+    topic_add_sockets(sections);
     topic_add_text(
         sections, "WHO MAY JOIN",
         "A wire that hcasim makes has mode 0600: programs of the same user join it. Different "
@@ -156,7 +188,8 @@ static GPtrArray *topic_wire(void)
         "lowest free one. No other living process has the same number. By default, the IPv4 "
         "address is 10.0.0.N (10.0.1.1 follows 10.0.0.254), and the MAC address is 02:68 and the "
         "four bytes of the IPv4 address. A program on several wires holds each of its numbers on "
-        "all of them.");
+        "all of them. On a socket the other hosts are not known, so --host must be given, and each "
+        "host must have another number.");
     topic_add_settings(sections);
     topic_add_limits(sections);
     topic_add_memory(sections);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of URI schemes, and the calls that look a URI up in it.
+ * The table of URI schemes of segments, and the calls that look a URI up in it. Sockets
+ * (socket/socket.h) have a table of their own: they have no file, no numbers and no known hosts.
  */
 #include "wire/open.h"
 #include "wire/look.h"
@@ -8,6 +9,7 @@
 #include "wire/shm/look.h"
 #include "wire/shm/number.h"
 #include "wire/shm/shm.h"
+#include "wire/socket/socket.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -97,9 +99,11 @@ static int wire_open_find_scheme(const char *uri, char **path, bool *own_only, G
             }
         }
     }
-    g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI,
-                "'%s' names no port: it is shm:NAME (letters, digits, '.', '_', '-') or shm:/PATH",
-                uri);
+    g_set_error(
+        err, WIRE_ERROR, WIRE_ERROR_URI,
+        "'%s' names no port: it is shm:NAME (letters, digits, '.', '_', '-'), shm:/PATH, or a "
+        "socket (connect:, listen:, unix:, udp:, vxlan:, tap:, if:)",
+        uri);
     return -1;
 }
 
@@ -108,15 +112,19 @@ bool wire_is_uri(const char *uri)
     g_autofree char *path = NULL;
     bool own_only;
 
-    return wire_open_find_scheme(uri, &path, &own_only, NULL) >= 0;
+    return wire_socket_is(uri) || wire_open_find_scheme(uri, &path, &own_only, NULL) >= 0;
 }
 
 struct wire_port *wire_open(const char *uri, GError **err)
 {
     g_autofree char *path = NULL;
     bool own_only;
-    int scheme = wire_open_find_scheme(uri, &path, &own_only, err);
+    int scheme;
 
+    if (wire_socket_is(uri)) {
+        return wire_socket_open(uri, err);
+    }
+    scheme = wire_open_find_scheme(uri, &path, &own_only, err);
     if (scheme < 0) {
         return NULL;
     }
@@ -128,8 +136,17 @@ struct wire_number *wire_number_take(const char *uri, unsigned wanted, GError **
 {
     g_autofree char *path = NULL;
     bool own_only;
-    int scheme = wire_open_find_scheme(uri, &path, &own_only, err);
+    int scheme;
 
+    if (wire_socket_is(uri)) {
+        if (wanted) {
+            return wire_number_unheld(wanted);
+        }
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI,
+                    "%s: the other hosts of this wire are not known: choose a host number", uri);
+        return NULL;
+    }
+    scheme = wire_open_find_scheme(uri, &path, &own_only, err);
     if (scheme < 0) {
         return NULL;
     }
@@ -141,8 +158,12 @@ unsigned wire_number_look(const char *uri, unsigned beyond)
 {
     g_autofree char *path = NULL;
     bool own_only;
-    int scheme = wire_open_find_scheme(uri, &path, &own_only, NULL);
+    int scheme;
 
+    if (wire_socket_is(uri)) {
+        return beyond < WIRE_NUMBER_MAX ? beyond + 1 : 0;
+    }
+    scheme = wire_open_find_scheme(uri, &path, &own_only, NULL);
     return scheme < 0 ? 0 : schemes[scheme].look_number(path, beyond);
 }
 
@@ -157,8 +178,12 @@ bool wire_clean(const char *uri, GPtrArray *removed, GError **err)
 {
     g_autofree char *path = NULL;
     bool own_only;
-    int scheme = wire_open_find_scheme(uri, &path, &own_only, err);
+    int scheme;
 
+    if (wire_socket_is(uri)) {
+        return true; /* the port of a socket removes its file itself */
+    }
+    scheme = wire_open_find_scheme(uri, &path, &own_only, err);
     if (scheme >= 0) {
         schemes[scheme].sweep_one(path, own_only, removed);
     }
@@ -207,9 +232,15 @@ bool wire_look(const char *uri, GPtrArray *views, GError **err)
     g_autoptr(GPtrArray) one = wire_views_new();
     g_autofree char *path = NULL;
     bool own_only;
-    int scheme = wire_open_find_scheme(uri, &path, &own_only, err);
+    int scheme;
     struct wire_view *view;
 
+    if (wire_socket_is(uri)) {
+        g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI, "%s: the hosts behind a socket are not known",
+                    uri);
+        return false;
+    }
+    scheme = wire_open_find_scheme(uri, &path, &own_only, err);
     if (scheme < 0) {
         return false;
     }
@@ -226,5 +257,5 @@ bool wire_look(const char *uri, GPtrArray *views, GError **err)
 
 const char *wire_uri_help(void)
 {
-    return SHM_HELP;
+    return SHM_HELP "\n" SOCKET_HELP;
 }

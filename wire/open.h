@@ -32,6 +32,8 @@ enum wire_error {
  * shm:/PATH  the segment whose file is PATH. Any process that may write the file may join: a group
  *            shares a segment by creating an empty file with the access rights that it wants.
  *
+ * The forms of sockets are in wire/socket/socket.h. What follows is about segments.
+ *
  * A segment's files are removed with its last member or number. The next wire_open() of any NAME
  * removes what killed processes left behind in /dev/shm.
  *
@@ -51,6 +53,7 @@ bool wire_is_uri(const char *uri);
  * A number from 1 to WIRE_NUMBER_MAX on the wire that a URI names, for addresses that must differ.
  * No other process gets the same number until it is released or its process has ended, however it
  * ended.
+ * On a wire of sockets, whose hosts are not known, `wanted` is the answer, and 0 is refused.
  * All processes that can join the wire see the number taken, in whatever container they are. If
  * wanted is 0, the lowest free number is taken. NULL: *err says why. A child of fork() does not
  * hold its parent's number.

@@ -24,7 +24,7 @@ WIRE = f"cli-{os.getpid()}"
 
 MTU = "mtu must be 1500 to 9978, but it is 10"
 SEVERAL = ", or several with commas between them"
-WIRE_IS = f"wire must be a name of letters, digits, '.', '_' and '-', or shm:/PATH{SEVERAL}"
+WIRE_IS = f"wire must be a name of letters, digits, '.', '_' and '-', or shm:/PATH, or a socket{SEVERAL}"
 NAME = f"{WIRE_IS}, but it is my lab"
 # Options of `run`, and the line that refuses them.
 WRONG = (

@@ -12,7 +12,6 @@
 #include <unistd.h>
 #include "guest-lib/verbs/kernel/settings.h"
 #include "guest-lib/verbs/kernel/spelling.h"
-#include "tests/conformance/packet_port.h"
 #include "wire/look.h"
 #include "wire/open.h"
 
@@ -117,10 +116,10 @@ static char *foreign_need(GKeyFile *file, const char *key, GError **err)
 static bool foreign_read_wire(GKeyFile *file, struct foreign_config *config, GError **err)
 {
     config->wire = foreign_need(file, "wire", err);
-    if (config->wire && !packet_port_is(config->wire) && !wire_is_uri(config->wire)) {
+    if (config->wire && !wire_is_uri(config->wire)) {
         return foreign_refuse(err,
                               "wire must be if:NAME, tap:NAME, unix:OURS:THEIRS, shm:NAME or "
-                              "shm:/PATH, but it is %s",
+                              "another URI of hcasim help wire, but it is %s",
                               config->wire);
     }
     return config->wire;
@@ -196,11 +195,6 @@ void foreign_config_free(struct foreign_config *config)
 
 /* -- the wire ---------------------------------------------------------------------------------- */
 
-static struct wire_port *foreign_wire_open(const char *uri, GError **err)
-{
-    return packet_port_is(uri) ? packet_port_open(uri, err) : wire_open(uri, err);
-}
-
 static void foreign_wait(void *opaque, uint64_t until_ns)
 {
     struct foreign *foreign = opaque;
@@ -246,7 +240,7 @@ static int foreign_call(const struct foreign_config *config, const char **why)
 char *foreign_init(struct foreign *foreign, const struct foreign_config *config)
 {
     g_autoptr(GError) err = NULL;
-    struct wire_port *port = foreign_wire_open(config->wire, &err);
+    struct wire_port *port = wire_open(config->wire, &err);
     const char *why = NULL;
 
     if (!port) {
@@ -378,7 +372,7 @@ static bool foreign_is_alone(const char *wire)
     g_autoptr(GPtrArray) views = wire_views_new();
     unsigned members = 0;
 
-    if (!wire_is_uri(wire) || !wire_look(wire, views, NULL)) {
+    if (!wire_look(wire, views, NULL)) {
         return false;
     }
     for (unsigned i = 0; i < views->len; i++) {

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include "tests/conformance/packet_port.h"
 #include "wire/encap/roce.h"
 #include "wire/open.h"
 
@@ -49,7 +48,7 @@ static bool relay_open(struct relay_end *end, const char *uri)
 {
     g_autoptr(GError) err = NULL;
 
-    end->port = packet_port_is(uri) ? packet_port_open(uri, &err) : wire_open(uri, &err);
+    end->port = wire_open(uri, &err);
     if (!end->port) {
         fprintf(stderr, "%s: %s\n", uri, err->message);
         return false;

@@ -64,7 +64,7 @@ WRONG_SCRIPTS = (
      "4: the step 'device' must be the first one of its case"),
     (["mr m 64"], "1: there is no case yet"),
 )
-WIRES = "wire must be if:NAME, tap:NAME, unix:OURS:THEIRS, shm:NAME or shm:/PATH, but it is"
+WIRES = "wire must be if:NAME, tap:NAME, unix:OURS:THEIRS, shm:NAME or another URI of hcasim help wire, but it is"
 GOOD = "wire=shm:x\nhelper=a:1\naddress=10.0.0.200\n"
 # Key files of --peer, and what is said of them.
 WRONG_PEERS = (
@@ -88,7 +88,7 @@ WRONG_PEERS = (
 WRONG_WIRES = (
     ("tap:nope0", r"there is no interface 'nope0': ip tuntap add nope0 mode tap && ip link set nope0 up"),
     ("if:nope0", r"there is no interface 'nope0'; interfaces: .*\blo\b.*"),
-    ("unix:a", r"say unix:OURS:THEIRS with two paths of at most 107 bytes"),
+    ("unix:a", r"'a' is not OURS:THEIRS, two paths"),
     ("unix:/nonexistent/a:b", r"/nonexistent/a: No such file or directory"),
 )
 

@@ -657,6 +657,44 @@ def sockets(hosts):
         by_address(hosts, ["riostream", *sizes, *mode], "riostream", "-s", SERVER_IP, *sizes, *mode)
 
 
+def joined_by(hosts, server_wire, client_wire, *command):
+    """A pair of programs whose wires are the two ends of a socket."""
+    port = free_port()
+    server = hosts.start(*command, "-p", str(port), options=["--wire", server_wire, "--host", "1"])
+    wait_listening(server, port)
+    client = hosts.start(*command, "-p", str(port), "localhost", options=["--wire", client_wire, "--host", "2"])
+    for side in client, server:
+        hosts.output(side)
+
+
+def links_of_sockets(hosts):
+    """Two hosts are joined by a stream, Unix or TCP, and by datagrams of Unix sockets, UDP and VXLAN."""
+    with tempfile.TemporaryDirectory() as folder:
+        one, other = f"{folder}/one", f"{folder}/other"
+
+        def links():
+            near, far = free_port(), free_port()
+            return ((f"listen:{one}", f"connect:{one}"),
+                    (f"listen:127.0.0.1:{near}", f"connect:127.0.0.1:{near}"),
+                    (f"unix:{one}:{other}", f"unix:{other}:{one}"),
+                    (f"udp:{near}:127.0.0.1:{far}", f"udp:{far}:127.0.0.1:{near}"),
+                    (f"vxlan:7:{near}:127.0.0.1:{far}", f"vxlan:7:{far}:127.0.0.1:{near}"))
+
+        for ends in links():
+            for transport in "rc", "uc", "ud":
+                joined_by(hosts, *ends, f"ibv_{transport}_pingpong", *ON_DEVICE, "-c")
+        # perftest does not begin while the link is down, so not on a stream whose other end is still to come
+        for ends in links()[2:]:
+            for command in "ib_write_bw -n 100", "ib_read_lat -n 100", "ib_send_bw -c UD -n 5", "ib_atomic_bw -n 100":
+                program, *options = command.split()
+                joined_by(hosts, *ends, program, *PERFTEST, *options)
+    for wire in "listen:/none", "udp:1:127.0.0.1:1":
+        refused_wire = hosts.start("ibv_devices", options=["--wire", wire])
+        text = refused_wire.communicate(timeout=PATIENCE)[0]
+        if "choose a host number" not in text:
+            raise Failure(text)
+
+
 def many_connections(hosts):
     """Two hundred connections at a time are made and ended (cmtime)."""
     text = by_address(hosts, ["cmtime", "-c", "200"], "cmtime", "-s", SERVER_IP, "-c", "200", served=False)[0]
@@ -884,7 +922,7 @@ STATEMENTS = (container, pingpongs, device_memory, performance_tests, memory_pol
               connections_by_address, addresses_that_are_gids, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
               queues_dealt_to_threads, performance_tests_by_address, cluster, tools, sockets_before_verbs, arguments, programs_beyond_reach,
               libraries_of_their_own, build_with_a_blank, refused,
-              wire_of_another_name, idle, killed_peer, removed_device, stopped_peer,
+              wire_of_another_name, links_of_sockets, idle, killed_peer, removed_device, stopped_peer,
               stopped_in_gdb, stopped_while_it_connects, stopped_listener, killed_while_stopped, nothing_left)
 
 

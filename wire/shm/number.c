@@ -12,7 +12,7 @@
 
 struct wire_number {
     char *path;
-    int fd;
+    int fd; /* -1: nothing holds the number */
     unsigned number;
     pid_t pid; /* the process that owns it; a child of fork() has only a copy of this structure */
 };
@@ -61,6 +61,14 @@ struct wire_number *wire_shm_number_take(const char *path, bool own_only, unsign
     return number;
 }
 
+struct wire_number *wire_number_unheld(unsigned n)
+{
+    struct wire_number *number = g_new0(struct wire_number, 1);
+
+    *number = (struct wire_number){NULL, -1, n, getpid()};
+    return number;
+}
+
 unsigned wire_shm_number_look(const char *path, unsigned beyond)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -81,12 +89,12 @@ unsigned wire_number_get(const struct wire_number *number)
 
 bool wire_number_is_held(const struct wire_number *number)
 {
-    return number->pid == getpid() && shm_file_is_open(number->fd);
+    return number->pid == getpid() && (number->fd < 0 || shm_file_is_open(number->fd));
 }
 
 void wire_number_release(struct wire_number *number)
 {
-    if (number->pid == getpid()) {
+    if (number->pid == getpid() && number->fd >= 0) {
         shm_unlock(number->fd, SHM_LOCK_NUMBERS + (off_t)number->number);
         shm_file_left(number->fd, number->path);
         shm_file_close(number->fd);

@@ -341,10 +341,10 @@ static char *setting_must_be(const struct hv_setting *s)
     case HV_SETTING_CHOICE:
         return setting_choices_text(s->choices());
     case HV_SETTING_WIRE:
-        return g_strdup("a name of letters, digits, '.', '_' and '-', or shm:/PATH");
+        return g_strdup("a name of letters, digits, '.', '_' and '-', or shm:/PATH, or a socket");
     case HV_SETTING_WIRES:
-        return g_strdup("a name of letters, digits, '.', '_' and '-', or shm:/PATH, or several "
-                        "with commas between them");
+        return g_strdup("a name of letters, digits, '.', '_' and '-', or shm:/PATH, or a socket, "
+                        "or several with commas between them");
     case HV_SETTING_NEW_FILE:
         return g_strdup("a file that can be written");
     case HV_SETTING_FILE:
