@@ -214,6 +214,8 @@ START_TEST(what_makes_no_wq_table_or_rule)
     struct ibv_exp_wq_init_attr attr = wq_attr();
     struct ibv_exp_wq *wq = wq_new();
     struct ibv_exp_rwq_ind_table_init_attr large = {.log_ind_tbl_size = 31, .ind_tbl = &wq};
+    struct ibv_exp_wq *one_of_two[] = {wq, NULL};
+    struct ibv_exp_rwq_ind_table_init_attr hole = {.log_ind_tbl_size = 1, .ind_tbl = one_of_two};
     struct ibv_exp_rwq_ind_table *table = table_of(wq);
     struct ibv_qp *qp = hashed(table);
     struct rule rule = rule_for(0x88b5);
@@ -234,6 +236,11 @@ START_TEST(what_makes_no_wq_table_or_rule)
     ck_assert_ptr_null(ibv_exp_create_wq(v->b, &attr));
     ck_assert_int_eq(errno, EOPNOTSUPP);
     ck_assert_ptr_null(ibv_exp_create_rwq_ind_table(v->b, &large));
+    ck_assert_ptr_null(ibv_exp_create_rwq_ind_table(v->b, &hole));
+    ck_assert_int_eq(errno, EINVAL);
+    hole.ind_tbl = NULL;
+    ck_assert_ptr_null(ibv_exp_create_rwq_ind_table(v->b, &hole));
+    ck_assert_int_eq(errno, EINVAL);
     ck_assert_int_eq(errno, EINVAL);
     ck_assert_ptr_null(hashed(NULL));
     ck_assert_int_eq(errno, EINVAL);

@@ -111,15 +111,34 @@ struct exp_ind_table {
     struct ibv_rwq_ind_table *verbs;
 };
 
+/* 0 or errno. */
+static int exp_ind_table_check(struct hv_hca *hca,
+                               const struct ibv_exp_rwq_ind_table_init_attr *attr)
+{
+    if (attr->log_ind_tbl_size > HV_CAP(hca, log_max_rqt_size)) {
+        return hv_refuse(hca, EINVAL,
+                         "exp_create_rwq_ind_table: log_ind_tbl_size is %u; it may be %u",
+                         attr->log_ind_tbl_size, HV_CAP(hca, log_max_rqt_size));
+    }
+    for (unsigned i = 0; i < 1u << attr->log_ind_tbl_size; i++) {
+        if (!attr->ind_tbl || !attr->ind_tbl[i]) {
+            return hv_refuse(hca, EINVAL, "exp_create_rwq_ind_table: WQ %u of the table is NULL",
+                             i);
+        }
+    }
+    return 0;
+}
+
 static struct ibv_exp_rwq_ind_table *
 exp_create_ind_table(struct ibv_context *context, struct ibv_exp_rwq_ind_table_init_attr *attr)
 {
     struct ibv_rwq_ind_table_init_attr verbs = {.log_ind_tbl_size = attr->log_ind_tbl_size};
     g_autofree struct ibv_wq **wqs = NULL;
     struct exp_ind_table *table;
+    int err = exp_ind_table_check(hv_hca_of(context), attr);
 
-    if (attr->log_ind_tbl_size > HV_CAP(hv_hca_of(context), log_max_rqt_size)) {
-        errno = EINVAL;
+    if (err) {
+        errno = err;
         return NULL;
     }
     wqs = g_new0(struct ibv_wq *, 1u << attr->log_ind_tbl_size);
