@@ -224,12 +224,32 @@ START_TEST(a_bad_uri_has_no_numbers)
 {
     GError *err = NULL;
 
-    ck_assert_ptr_null(wire_number_take("udp:x", 0, &err));
+    ck_assert_ptr_null(wire_number_take("sctp:x", 0, &err));
     ck_assert(g_error_matches(err, WIRE_ERROR, WIRE_ERROR_URI));
     g_clear_error(&err);
     ck_assert_ptr_null(wire_number_take("shm:/nonexistent/x", 0, &err));
     ck_assert(g_error_matches(err, WIRE_ERROR, WIRE_ERROR_IO));
     g_clear_error(&err);
+}
+END_TEST
+
+/* "On a wire of sockets, whose hosts are not known, `wanted` is the answer, and 0 is refused." */
+START_TEST(a_number_on_a_socket_is_chosen)
+{
+    const char *uri = "udp:1:127.0.0.1:2";
+    struct wire_number *number;
+    GError *err = NULL;
+
+    ck_assert_ptr_null(wire_number_take(uri, 0, &err));
+    ck_assert(g_error_matches(err, WIRE_ERROR, WIRE_ERROR_URI));
+    ck_assert_ptr_nonnull(strstr(err->message, "choose a host number"));
+    g_clear_error(&err);
+    number = wire_number_take(uri, 5, &err);
+    ck_assert_uint_eq(wire_number_get(number), 5);
+    ck_assert(wire_number_is_held(number));
+    ck_assert_uint_eq(wire_number_look(uri, 5), 6);
+    ck_assert_uint_eq(wire_number_look(uri, WIRE_NUMBER_MAX), 0);
+    wire_number_release(number);
 }
 END_TEST
 
@@ -248,6 +268,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_number_whose_descriptor_is_closed_takes_no_other);
     tcase_add_test(tc, a_child_of_the_moment_of_opening_has_no_copy);
     tcase_add_test(tc, a_bad_uri_has_no_numbers);
+    tcase_add_test(tc, a_number_on_a_socket_is_chosen);
     suite_add_tcase(s, tc);
     return s;
 }
