@@ -366,8 +366,32 @@ END_TEST
 
 /* -- lists of atomics -------------------------------------------------------------------------- */
 
-/* set_data_atom_seg(): an element of the list takes the answer, whatever length the program gave
- * it, and one without length takes nothing. */
+/* "Of several elements, [...] they share the answer by their own lengths." */
+START_TEST(elements_of_a_list_share_the_answer)
+{
+    uint64_t *there = mr[1]->addr, *got = mr[0]->addr, first = 0, rest = 0;
+    struct ibv_sge sge[] = {{(uintptr_t)got, (uint32_t)_i, mr[0]->lkey},
+                            {(uintptr_t)(got + 2), (uint32_t)(8 - _i), mr[0]->lkey}};
+    struct ibv_exp_send_wr wr = {.sg_list = sge,
+                                 .num_sge = 2,
+                                 .exp_opcode = IBV_EXP_WR_ATOMIC_FETCH_AND_ADD,
+                                 .wr.atomic = {(uintptr_t)there, 1, 0, mr[1]->rkey}};
+    uint64_t before = 0x0102030405060708;
+
+    memset(got, 0, 32);
+    *there = before;
+    ck_assert_int_eq(complete(&wr).status, IBV_WC_SUCCESS);
+    memcpy(&first, &before, (size_t)_i);
+    memcpy(&rest, (char *)&before + _i, (size_t)(8 - _i));
+    ck_assert_uint_eq(got[0], first);
+    ck_assert_uint_eq(got[1], 0);
+    ck_assert_uint_eq(got[2], rest);
+    ck_assert_uint_eq(got[3], 0);
+}
+END_TEST
+
+/* set_data_atom_seg(): the single element of the list takes the answer, whatever length the program
+ * gave it, and an element without length takes nothing. */
 START_TEST(the_list_of_an_atomic_has_the_length_of_the_answer)
 {
     uint64_t *there = mr[1]->addr, *got = mr[0]->addr;
@@ -413,6 +437,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_long_number_is_compared_and_swapped_under_masks, 4, 8);
     tcase_add_loop_test(tc, a_long_number_is_added_to_in_its_fields, 4, 8);
     tcase_add_loop_test(tc, the_list_of_an_atomic_has_the_length_of_the_answer, 7, 17);
+    tcase_add_loop_test(tc, elements_of_a_list_share_the_answer, 1, 8);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -221,8 +221,14 @@ void hv_wqe_put_sges(struct user_qp *qp, size_t num, const struct ibv_sge *sge)
 
 void hv_wqe_put_answer(struct user_qp *qp, size_t num, const struct ibv_sge *sge, uint32_t bytes)
 {
+    unsigned elements = 0;
+
     for (size_t i = 0; i < num; i++) {
-        hv_wqe_put_sge(qp, sge[i].lkey, sge[i].addr, sge[i].length ? bytes : 0);
+        elements += sge[i].length != 0;
+    }
+    for (size_t i = 0; i < num; i++) {
+        hv_wqe_put_sge(qp, sge[i].lkey, sge[i].addr,
+                       elements == 1 && sge[i].length ? bytes : sge[i].length);
     }
 }
 

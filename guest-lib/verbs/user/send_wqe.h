@@ -33,8 +33,10 @@ void hv_wqe_put_eth_seg(struct user_qp *qp, bool csum, uint32_t mss, const void 
                         size_t hdr_len);
 void hv_wqe_put_sge(struct user_qp *qp, uint32_t lkey, uint64_t addr, uint32_t length);
 void hv_wqe_put_sges(struct user_qp *qp, size_t num, const struct ibv_sge *sge);
-/* The list of an atomic, whose answer has that many bytes: each element takes the answer, whatever
- * its own length is (libmlx5: set_data_ptr_seg_atomic(), set_data_atom_seg()). */
+/* The list of an atomic, whose answer has that many bytes. A single element takes the answer,
+ * whatever its own length is (libmlx5: set_data_ptr_seg_atomic(), set_data_atom_seg()). Of several
+ * elements, libmlx5 gives each the length of the answer; here they share the answer by their own
+ * lengths, so no element takes more than the program said. */
 void hv_wqe_put_answer(struct user_qp *qp, size_t num, const struct ibv_sge *sge, uint32_t bytes);
 /* Copies inline data from num pieces. */
 void hv_wqe_put_inline(struct user_qp *qp, size_t num, const struct ibv_data_buf *bufs);
