@@ -362,13 +362,16 @@ START_TEST(a_region_ends_with_its_owner_and_not_with_its_owners_child)
         if (hv_shared_new(v->hca[0], PAGE, 0600, NULL, &shared)) {
             _exit(1);
         }
+        number = shared->number;
         if (!fork()) {
             char byte;
 
+            /* it tells when its fork() is over */
             close(hold[1]);
-            _exit(read(hold[0], &byte, 1) != 0);
+            _exit(write(tell[1], &number, sizeof(number)) != sizeof(number) ||
+                  read(hold[0], &byte, 1) != 0);
         }
-        _exit(write(tell[1], &shared->number, sizeof(number)) != sizeof(number));
+        _exit(0);
     }
     ck_assert_int_eq(read(tell[0], &number, sizeof(number)), sizeof(number));
     ck_assert_int_eq(waitpid(owner, &status, 0), owner);
