@@ -19,7 +19,7 @@
 START_TEST(a_bad_uri_is_refused_with_the_forms)
 {
     static const char *bad[] = {"",         "shm",          "shm:",    "shm:a/b", "shm:.hidden",
-                                "shm:/",    "shm:/a/dir/",  "shm:a b", "sctp:x",   "/dev/shm/x",
+                                "shm:/",    "shm:/a/dir/",  "shm:a b", "sctp:x",  "/dev/shm/x",
                                 "shm:a\nb", "shm:../escape"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {

@@ -393,21 +393,62 @@ START_TEST(a_file_that_nobody_serves_is_replaced)
 }
 END_TEST
 
+/* "its peer may have ended and come anew": each new end is heard, and hears, whoever sends first.
+ */
 START_TEST(datagrams_find_an_end_that_comes_later_or_anew)
 {
     open_end(&a, uri_of("unix:%s:%s", path[0], path[1]));
     ck_assert(send_one(&a, 0, SHORT));
     ck_assert_uint_eq(stats_of(&a).tx_no_dest, 1);
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         open_end(&b, uri_of("unix:%s:%s", path[1], path[0]));
-        for (unsigned k = 0; k < 2; k++) {
-            send_one(&a, b.frames, SHORT); /* the first finds that the last end is gone */
-        }
-        turn_until(b.frames >= 1);
+        a.frames = 0;
+        ck_assert(send_one(i % 2 ? &a : &b, 0, SHORT));
+        turn_until(i % 2 ? b.frames == 1 : a.frames == 1);
+        ck_assert(send_one(i % 2 ? &b : &a, 0, SHORT));
+        turn_until(a.frames == 1 && b.frames == 1);
         close_end(&b);
         ck_assert(!g_file_test(path[1], G_FILE_TEST_EXISTS));
     }
     close_end(&a);
+}
+END_TEST
+
+/* The sender waits for an end that goes: it is told, and the next end is heard. */
+START_TEST(a_sender_of_datagrams_is_told_when_the_full_end_goes)
+{
+    uint32_t sent = 0;
+
+    join(WAY_UNIX);
+    while (send_one(&a, sent, 9000)) {
+        sent++;
+    }
+    close_end(&b);
+    turn_until(a.tx_readies);
+    ck_assert_uint_ge(stats_of(&a).tx_no_dest, 1);
+    open_end(&b, uri_of("unix:%s:%s", path[1], path[0]));
+    ck_assert(send_one(&b, 0, SHORT));
+    turn_until(a.frames == 1);
+    part();
+}
+END_TEST
+
+/* A frame is built while the bytes before it leave. */
+START_TEST(a_reserved_frame_outlasts_a_flush)
+{
+    uint8_t *frame;
+
+    join(WAY_STREAM);
+    ck_assert(send_as(&a, 0, SHORT, WIRE_MORE));
+    frame = wire_tx_reserve(a.port, SHORT);
+    memset(frame, 0, SHORT);
+    put32(frame + 14, 1);
+    wire_tx_flush(a.port);
+    turn_until(b.frames == 1);
+    wire_tx_commit(a.port, SHORT);
+    turn_until(b.frames == 2);
+    ck_assert_uint_eq(b.out_of_order, 0);
+    part();
 }
 END_TEST
 
@@ -617,6 +658,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_child_of_fork_is_no_end);
     tcase_add_test(tc, a_file_that_nobody_serves_is_replaced);
     tcase_add_test(tc, datagrams_find_an_end_that_comes_later_or_anew);
+    tcase_add_test(tc, a_sender_of_datagrams_is_told_when_the_full_end_goes);
+    tcase_add_test(tc, a_reserved_frame_outlasts_a_flush);
     tcase_add_test(tc, frames_may_come_in_pieces);
     tcase_add_loop_test(tc, a_length_that_no_frame_has_ends_the_link, 0, G_N_ELEMENTS(no_lengths));
     tcase_add_test(tc, vxlan_has_its_header);

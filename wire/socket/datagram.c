@@ -28,14 +28,16 @@ static void datagram_watch(struct datagram *d, int op, uint32_t events)
     epoll_ctl(d->epoll_fd, op, d->own.fd, &event);
 }
 
-/* Only a Unix socket that is connected reports room. Its other end may come later, or anew. */
-static bool datagram_connect(struct datagram *d)
+/* Begins, or ends, to be connected; see datagram.h. */
+static void datagram_connect(struct datagram *d, bool wants)
 {
-    if (datagram_is_unix(d) && !d->is_connected) {
-        d->is_connected = !connect(d->own.fd, (const struct sockaddr *)&d->to.at, d->to.len);
-        return d->is_connected;
+    const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+
+    if (datagram_is_unix(d) && wants) {
+        connect(d->own.fd, (const struct sockaddr *)&d->to.at, d->to.len);
+    } else if (datagram_is_unix(d)) {
+        connect(d->own.fd, &nobody, sizeof(nobody));
     }
-    return true;
 }
 
 static ssize_t datagram_write(struct datagram *d, size_t len)
@@ -43,15 +45,12 @@ static ssize_t datagram_write(struct datagram *d, size_t len)
     struct iovec parts[2] = {{d->header, sizeof(d->header)}, {d->tx, len}};
     struct msghdr message = {.msg_iov = parts + !d->is_vxlan, .msg_iovlen = 1u + d->is_vxlan};
 
-    if (d->is_vxlan) {
-        message.msg_name = &d->to.at;
-        message.msg_namelen = d->to.len;
-    }
     if (!d->is_socket) {
         return write(d->own.fd, d->tx, len);
     }
-    if (!datagram_connect(d)) {
-        return -1;
+    if (d->is_vxlan || (datagram_is_unix(d) && !d->held)) {
+        message.msg_name = &d->to.at;
+        message.msg_namelen = d->to.len;
     }
     return sendmsg(d->own.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -70,15 +69,17 @@ static bool datagram_send(struct datagram *d, size_t len)
     case ENOMEM:
         d->stats.tx_no_room++;
         return true;
-    case ECONNREFUSED: /* a Unix socket's other end is gone; of UDP, an earlier frame */
-    case ENOTCONN:
-        d->is_connected = false;
-        break;
     default:
-        break;
+        d->stats.tx_no_dest++;
+        return true;
     }
-    d->stats.tx_no_dest++;
-    return true;
+}
+
+static void datagram_wait(struct datagram *d, size_t len)
+{
+    d->held = len;
+    datagram_connect(d, true);
+    datagram_watch(d, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
 }
 
 /* Tries the frame that waits once more. */
@@ -86,6 +87,7 @@ static void datagram_retry(struct datagram *d)
 {
     if (d->held && datagram_send(d, d->held)) {
         d->held = 0;
+        datagram_connect(d, false);
         datagram_watch(d, EPOLL_CTL_MOD, EPOLLIN);
     }
 }
@@ -127,8 +129,7 @@ static void datagram_tx_commit(struct wire_port *port, size_t len, unsigned flag
     d->stats.tx_bytes += len;
     state = cancel_disable();
     if (!datagram_send(d, len)) {
-        d->held = len;
-        datagram_watch(d, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
+        datagram_wait(d, len);
     }
     cancel_restore(state);
 }

@@ -6,6 +6,10 @@
  * The link is always up, because such a descriptor does not tell whether anybody listens. Frames
  * that nobody takes are counted (tx_no_dest). If the kernel has no room, the sender waits for
  * EPOLLOUT (tx_blocked); where the kernel does not report room, the frame is lost (tx_no_room).
+ *
+ * A Unix socket is connected only while it waits: a socket that is connected reports the room of
+ * the other end's queue, and the end of the other end. But it hears its peer alone, which may have
+ * ended and come anew.
  */
 #ifndef HCASIM_WIRE_SOCKET_DATAGRAM_H
 #define HCASIM_WIRE_SOCKET_DATAGRAM_H

@@ -20,7 +20,6 @@ struct datagram {
     int epoll_fd;
     bool is_socket;               /* send() and recv(); otherwise write() and read() */
     bool is_interface;            /* a packet socket, which also receives what it sends */
-    bool is_connected;            /* a Unix socket; false: `to` is tried at the next frame */
     bool is_vxlan;                /* each datagram begins with `header` */
     bool blocked;                 /* a reservation failed since tx_ready */
     size_t held;                  /* bytes of tx that wait for room; 0: none */

@@ -46,6 +46,7 @@ struct stream {
     bool rests;          /* no descriptor was left for an end that connects: the timer goes on */
     bool wants_to_write; /* EPOLLOUT is watched */
     bool blocked;        /* a reservation failed since tx_ready */
+    bool reserved;       /* a frame is being built behind the bytes of out */
     bool bucket;         /* the reserved frame will vanish: the link is down */
     unsigned out_frames; /* frames of which out still has bytes */
     struct stream_buffer out, in;
@@ -246,7 +247,9 @@ static void stream_write(struct stream *s)
         }
     }
     if (s->state == STREAM_UP) {
-        s->out.from = s->out.to = 0;
+        if (!s->reserved) {
+            s->out.from = s->out.to = 0;
+        }
         s->out_frames = 0;
         stream_watch_writing(s, false);
     }
@@ -279,6 +282,7 @@ static uint8_t *stream_tx_reserve(struct wire_port *port, size_t len)
         s->stats.tx_blocked++;
         return NULL;
     }
+    s->reserved = true;
     s->bucket = s->state != STREAM_UP;
     return s->out.byte + s->out.to + LENGTH_BYTES;
 }
@@ -287,6 +291,7 @@ static void stream_tx_commit(struct wire_port *port, size_t len, unsigned flags)
 {
     struct stream *s = stream_of(port);
 
+    s->reserved = false;
     if (len >= FRAME_HEADER && s->bucket) {
         s->stats.tx_no_dest++;
     } else if (len >= FRAME_HEADER) {
