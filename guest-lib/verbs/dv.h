@@ -50,6 +50,9 @@ extern const struct hv_dv_ops hv_dv_ops;
 int hv_dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type);
 struct mlx5dv_qp_ex *hv_dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp);
 int hv_dv_query_port(struct ibv_context *ctx, uint32_t port, struct mlx5dv_port *info, size_t len);
+/* As hv_dv_destroy_mkey(), for a key that the library made for itself: it ends also if the device
+ * was removed. */
+int hv_mkey_end(struct mlx5dv_mkey *mkey);
 
 /* -- objects: libmlx5.so.1 uses only their context
  * ---------------------------------------------- */

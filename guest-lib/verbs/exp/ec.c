@@ -427,10 +427,10 @@ static void exp_ec_free(struct exp_ec_calc *calc)
     }
     for (unsigned i = 0; calc->steps && i < calc->num_steps; i++) {
         if (calc->steps[i].in) {
-            hv_dv_destroy_mkey(calc->steps[i].in);
+            hv_mkey_end(calc->steps[i].in);
         }
         if (calc->steps[i].out) {
-            hv_dv_destroy_mkey(calc->steps[i].out);
+            hv_mkey_end(calc->steps[i].out);
         }
     }
     if (calc->mr) {

@@ -189,16 +189,22 @@ int uverbs_destroy_devx_obj(struct mlx5dv_devx_obj *obj)
     return 0;
 }
 
-int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
+int hv_devx_obj_end(struct mlx5dv_devx_obj *obj)
 {
-    /* a removed device has no methods left */
-    int err = hv_check_there(hv_hca_of(obj->context));
+    int err = hv_kernel(uverbs_destroy_devx_obj(obj));
 
-    err = hv_kernel(err ? err : uverbs_destroy_devx_obj(obj));
     if (!err) {
         g_free(obj);
     }
     return err;
+}
+
+int hv_dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
+{
+    /* a removed device has no methods left */
+    int err = hv_kernel(hv_check_there(hv_hca_of(obj->context)));
+
+    return err ? err : hv_devx_obj_end(obj);
 }
 
 /* Runs a command about the object with this kind and number: 0 or errno. */

@@ -25,6 +25,9 @@ void hv_dv_unsubscribe_file(struct hv_hca *hca, const struct hv_file *file);
 /* End objects that are left when their file closes. Each returns 0 or errno. The structure
  * stays. */
 int uverbs_destroy_devx_obj(struct mlx5dv_devx_obj *obj);
+/* As mlx5dv_devx_obj_destroy(), which a removed device refuses, for an object that the library made
+ * for itself: it ends then, too. Returns 0 or errno. */
+int hv_devx_obj_end(struct mlx5dv_devx_obj *obj);
 int uverbs_dereg_umem(struct hv_dv_umem *umem);
 int uverbs_free_uar(struct hv_dv_uar *uar);
 /* Gives an event of the EQ, completions included, to its subscribers. Called with no lock held. */

@@ -2,6 +2,7 @@
 /* Keys that a program fills by UMR (mlx5dv_create_mkey()). They are DevX objects. */
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/kernel.h"
+#include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/user/dv_crypto.h"
 #include "guest-lib/verbs/user/dv_sig.h"
 
@@ -77,15 +78,25 @@ struct mlx5dv_mkey *hv_dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
     return &mkey->dv;
 }
 
-int hv_dv_destroy_mkey(struct mlx5dv_mkey *dv)
+static int dv_mkey_destroy(struct mlx5dv_mkey *dv, int (*destroy)(struct mlx5dv_devx_obj *obj))
 {
     struct hv_dv_mkey *mkey = DV_CONTAINER(dv, struct hv_dv_mkey);
     int err = mkey->sig ? hv_dv_sig_free(mkey) : 0;
 
-    err = err ? err : hv_dv_devx_obj_destroy(mkey->obj);
+    err = err ? err : destroy(mkey->obj);
     if (!err) {
         g_free(mkey->crypto);
         g_free(mkey);
     }
     return err;
+}
+
+int hv_dv_destroy_mkey(struct mlx5dv_mkey *dv)
+{
+    return dv_mkey_destroy(dv, hv_dv_devx_obj_destroy);
+}
+
+int hv_mkey_end(struct mlx5dv_mkey *dv)
+{
+    return dv_mkey_destroy(dv, hv_devx_obj_end);
 }
