@@ -425,9 +425,9 @@ class Clusters(unittest.TestCase):
         self.addCleanup(started.kill)
         return started
 
-    def begin(self, script, **how):
-        """Starts hosts that print their process numbers and then run the script. Returns also these numbers."""
-        started = self.start("sh", "-c", f"echo $$; {script}", **how)
+    def begin(self, script, first=":", **how):
+        """Starts hosts that do `first`, print their process numbers, and run the script. Returns also these numbers."""
+        started = self.start("sh", "-c", f"{first}; echo $$; {script}", **how)
         pids = [int(started.stdout.readline().split()[1]) for _ in range(2)]
         return started, pids
 
@@ -480,7 +480,7 @@ class Clusters(unittest.TestCase):
                              (["1| end", "2| end"], 0), script)
 
     def test_last_words_after_a_signal_are_printed(self):
-        started, _ = self.begin("trap 'echo bye; printf end; exit' TERM; while :; do sleep 0.1; done")
+        started, _ = self.begin("while :; do sleep 0.1; done", first="trap 'echo bye; printf end; exit' TERM")
         started.terminate()
         out = started.communicate(timeout=60)[0]
         self.assertEqual((sorted(out.splitlines()), started.returncode),
