@@ -32,7 +32,7 @@ enum wire_error {
  * shm:/PATH  the segment whose file is PATH. Any process that may write the file may join: a group
  *            shares a segment by creating an empty file with the access rights that it wants.
  *
- * The forms of sockets are in wire/socket/socket.h. What follows is about segments.
+ * The forms of sockets are in wire/socket/socket.h. The paragraphs below describe segments.
  *
  * A segment's files are removed with its last member or number. The next wire_open() of any NAME
  * removes what killed processes left behind in /dev/shm.

@@ -23,7 +23,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What the bytes contain, and what the port has handed out. */
+/* The frames in the bytes that were sent, or those that the port has handed out. */
 struct tally {
     unsigned frames, malformed;
     guint32 sum; /* of the frames' bytes, in their order */

@@ -18,7 +18,7 @@
 
 #include <glib.h>
 
-/* What follows the scheme of a URI (socket.h). NULL: *err says why. */
+/* rest: the part of a URI behind its scheme (socket.h). NULL: *err says why. */
 struct wire_port *wire_unix_open(const char *rest, GError **err);
 struct wire_port *wire_udp_open(const char *rest, GError **err);
 struct wire_port *wire_vxlan_open(const char *rest, GError **err);

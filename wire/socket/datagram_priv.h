@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the ports of datagram.h share with those that make their descriptors. */
+/* The structure of the ports of datagram.h, for the files that make their descriptors. */
 #ifndef HCASIM_WIRE_SOCKET_DATAGRAM_PRIV_H
 #define HCASIM_WIRE_SOCKET_DATAGRAM_PRIV_H
 

@@ -11,10 +11,10 @@
  *   tap:NAME                           the user-space end of a tap interface (tun(4))
  *   if:NAME                            a network interface (packet(7))
  *
- * Behind such a port is one peer. What that peer does with a frame is not known here: these ports
- * know no hosts, report no pauses, and do not tell of hosts that have ended. A stream loses
- * nothing between its two ends; its link is down while there is no other end, and frames vanish
- * meanwhile. Datagrams may be lost, and their link is always up.
+ * Behind such a port is one peer, which may lead to many hosts or to none. So these ports know no
+ * hosts, report no pauses, and do not tell of hosts that have ended. A stream loses nothing between
+ * its two ends; its link is down while there is no other end, and frames vanish meanwhile.
+ * Datagrams may be lost, and their link is always up.
  *
  * HOST may be a name, an IPv4 address, or an IPv6 address in brackets.
  */

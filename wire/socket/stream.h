@@ -9,9 +9,10 @@
  * STREAM_RETRY_MS; the end that listens waits for the next one. A second end that connects
  * while there is one is closed at once.
  *
- * Who ends each wait:
+ * Each wait has an end:
  * - for credit (a reservation that found no room): EPOLLOUT of the socket, or the end of the link;
  * - for the other end: the timer of the end that connects, the socket of the end that listens;
+ * - for a connection that is being made: the kernel, which reports it or gives it up;
  * - for a callback that was not allowed where the link was lost: the timer, at once.
  */
 #ifndef HCASIM_WIRE_SOCKET_STREAM_H

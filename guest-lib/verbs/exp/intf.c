@@ -373,7 +373,7 @@ static struct ibv_exp_cq_family_v1 exp_intf_cq = {
 
 /* -- families ---------------------------------------------------------------------------------- */
 
-/* What libmlx5 wants of a QP. */
+/* A family of a QP needs a state, a type and flags that libmlx5 accepts. */
 static enum ibv_exp_query_intf_status exp_intf_check_qp(const struct user_qp *qp)
 {
     enum ibv_qp_type type = qp->ibv.qp_type;
