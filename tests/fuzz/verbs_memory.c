@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Implements verbs_memory.h: bytes as a program's calls about memory. */
 #define _GNU_SOURCE
+#include "tests/fuzz/take.h"
 #include "tests/fuzz/verbs_memory.h"
 #include <errno.h>
 #include <stdio.h>
@@ -53,21 +54,12 @@ static struct memory {
 
 static uint8_t take_u8(void)
 {
-    if (!m.size) {
-        return 0;
-    }
-    m.size--;
-    return *m.data++;
+    return take_u8_from(&m.data, &m.size);
 }
 
 static uint32_t take_u32(void)
 {
-    uint32_t v = 0;
-
-    for (int i = 0; i < 4; i++) {
-        v = v << 8 | take_u8();
-    }
-    return v;
+    return take_u32_from(&m.data, &m.size);
 }
 
 /* A number: mostly small, often at a limit, sometimes anything. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Implements verbs_peers.h: bytes as calls about queues of a peer, and as the peer. */
+#include "tests/fuzz/take.h"
 #include "tests/fuzz/verbs_peers.h"
 #include <errno.h>
 #include <stdio.h>
@@ -37,21 +38,12 @@ static struct peers {
 
 static uint8_t take_u8(void)
 {
-    if (!p.size) {
-        return 0;
-    }
-    p.size--;
-    return *p.data++;
+    return take_u8_from(&p.data, &p.size);
 }
 
 static uint32_t take_u32(void)
 {
-    uint32_t v = 0;
-
-    for (int i = 0; i < 4; i++) {
-        v = v << 8 | take_u8();
-    }
-    return v;
+    return take_u32_from(&p.data, &p.size);
 }
 
 /* An identifier that a call gave, or one that is wrong in some bits. */
