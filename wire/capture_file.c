@@ -18,8 +18,8 @@
  */
 #include "wire/capture_file.h"
 #include "wire/cancel.h"
-#include "wire/forks.h"
 #include "wire/open.h"
+#include "wire/own_fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -120,10 +120,7 @@ struct record {
 
 struct capture_file {
     char *path;
-    int fd;                    /* -1: capturing has ended */
-    struct capture_file *next; /* another one of this process */
-    dev_t dev;                 /* of the open file: */
-    ino_t ino;
+    struct own_fd own; /* fd -1: capturing has ended */
     bool is_shared;
     bool is_impatient; /* the last frame waited in vain */
     bool is_busy;      /* another port had the turn at the last attempt */
@@ -131,78 +128,24 @@ struct capture_file {
     uint64_t missing; /* frames that were left out since the last one that was written */
 };
 
-/* -- fork: the open files of this process -------------------------------------------------------
- */
+/* -- the descriptor ---------------------------------------------------------------------------- */
 
-static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct capture_file *files;
-
-static void capture_file_before_fork(void)
+/* Opens the file. The flags have O_NONBLOCK, because a fork() waits for this call. Sets f->own.fd;
+ * -1: errno. */
+static void capture_file_open_own(struct capture_file *f, int flags)
 {
-    pthread_mutex_lock(&files_lock);
-}
+    int state = cancel_disable(), code, fd;
 
-static void capture_file_in_parent(void)
-{
-    pthread_mutex_unlock(&files_lock);
-}
-
-/* A program that closes all unknown descriptors may have another file at this number. */
-static void capture_file_in_child(void)
-{
-    for (struct capture_file *f = files; f; f = f->next) {
-        struct stat st;
-
-        if (f->fd >= 0 && !fstat(f->fd, &st) && st.st_dev == f->dev && st.st_ino == f->ino) {
-            close(f->fd);
-        }
-        f->fd = -1;
-    }
-    pthread_mutex_unlock(&files_lock);
-}
-
-FORKS_INNER_LOCK static void capture_file_watch_forks(void)
-{
-    pthread_atfork(capture_file_before_fork, capture_file_in_parent, capture_file_in_child);
-}
-
-/* Opens the file and lists it, so that each child of a fork() closes its copy. The flags have
- * O_NONBLOCK, because a fork() waits for this call. Sets f->fd; -1: errno. */
-static void capture_file_open_listed(struct capture_file *f, int flags)
-{
-    int state = cancel_disable(), code;
-    struct stat st = {0};
-
-    pthread_mutex_lock(&files_lock);
-    f->fd = open(f->path, flags | O_CLOEXEC | O_NONBLOCK, 0644);
+    f->own.fd = -1;
+    own_fd_lock();
+    fd = open(f->path, flags | O_CLOEXEC | O_NONBLOCK, 0644);
     code = errno;
-    if (f->fd >= 0) {
-        fstat(f->fd, &st);
-        f->dev = st.st_dev;
-        f->ino = st.st_ino;
-        f->next = files;
-        files = f;
+    if (fd >= 0) {
+        own_fd_set(&f->own, fd);
     }
-    pthread_mutex_unlock(&files_lock);
+    own_fd_unlock();
     cancel_restore(state);
     errno = code;
-}
-
-/* Closes the file, if it is open. */
-static void capture_file_unlist(struct capture_file *f)
-{
-    pthread_mutex_lock(&files_lock);
-    for (struct capture_file **at = &files; *at; at = &(*at)->next) {
-        if (*at == f) {
-            *at = f->next;
-            break;
-        }
-    }
-    if (f->fd >= 0) {
-        close(f->fd);
-    }
-    f->fd = -1;
-    pthread_mutex_unlock(&files_lock);
 }
 
 /* -- locks and the record ---------------------------------------------------------------------- */
@@ -230,7 +173,7 @@ static bool capture_file_take_turn(struct capture_file *f)
     unsigned waited = 0;
 
     f->is_busy = false;
-    while (!capture_file_lock(f->fd, F_OFD_SETLK, F_WRLCK, TURN)) {
+    while (!capture_file_lock(f->own.fd, F_OFD_SETLK, F_WRLCK, TURN)) {
         struct timespec step = {.tv_nsec = STEP_US * 1000};
 
         if (!capture_file_is_taken(errno)) {
@@ -250,7 +193,7 @@ static bool capture_file_take_turn(struct capture_file *f)
 
 static void capture_file_end_turn(struct capture_file *f)
 {
-    capture_file_lock(f->fd, F_OFD_SETLK, F_UNLCK, TURN);
+    capture_file_lock(f->own.fd, F_OFD_SETLK, F_UNLCK, TURN);
 }
 
 /* False: the file does not begin with a section of ours, or its section can have no more
@@ -371,17 +314,17 @@ static bool capture_file_add_interface(struct capture_file *f, const char *name)
     struct record record;
 
     errno = 0;
-    if (!capture_file_begin(f->fd, &record)) {
+    if (!capture_file_begin(f->own.fd, &record)) {
         errno = errno ? errno : EINVAL;
         return false;
     }
     errno = ENOSPC; /* for a short write */
-    if (pwrite(f->fd, &interface, len, (off_t)record.bytes) != (ssize_t)len) {
+    if (pwrite(f->own.fd, &interface, len, (off_t)record.bytes) != (ssize_t)len) {
         return false;
     }
     f->interface = record.interfaces++;
     record.bytes += len;
-    return capture_file_write_record(f->fd, &record);
+    return capture_file_write_record(f->own.fd, &record);
 }
 
 static bool capture_file_join(struct capture_file *f, const char *name, const char *run_given)
@@ -397,15 +340,15 @@ static bool capture_file_join(struct capture_file *f, const char *name, const ch
         errno = f->is_busy ? EBUSY : errno;
         return false;
     }
-    is_alone = capture_file_lock(f->fd, F_OFD_SETLK, F_WRLCK, PRESENCE);
+    is_alone = capture_file_lock(f->own.fd, F_OFD_SETLK, F_WRLCK, PRESENCE);
     if (!is_alone && !capture_file_is_taken(errno)) {
         return false; /* closing the file ends the turn as well */
     }
-    if (is_alone && run[0] && capture_file_begin(f->fd, &record) && !strcmp(record.run, run)) {
+    if (is_alone && run[0] && capture_file_begin(f->own.fd, &record) && !strcmp(record.run, run)) {
         is_alone = false;
     }
-    joined = (!is_alone || capture_file_start(f->fd, run)) &&
-             capture_file_lock(f->fd, F_OFD_SETLK, F_RDLCK, PRESENCE) &&
+    joined = (!is_alone || capture_file_start(f->own.fd, run)) &&
+             capture_file_lock(f->own.fd, F_OFD_SETLK, F_RDLCK, PRESENCE) &&
              capture_file_add_interface(f, name);
     capture_file_end_turn(f);
     return joined;
@@ -419,21 +362,21 @@ static bool capture_file_begin_stream(struct capture_file *f, const char *name)
     struct interface interface;
     size_t len = capture_file_interface(&interface, name);
 
-    return write(f->fd, &section, sizeof(section)) == (ssize_t)sizeof(section) &&
-           write(f->fd, &interface, len) == (ssize_t)len;
+    return write(f->own.fd, &section, sizeof(section)) == (ssize_t)sizeof(section) &&
+           write(f->own.fd, &interface, len) == (ssize_t)len;
 }
 
 /* Opens a pipe or a device. A pipe needs a reader, for which this waits, while a fork() does not
  * wait for this. Then each write waits until the pipe has room. */
 static void capture_file_open_stream(struct capture_file *f, bool is_pipe)
 {
-    capture_file_open_listed(f, O_WRONLY);
-    while (f->fd < 0 && is_pipe && errno == ENXIO) {
+    capture_file_open_own(f, O_WRONLY);
+    while (f->own.fd < 0 && is_pipe && errno == ENXIO) {
         g_usleep(READER_SLEEP_US);
-        capture_file_open_listed(f, O_WRONLY);
+        capture_file_open_own(f, O_WRONLY);
     }
-    if (f->fd >= 0) {
-        fcntl(f->fd, F_SETFL, O_WRONLY);
+    if (f->own.fd >= 0) {
+        fcntl(f->own.fd, F_SETFL, O_WRONLY);
     }
 }
 
@@ -446,11 +389,11 @@ struct capture_file *capture_file_open(const char *path, const char *name, const
     f->is_shared = stat(path, &st) < 0 || S_ISREG(st.st_mode);
     f->path = g_strdup(path);
     if (f->is_shared) {
-        capture_file_open_listed(f, O_RDWR | O_CREAT);
+        capture_file_open_own(f, O_RDWR | O_CREAT);
     } else {
         capture_file_open_stream(f, S_ISFIFO(st.st_mode));
     }
-    if (f->fd < 0 ||
+    if (f->own.fd < 0 ||
         !(f->is_shared ? capture_file_join(f, name, run) : capture_file_begin_stream(f, name))) {
         g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: cannot write the capture: %s", path,
                     g_strerror(errno));
@@ -462,7 +405,7 @@ struct capture_file *capture_file_open(const char *path, const char *name, const
 
 void capture_file_close(struct capture_file *f)
 {
-    capture_file_unlist(f);
+    own_fd_close(&f->own);
     g_free(f->path);
     g_free(f);
 }
@@ -472,7 +415,7 @@ void capture_file_close(struct capture_file *f)
 static void capture_file_give_up(struct capture_file *f, const char *why)
 {
     g_warning("%s: capture ends: %s", f->path, why);
-    capture_file_unlist(f);
+    own_fd_close(&f->own);
 }
 
 /* Writes a block at the end of what the record counts, or at the end of a pipe. */
@@ -482,8 +425,8 @@ static ssize_t capture_file_write(const struct capture_file *f, const struct iov
     ssize_t written;
 
     do {
-        written = f->is_shared ? pwritev(f->fd, parts, num_parts, (off_t)record->bytes)
-                               : writev(f->fd, parts, num_parts);
+        written = f->is_shared ? pwritev(f->own.fd, parts, num_parts, (off_t)record->bytes)
+                               : writev(f->own.fd, parts, num_parts);
     } while (written < 0 && errno == EINTR);
     return written;
 }
@@ -532,13 +475,13 @@ static void capture_file_packet(struct capture_file *f, const uint8_t *frame, si
     if (written == (ssize_t)block) {
         f->missing = 0;
         record->bytes += block;
-        if (!f->is_shared || capture_file_write_record(f->fd, record)) {
+        if (!f->is_shared || capture_file_write_record(f->own.fd, record)) {
             return;
         }
         why = g_strerror(errno);
         record->bytes -= block;
     }
-    if (f->is_shared && ftruncate(f->fd, (off_t)record->bytes) < 0) {
+    if (f->is_shared && ftruncate(f->own.fd, (off_t)record->bytes) < 0) {
         g_warning("%s: the last packet is incomplete: %s", f->path, g_strerror(errno));
     }
     capture_file_give_up(f, why);
@@ -550,7 +493,7 @@ void capture_file_frame(struct capture_file *f, const uint8_t *frame, size_t len
 {
     struct record record = {0};
 
-    if (f->fd < 0) {
+    if (f->own.fd < 0) {
         return;
     }
     if (!f->is_shared) {
@@ -566,14 +509,14 @@ void capture_file_frame(struct capture_file *f, const uint8_t *frame, size_t len
         return;
     }
     errno = 0;
-    if (!capture_file_begin(f->fd, &record)) {
+    if (!capture_file_begin(f->own.fd, &record)) {
         /* Closing the file ends the turn as well. */
         capture_file_give_up(f, errno ? g_strerror(errno)
                                       : "somebody else has emptied or replaced what it had");
         return;
     }
     capture_file_packet(f, frame, len, direction, comment, clock_ns(clock_opaque), &record);
-    if (f->fd >= 0) {
+    if (f->own.fd >= 0) {
         capture_file_end_turn(f);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Implements own_fd.h: the list of open descriptors, and what fork() does with it. */
-#include "wire/socket/own_fd.h"
+#include "wire/own_fd.h"
 #include "wire/forks.h"
 
 #include <pthread.h>

@@ -2,11 +2,14 @@
 /*
  * Descriptors that a child of fork() does not keep.
  *
- * A socket stays connected as long as one process has it open. A child that lives on after its
- * parent would keep the peer waiting for a host that has ended. So each child closes its copies.
+ * A socket stays connected, and a lock of an open file stays held, as long as one process has it
+ * open. A child that lives on after its parent would stand for a host that has ended. So each child
+ * closes its copies.
+ *
+ * Other locks may be held during a call; no other lock is taken inside.
  */
-#ifndef HCASIM_WIRE_SOCKET_OWN_FD_H
-#define HCASIM_WIRE_SOCKET_OWN_FD_H
+#ifndef HCASIM_WIRE_OWN_FD_H
+#define HCASIM_WIRE_OWN_FD_H
 
 #include <sys/types.h>
 

@@ -5,11 +5,13 @@
  */
 #include "wire/bytes.h"
 #include "wire/open.h"
+#include "wire/own_fd.h"
 #include "wire/socket/socket.h"
 #include "tests/unit/suite.h"
 
 #include <arpa/inet.h>
 #include <check.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -376,6 +378,33 @@ START_TEST(a_child_of_fork_is_no_end)
 }
 END_TEST
 
+/* A program may have closed a descriptor that it does not know, and got another file at its number:
+ * neither a child nor the owner closes that file (wire/own_fd.h). */
+START_TEST(no_other_file_is_closed)
+{
+    struct own_fd own = {.fd = -1};
+    int number, other = open("/dev/zero", O_RDONLY), status;
+    pid_t child;
+
+    own_fd_lock();
+    own_fd_set(&own, open("/dev/null", O_RDONLY));
+    own_fd_unlock();
+    number = own.fd;
+    ck_assert_int_eq(dup2(other, number), number);
+    child = fork();
+    if (!child) {
+        _exit(fcntl(number, F_GETFD) < 0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    own_fd_close(&own);
+    ck_assert_int_eq(own.fd, -1);
+    ck_assert_int_ge(fcntl(number, F_GETFD), 0);
+    close(number);
+    close(other);
+}
+END_TEST
+
 START_TEST(a_file_that_nobody_serves_is_replaced)
 {
     GError *err = NULL;
@@ -656,6 +685,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_sender_that_waits_is_told_when_the_other_end_goes);
     tcase_add_test(tc, a_stream_has_two_ends);
     tcase_add_test(tc, a_child_of_fork_is_no_end);
+    tcase_add_test(tc, no_other_file_is_closed);
     tcase_add_test(tc, a_file_that_nobody_serves_is_replaced);
     tcase_add_test(tc, datagrams_find_an_end_that_comes_later_or_anew);
     tcase_add_test(tc, a_sender_of_datagrams_is_told_when_the_full_end_goes);

@@ -5,7 +5,7 @@
 
 #include "wire/socket/address.h"
 #include "wire/socket/datagram.h"
-#include "wire/socket/own_fd.h"
+#include "wire/own_fd.h"
 
 #include <sys/un.h>
 

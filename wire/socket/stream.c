@@ -5,7 +5,7 @@
 #include "wire/cancel.h"
 #include "wire/open.h"
 #include "wire/socket/address.h"
-#include "wire/socket/own_fd.h"
+#include "wire/own_fd.h"
 
 #include <errno.h>
 #include <netinet/in.h>

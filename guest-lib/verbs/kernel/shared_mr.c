@@ -26,7 +26,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "guest-lib/verbs/kernel/kernel.h"
-#include "wire/forks.h"
 
 #define SHARED_DIR "/dev/shm"
 #define SHARED_MAX 0xffffu /* old programs send the number as four digits */
@@ -45,7 +44,7 @@ static struct shared_path shared_path(uint32_t number)
 
 /* -- the process's own regions ----------------------------------------------------------------- */
 
-/* Protects the list. No other lock is taken under it. */
+/* Protects the list. The lock of own_fd.h is taken under it. */
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct hv_shared *shared_own; /* those whose lock the process has */
 
@@ -55,8 +54,7 @@ static void shared_end(struct hv_shared *shared)
     struct shared_path path = shared_path(shared->number);
 
     unlink(path.text);
-    close(shared->lock);
-    shared->lock = -1;
+    own_fd_close(&shared->lock);
 }
 
 static void shared_remove(struct hv_shared *shared)
@@ -84,15 +82,12 @@ static void shared_after_fork_in_parent(void)
 
 static void shared_after_fork_in_child(void)
 {
-    for (struct hv_shared *shared = shared_own; shared; shared = shared->next) {
-        close(shared->lock);
-        shared->lock = -1;
-    }
     shared_own = NULL;
     pthread_mutex_unlock(&shared_lock);
 }
 
-FORKS_INNER_LOCK static void shared_watch_forks(void)
+/* An outer lock (wire/forks.h). */
+__attribute__((constructor)) static void shared_watch_forks(void)
 {
     pthread_atfork(shared_before_fork, shared_after_fork_in_parent, shared_after_fork_in_child);
 }
@@ -188,19 +183,24 @@ static int shared_file(size_t length)
 }
 
 /* Opens the file once more, and locks this open file. Mappings would keep the lock of the open file
- * that they were made from, also those of a child of fork(). Returns -1 with errno. */
-static int shared_take_lock(int file)
+ * that they were made from, also those of a child of fork(). False: errno. */
+static bool shared_take_lock(struct hv_shared *shared, int file)
 {
     char self[32];
     int fd;
 
     shared_self(file, self, sizeof(self));
+    own_fd_lock();
     fd = open(self, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
         close(fd);
-        return -1;
+        fd = -1;
     }
-    return fd;
+    if (fd >= 0) {
+        own_fd_set(&shared->lock, fd);
+    }
+    own_fd_unlock();
+    return fd >= 0;
 }
 
 /* Maps, locks and names a file: 0 or errno. */
@@ -208,8 +208,7 @@ static int shared_begin(struct hv_shared *shared, int file, unsigned mode, void 
 {
     int err;
 
-    shared->lock = shared_take_lock(file);
-    if (shared->lock < 0 || fchmod(file, mode)) {
+    if (!shared_take_lock(shared, file) || fchmod(file, mode)) {
         return errno;
     }
     shared->addr = mmap(at, shared->length, PROT_READ | PROT_WRITE,
@@ -231,14 +230,14 @@ int hv_shared_new(struct hv_hca *hca, size_t length, unsigned mode, void *at,
     int file = shared_file(length), err = file < 0 ? errno : 0;
 
     shared->length = length;
-    shared->lock = -1;
+    shared->lock.fd = -1;
     pthread_mutex_lock(&shared_lock); /* a fork() finds the region in the list, or no lock of it */
     err = err ? err : shared_begin(shared, file, mode, at);
     if (!err) {
         shared->next = shared_own;
         shared_own = shared;
-    } else if (shared->lock >= 0) {
-        close(shared->lock);
+    } else {
+        own_fd_close(&shared->lock);
     }
     pthread_mutex_unlock(&shared_lock);
     if (file >= 0) {
@@ -284,7 +283,7 @@ int hv_shared_open(struct hv_hca *hca, uint32_t number, bool writable, void *at,
     }
     *made = g_new0(struct hv_shared, 1);
     **made = (struct hv_shared){
-        .addr = addr, .length = (size_t)file.st_size, .number = number, .lock = -1};
+        .addr = addr, .length = (size_t)file.st_size, .number = number, .lock.fd = -1};
     return 0;
 }
 

@@ -4,13 +4,14 @@
 #define HCASIM_GUEST_LIB_VERBS_KERNEL_SHARED_MR_H
 
 #include "guest-lib/verbs/verbs.h"
+#include "wire/own_fd.h"
 
 /* A mapping of such memory, by the process that made it or by another. */
 struct hv_shared {
     void *addr;
     size_t length;
     uint32_t number;        /* what other processes name it by: 1 to 0xffff */
-    int lock;               /* of the process that made it: the open file that is locked; else -1 */
+    struct own_fd lock;     /* of the process that made it: the open file that is locked */
     struct hv_shared *next; /* of those that the process has made */
 };
 
