@@ -110,6 +110,11 @@ static void filter_get_stats(struct wire_port *port, struct wire_stats *stats)
     wire_get_stats(filter_inner_of(port), stats);
 }
 
+static void filter_note(struct wire_port *port, const struct wire_note *note)
+{
+    wire_note(filter_inner_of(port), note);
+}
+
 const struct wire_port_ops wire_filter_ops = {
     .tx_reserve = filter_tx_reserve,
     .tx_commit = filter_tx_commit,
@@ -131,6 +136,7 @@ const struct wire_port_ops wire_filter_ops = {
     .fd_event = filter_fd_event,
     .set_busy = filter_set_busy,
     .get_stats = filter_get_stats,
+    .note = filter_note,
 };
 
 static void filter_from_inner_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
@@ -194,6 +200,7 @@ void wire_filter_init(struct wire_filter *f, struct wire_port *inner,
     f->port.opaque = NULL;
     f->port.offers = 0;
     f->port.far = false;
+    f->port.wants_notes = inner->wants_notes;
     f->inner = inner;
     wire_set_client(inner, inside, f);
 }

@@ -43,6 +43,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/note.h"
+
 /* Ethernet header with two VLAN tags + 9978 bytes of MTU, rounded up to a slot size. */
 #define WIRE_FRAME_MAX      10240
 
@@ -129,6 +131,7 @@ struct wire_port_ops {
     void (*fd_event)(struct wire_port *port);
     void (*set_busy)(struct wire_port *port, bool busy);
     void (*get_stats)(struct wire_port *port, struct wire_stats *stats);
+    void (*note)(struct wire_port *port, const struct wire_note *note);
 };
 
 /* The head of every backend's own structure. */
@@ -137,7 +140,8 @@ struct wire_port {
     const struct wire_client *client; /* NULL: no callbacks */
     void *opaque;                     /* first argument of the client's callbacks */
     unsigned offers;                  /* enum wire_frame_flags that the client may use */
-    bool far; /* usually another processor reads a frame where it was built */
+    bool far;         /* usually another processor reads a frame where it was built */
+    bool wants_notes; /* wire_note() has an effect: a filter shows notes */
 };
 
 static inline void wire_set_client(struct wire_port *port, const struct wire_client *client,
@@ -178,6 +182,15 @@ static inline unsigned wire_tx_credit_class(struct wire_port *port)
 static inline uint64_t wire_tx_credits(struct wire_port *port)
 {
     return port->ops->tx_credits ? port->ops->tx_credits(port) : ~0ull;
+}
+
+/* Says why the reserved frame is sent. To be called between reservation and commit, and only if
+ * port->wants_notes. The note is valid during the call only, and is about that frame alone. */
+static inline void wire_note(struct wire_port *port, const struct wire_note *note)
+{
+    if (port->ops->note) {
+        port->ops->note(port, note);
+    }
 }
 
 static inline void wire_tx_commit(struct wire_port *port, size_t len)

@@ -335,12 +335,15 @@ void trace_describe_frame(struct prm_line *line, bool is_sent, const uint8_t *fr
 }
 
 static void trace_frame(struct hca *hca, bool is_sent, const uint8_t *frame, size_t len,
-                        bool has_icrc, const char *lost)
+                        bool has_icrc, const struct wire_note *note, const char *lost)
 {
     struct trace_line line;
 
     trace_begin(&line);
     trace_describe_frame(&line.line, is_sent, frame, len, has_icrc);
+    if (note && wire_note_repeats(note)) {
+        prm_line_add(&line.line, ", %s", wire_note_words(note->why));
+    }
     if (lost) {
         prm_line_add(&line.line, ", lost: %s", lost);
     }
@@ -348,13 +351,14 @@ static void trace_frame(struct hca *hca, bool is_sent, const uint8_t *frame, siz
 }
 
 /* The ICRC of a frame that is sent need not be there yet. */
-void trace_sent(struct hca *hca, const uint8_t *frame, size_t len, const char *lost)
+void trace_sent(struct hca *hca, const uint8_t *frame, size_t len, const struct wire_note *note,
+                const char *lost)
 {
-    trace_frame(hca, true, frame, len, false, lost);
+    trace_frame(hca, true, frame, len, false, note, lost);
 }
 
 void trace_received(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags,
                     const char *lost)
 {
-    trace_frame(hca, false, frame, len, !(flags & WIRE_NO_ICRC), lost);
+    trace_frame(hca, false, frame, len, !(flags & WIRE_NO_ICRC), NULL, lost);
 }

@@ -22,6 +22,7 @@
 #include "model/core/syndrome.h"
 #include "prm/line.h"
 #include "prm/prm.h"
+#include "wire/note.h"
 
 #define TRACE_LINE 1000
 
@@ -52,8 +53,9 @@ void trace_eqe(struct hca *hca, uint32_t eqn, const struct prm_eqe *eqe);
 void trace_qp_state(struct hca *hca, uint32_t qpn, uint8_t from, uint8_t to);
 
 /* A frame that this function sends or gets. flags: enum wire_frame_flags. lost: why the frame goes
- * no further, or NULL. */
-void trace_sent(struct hca *hca, const uint8_t *frame, size_t len, const char *lost);
+ * no further, or NULL. note: what the sender says of it, or NULL. */
+void trace_sent(struct hca *hca, const uint8_t *frame, size_t len, const struct wire_note *note,
+                const char *lost);
 void trace_received(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags,
                     const char *lost);
 

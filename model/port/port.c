@@ -204,10 +204,32 @@ static inline void port_hand_over(struct vport *vport, size_t len, unsigned flag
     vport->hca->tx_far = false;
 }
 
+void port_note(struct hca *hca, const struct wire_note *note)
+{
+    struct vport *vport = hca->vport;
+
+    vport->note = *note;
+    vport->note.function = vport->number;
+    vport->has_note = true;
+    if (vport->reserved && vport->reserved->wants_notes) {
+        wire_note(vport->reserved, &vport->note);
+    }
+}
+
+/* Traces the frame in the reserved place, and what its sender said of it. */
+static void port_trace_sent(struct hca *hca, size_t len, const char *lost)
+{
+    struct vport *vport = hca->vport;
+
+    trace_sent(hca, vport->frame, len, vport->has_note ? &vport->note : NULL, lost);
+    vport->has_note = false;
+}
+
 /* Ends a reserved frame without sending it. */
 static void port_cancel(struct hca *hca)
 {
     hca_spend(hca, 1);
+    hca->vport->has_note = false;
     port_hand_over(hca->vport, 0, 0);
 }
 
@@ -218,7 +240,7 @@ static inline void port_commit(struct hca *hca, size_t len, unsigned flags, uint
 
     hca_spend(hca, 1);
     if (G_UNLIKELY(hca->tracing)) {
-        trace_sent(hca, vport->frame, len, vport->reserved ? NULL : "the link is down");
+        port_trace_sent(hca, len, vport->reserved ? NULL : "the link is down");
     }
     hca->tx_frames++;
     if (G_LIKELY(vport->reserved)) {
@@ -294,7 +316,7 @@ void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t 
 
     if (len + FCS_LEN > port_mtu(hca)) {
         if (hca->tracing) {
-            trace_sent(hca, vport->frame, len, "it is longer than the port's MTU");
+            port_trace_sent(hca, len, "it is longer than the port's MTU");
         }
         port_cancel(hca);
         vport->counters.tx_oversize++;
@@ -305,15 +327,6 @@ void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t 
         port_loop(hca, vport->frame, len, flags, PORT_NO_TD);
     }
     port_commit(hca, len, flags, PORT_NO_TD, true);
-}
-
-bool port_tx_send_roce(struct hca *hca, const struct roce_packet *pkt)
-{
-    if (!port_tx_reserve_roce(hca, pkt, 0)) {
-        return false;
-    }
-    port_tx_commit_roce(hca, pkt, 0);
-    return true;
 }
 
 void port_loop(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags, uint32_t from_td)

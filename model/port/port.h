@@ -59,8 +59,18 @@ uint8_t *port_tx_reserve_roce(struct hca *hca, const struct roce_packet *pkt, si
  * copied to this function's own members. A frame longer than the port's MTU is dropped and counted;
  * the path MTU of a connection is not checked against the port's MTU before. */
 void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len);
-/* Reserves and commits a packet without a payload. False: no credit. */
-bool port_tx_send_roce(struct hca *hca, const struct roce_packet *pkt);
+
+/* Whether somebody wants to know why the frame in the last reserved place is sent. Then its sender
+ * calls port_note() before it commits the frame. */
+static inline bool port_wants_note(const struct hca *hca)
+{
+    const struct wire_port *reserved = hca->vport->reserved;
+
+    return hca->tracing || (reserved && reserved->wants_notes);
+}
+
+/* Says why. note->function is filled in here. */
+void port_note(struct hca *hca, const struct wire_note *note);
 
 /* Whether the receiver of frames to dmac lives, but has not read yet what was sent to it
  * (wire_is_paused()). */

@@ -13,6 +13,7 @@
 #include "model/port/mac_list.h"
 #include "model/port/uplink.h"
 #include "wire/encap/roce.h"
+#include "wire/port.h"
 
 struct eswitch;
 struct hca;
@@ -92,9 +93,11 @@ struct vport {
     uint64_t copies_end; /* value of hca->pieces at which copies end */
     /* where port_tx_reserve() found credit; NULL: nowhere, the frame is dropped */
     struct wire_port *reserved;
-    struct vport *to;      /* the vport whose queue reserved is; NULL: reserved is the cable */
-    uint8_t *frame;        /* the reserved place */
-    uint8_t *drop;         /* place for frames that are dropped */
+    struct vport *to; /* the vport whose queue reserved is; NULL: reserved is the cable */
+    uint8_t *frame;   /* the reserved place */
+    uint8_t *drop;    /* place for frames that are dropped */
+    bool has_note;    /* the sender of the reserved frame has said why it is sent */
+    struct wire_note note;
     struct roce_last last; /* the last packet that came without an ICRC */
 };
 

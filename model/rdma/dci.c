@@ -47,6 +47,9 @@ static bool dci_send_connect(struct qp *qp)
         return false;
     }
     dcceth_build(payload, &connect);
+    if (G_UNLIKELY(port_wants_note(qp->hca))) {
+        port_note(qp->hca, &(struct wire_note){.qpn = qp->obj.num, .why = WIRE_NOTE_CONNECTS});
+    }
     port_tx_commit_roce(qp->hca, &pkt, DCC_ETH_BYTES);
     dci->connect_due = false;
     return true;
@@ -227,7 +230,7 @@ static void dci_rx_cnak(struct qp *qp, const struct roce_packet *pkt)
     /* Initiators that were refused at the same time try again at different times. */
     wait += wait / 8 * (qp->obj.num & 7);
     requester_recovery_step(qp, RECOVERY_RNR_NAK);
-    requester_go_back(qp);
+    requester_go_back(qp, WIRE_NOTE_NO_RESPONDER);
     hca_timer_set(qp->hca, &flight->timer, hca_now(qp->hca) + (wait << MIN(flight->retries, 7)));
     flight->retries++;
 }

@@ -88,6 +88,7 @@ struct flight {
     uint8_t queue;           /* enum requester_queue */
     uint8_t recovery;        /* enum requester_recovery */
     uint8_t paging;          /* enum paging; while parked, nothing is sent */
+    uint8_t why_back;        /* enum wire_note_why: why tx_psn last went back */
     uint32_t page;           /* fault_page() of the fault that the pager was told last */
     struct wire_pause pause; /* whether the receiver is paused, as of the last timeout */
     /* The data that the next CQE carries (model/queue/cqe.h); NULL: none. */

@@ -29,9 +29,14 @@ static bool notice_put(struct hca *hca, enum notice_kind kind, const struct noti
         pkt.dceth.session = text->session;
         pkt.dceth.number = text->number;
     }
-    if (!port_tx_send_roce(hca, &pkt)) {
+    if (!port_tx_reserve_roce(hca, &pkt, 0)) {
         return false;
     }
+    if (G_UNLIKELY(port_wants_note(hca))) {
+        port_note(hca, &(struct wire_note){.why = kind == NOTICE_CNP ? WIRE_NOTE_CONGESTION
+                                                                     : WIRE_NOTE_CONNECTS});
+    }
+    port_tx_commit_roce(hca, &pkt, 0);
     if (kind == NOTICE_CNP) {
         hca->vport->uplink->cong.counters.cnps_sent++;
     }

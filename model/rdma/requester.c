@@ -226,6 +226,7 @@ void requester_resume(struct qp *qp, bool error)
     if (flight->paging == PAGING_REPEATS) {
         flight->tx = flight->head;
         flight->tx_psn = qp->req.unacked_psn;
+        flight->why_back = WIRE_NOTE_PAGE;
     }
     flight->paging = error ? PAGING_NEVER : PAGING_NONE;
     hca_schedule(qp->hca, &qp->req.work);

@@ -99,7 +99,7 @@ void requester_watch(struct qp *qp);
 
 /* The oldest WQE that is not done, or NULL. */
 struct send_desc *requester_oldest(struct flight *flight);
-/* Sends again everything from the oldest unacknowledged PSN on. */
-void requester_go_back(struct qp *qp);
+/* Sends again everything from the oldest unacknowledged PSN on, for this reason. */
+void requester_go_back(struct qp *qp, enum wire_note_why why);
 
 #endif

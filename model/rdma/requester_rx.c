@@ -73,7 +73,7 @@ struct send_desc *requester_oldest(struct flight *flight)
     return NULL;
 }
 
-void requester_go_back(struct qp *qp)
+void requester_go_back(struct qp *qp, enum wire_note_why why)
 {
     struct flight *flight = qp->req.flight;
 
@@ -82,11 +82,12 @@ void requester_go_back(struct qp *qp)
     }
     flight->tx = flight->head;
     flight->tx_psn = qp->req.unacked_psn;
+    flight->why_back = (uint8_t)why;
     hca_schedule(qp->hca, &qp->req.work);
 }
 
 /* Goes back and counts it, if a retry is left: the counters count only what could be repaired. */
-static void requester_retry(struct qp *qp, uint64_t *counter)
+static void requester_retry(struct qp *qp, uint64_t *counter, enum wire_note_why why)
 {
     struct flight *flight = qp->req.flight;
 
@@ -96,7 +97,7 @@ static void requester_retry(struct qp *qp, uint64_t *counter)
     }
     flight->retries++;
     ++*counter;
-    requester_go_back(qp);
+    requester_go_back(qp, why);
 }
 
 void requester_timeout(struct hca *hca, struct hca_timer *timer)
@@ -122,7 +123,7 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
         flight->pause = (struct wire_pause){0};
     } else if (!port_is_paused(hca, qp->peer.path.dmac, &flight->pause)) {
         requester_recovery_step(qp, RECOVERY_ACK_TIMEOUT);
-        requester_retry(qp, &qp_counters(qp)->local_ack_timeout_err);
+        requester_retry(qp, &qp_counters(qp)->local_ack_timeout_err, WIRE_NOTE_ACK_TIMEOUT);
     }
     if (qp_may_send(qp)) {
         requester_watch(qp);
@@ -198,17 +199,17 @@ static bool requester_ack_through(struct qp *qp, uint32_t psn)
     return complete;
 }
 
-static void requester_rx_gap(struct qp *qp, uint64_t *counter)
+static void requester_rx_gap(struct qp *qp, uint64_t *counter, enum wire_note_why why)
 {
     if (requester_recovery_step(qp, RECOVERY_NAK)) {
-        requester_retry(qp, counter);
+        requester_retry(qp, counter, why);
     }
 }
 
 void requester_rx_lost(struct qp *qp)
 {
     if (requester_is_waiting(qp) && qp_may_send(qp)) {
-        requester_rx_gap(qp, &qp_counters(qp)->implied_nak_seq_err);
+        requester_rx_gap(qp, &qp_counters(qp)->implied_nak_seq_err, WIRE_NOTE_IMPLIED_NAK);
     }
 }
 
@@ -260,7 +261,7 @@ static void requester_rx_rnr_nak(struct qp *qp, struct send_desc *desc, unsigned
     }
     qp_counters(qp)->rnr_nak_retry_err++;
     requester_recovery_step(qp, RECOVERY_RNR_NAK);
-    requester_go_back(qp);
+    requester_go_back(qp, WIRE_NOTE_RNR);
     hca_timer_set(qp->hca, &flight->timer, hca_now(qp->hca) + aeth_rnr_delay[timer] * 10000ull);
 }
 
@@ -268,7 +269,7 @@ static void requester_rx_nak(struct qp *qp, struct send_desc *desc, unsigned syn
 {
     switch (syndrome) {
     case AETH_NAK_SEQ:
-        requester_rx_gap(qp, &qp_counters(qp)->packet_seq_err);
+        requester_rx_gap(qp, &qp_counters(qp)->packet_seq_err, WIRE_NOTE_NAK_SEQUENCE);
         break;
     case AETH_NAK_INVALID:
         requester_fail(qp, desc, PRM_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR);

@@ -213,6 +213,23 @@ send_put_other(const struct qp *qp, const struct send_desc *desc, const struct s
     }
 }
 
+/* Notes for trace and capture why the packet at tx_psn is sent. */
+static G_GNUC_NO_INLINE __attribute__((cold)) void send_note(struct qp *qp,
+                                                             const struct send_desc *desc)
+{
+    const struct flight *flight = qp->req.flight;
+    bool repeats = psn_diff(flight->tx_psn, flight->sent_psn) < 0;
+
+    port_note(qp->hca, &(struct wire_note){
+                           .qpn = qp->obj.num,
+                           .has_wqe = desc->source == WQE_SOURCE_RING,
+                           .wqe = desc->index,
+                           .first_psn = desc->first_psn,
+                           .why = repeats ? flight->why_back : WIRE_NOTE_FIRST,
+                           .retry = repeats ? MAX(flight->retries, flight->rnr_retries) : 0,
+                       });
+}
+
 enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
 {
     struct flight *flight = qp->req.flight;
@@ -257,6 +274,9 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
             port_tx_commit(qp->hca, 0, PORT_NO_TD);
             return send_without_data(qp, desc, result, wqe, offset, len);
         }
+    }
+    if (G_UNLIKELY(port_wants_note(qp->hca))) {
+        send_note(qp, desc);
     }
     port_tx_commit_roce(qp->hca, &pkt, len);
     if (G_UNLIKELY(qp->peer.limiter)) {

@@ -301,7 +301,7 @@ static void responder_rx_duplicate(struct peer *peer, const struct roce_packet *
         responder_repeat_atomic(peer, pkt);
     } else {
         /* C9-105: acknowledges the present state, not the state at that request. */
-        responder_ack(peer, peer->resp.epsn - 1, AETH_ACK);
+        responder_ack_again(peer);
     }
 }
 

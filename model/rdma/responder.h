@@ -94,6 +94,7 @@ struct responder {
     uint32_t looked_psn; /* the expected PSN at the first of these looks */
     uint32_t acked_psn;  /* PSN of the last answer sent */
     uint8_t nak;         /* failed: the NAK that the requester was sent, or 0 */
+    bool ack_again;      /* the ACK that is due answers a duplicate request */
     uint32_t nak_psn;    /* PSN of that NAK */
 
     struct recv_line *line;  /* the parsed receive WQE (model/rdma/wqe_lines.h) */

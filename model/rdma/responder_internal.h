@@ -157,6 +157,8 @@ void responder_tx_clear(struct peer *peer);
 void responder_tx_reset(struct peer *peer);
 /* Makes an ACK or NAK of psn due. */
 void responder_ack(struct peer *peer, uint32_t psn, uint8_t syndrome);
+/* Makes an ACK of all that was carried out due: the answer to a duplicate request. */
+void responder_ack_again(struct peer *peer);
 /* Allocates the state for READs and atomics. False: there is no memory now. */
 bool responder_need_answers(struct peer *peer);
 /* The same for extended atomics. */

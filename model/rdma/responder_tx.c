@@ -89,9 +89,19 @@ void responder_ack(struct peer *peer, uint32_t psn, uint8_t syndrome)
         resp->ack_due = true;
         hca_schedule(peer->qp->hca, &resp->work);
     }
+    resp->ack_again = false;
     resp->ack_syndrome = syndrome;
     resp->ack_psn = psn;
     resp->ack_msn = resp->msn;
+}
+
+void responder_ack_again(struct peer *peer)
+{
+    struct responder *resp = &peer->resp;
+    bool was_due = resp->ack_due;
+
+    responder_ack(peer, resp->epsn - 1, AETH_ACK);
+    resp->ack_again = !was_due;
 }
 
 bool responder_need_answers(struct peer *peer)
@@ -159,6 +169,31 @@ static void responder_address(const struct peer *peer, struct roce_packet *pkt)
     }
 }
 
+/* Why the ACK or NAK is sent. */
+static enum wire_note_why responder_ack_why(const struct responder *resp)
+{
+    switch (aeth_class(resp->ack_syndrome)) {
+    case AETH_CLASS_ACK:
+        return resp->ack_again ? WIRE_NOTE_DUPLICATE : WIRE_NOTE_FIRST;
+    case AETH_CLASS_RNR_NAK:
+        return WIRE_NOTE_NOT_READY;
+    default:
+        return resp->ack_syndrome == AETH_NAK_SEQ ? WIRE_NOTE_GAP : WIRE_NOTE_REFUSES;
+    }
+}
+
+/* Notes for trace and capture why the reserved response is sent. */
+static G_GNUC_NO_INLINE __attribute__((cold)) void
+responder_note(const struct qp *qp, uint32_t request_psn, enum wire_note_why why)
+{
+    port_note(qp->hca, &(struct wire_note){
+                           .qpn = qp->obj.num,
+                           .is_response = true,
+                           .request_psn = request_psn,
+                           .why = (uint8_t)why,
+                       });
+}
+
 /* Sends the ACK or NAK. False: the wire has no credit. */
 static bool responder_send_ack(struct peer *peer)
 {
@@ -172,9 +207,13 @@ static bool responder_send_ack(struct peer *peer)
 
     responder_address(peer, &pkt);
     hca_dma_settle(qp->hca);
-    if (!port_tx_send_roce(qp->hca, &pkt)) {
+    if (!port_tx_reserve_roce(qp->hca, &pkt, 0)) {
         return false;
     }
+    if (G_UNLIKELY(port_wants_note(qp->hca))) {
+        responder_note(qp, resp->ack_psn, responder_ack_why(resp));
+    }
+    port_tx_commit_roce(qp->hca, &pkt, 0);
     resp->ack_due = false;
     resp->acked_psn = resp->ack_psn;
     return true;
@@ -336,6 +375,10 @@ static bool responder_send_answer(struct peer *peer)
         }
     }
     hca_dma_settle(qp->hca);
+    if (G_UNLIKELY(port_wants_note(qp->hca))) {
+        responder_note(qp, resp->answers->resources[answer->resource].psn,
+                       answer->duplicate ? WIRE_NOTE_DUPLICATE : WIRE_NOTE_FIRST);
+    }
     port_tx_commit_roce(qp->hca, &pkt, len);
     if (G_UNLIKELY(peer->limiter)) {
         reaction_note_sent(peer, roce_frame_len(&pkt, len));
