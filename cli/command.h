@@ -51,6 +51,7 @@ int cli_exec(char **argv);
 /* The commands, each in its file. */
 int cli_run(const struct cli_line *line);
 int cli_cluster(const struct cli_line *line);
+int cli_ctl(const struct cli_line *line);
 int cli_conformance(const struct cli_line *line);
 int cli_sim(const struct cli_line *line);
 int cli_vm(const struct cli_line *line);

@@ -55,6 +55,10 @@ static const struct cli_option conformance_options[] = {
      .only_in_tree = true},
 };
 
+static const struct cli_option ctl_options[] = {
+    {.row = {.name = "json", .kind = HV_SETTING_FLAG, .help = "Prints the answer as JSON."}},
+};
+
 static const struct cli_option wires_options[] = {
     {.row = {.name = "clean",
              .kind = HV_SETTING_FLAG,
@@ -101,6 +105,14 @@ static void commands_add_conformance(GPtrArray *options)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(conformance_options); i++) {
         cli_option_add(options, &conformance_options[i]);
+    }
+    cli_option_add(options, &build);
+}
+
+static void commands_add_ctl(GPtrArray *options)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(ctl_options); i++) {
+        cli_option_add(options, &ctl_options[i]);
     }
     cli_option_add(options, &build);
 }
@@ -193,6 +205,13 @@ static const struct cli_status vm_statuses[] = {
     {"125", "The guests did not start, or did not power off. A line says what to install."},
     {"127", "python3 does not exist."},
     {"128+N", "The signal N interrupted hcasim, which ended the guests."},
+    {NULL, NULL}};
+
+static const struct cli_status ctl_statuses[] = {
+    {"0", "The process ran the command."},
+    {"1", "The process refused the command, or cannot be reached: a line says why."},
+    WRONG_USE,
+    {"125", "The output cannot be written."},
     {NULL, NULL}};
 
 static const struct cli_status wires_statuses[] = {
@@ -335,6 +354,19 @@ static const struct cli_command commands[] = {
                                        "Removes what killed programs left.", NULL},
      .add_options = commands_add_wires,
      .run = cli_wires},
+    {.name = "ctl",
+     .arguments = "SOCKET [COMMAND [NAME=VALUE...]]",
+     .summary = "gives commands to a running process through its control socket",
+     .about =
+         "Gives COMMAND to the process that listens at the control socket SOCKET, and prints the "
+         "answer. Without COMMAND, it lists the commands of that process with their arguments. An "
+         "argument whose type is not STRING is written as in JSON: up=true, hosts=[1,2].\n"
+         "A control socket takes a line of JSON for each command: {\"execute\": COMMAND, "
+         "\"arguments\": {...}}. Only the user who runs the process can connect.",
+     .statuses = ctl_statuses,
+     .examples = (const char *const[]){"hcasim ctl /tmp/lab", "Lists the commands.", NULL},
+     .add_options = commands_add_ctl,
+     .run = cli_ctl},
 };
 
 const struct cli_command *cli_command_at(unsigned i)
