@@ -83,6 +83,7 @@ struct HcasimState {
     char *profile;
     char *wire_uri;
     char *capture;
+    struct capture_ring capture_ring;
     uint64_t memory;
     uint32_t responders;
     bool trace;
@@ -436,12 +437,24 @@ static bool device_plug_cable(HcasimState *s, Error **errp)
         }
     }
     if (s->capture) {
+        struct wire_capture_options options = {.ring = s->capture_ring};
+
+        if (s->capture_ring.size && s->capture_ring.size < CAPTURE_SIZE_MIN) {
+            error_setg(errp, "hcasim: capture_size is %" PRIu64 " bytes, the least is %u",
+                       s->capture_ring.size, CAPTURE_SIZE_MIN);
+            return false;
+        }
+        if (!s->capture_ring.files || s->capture_ring.files > CAPTURE_RING_FILES_MAX) {
+            error_setg(errp, "hcasim: capture_files is %u, it must be 1 to %u",
+                       s->capture_ring.files, CAPTURE_RING_FILES_MAX);
+            return false;
+        }
         if (!s->port) {
             error_setg(errp, "hcasim: capture=%s wants a netdev= or wire= to listen to",
                        s->capture);
             return false;
         }
-        port = wire_capture_new(s->port, s->capture, NULL, &err);
+        port = wire_capture_new(s->port, s->capture, &options, &err);
         if (!port) {
             error_setg(errp, "hcasim: capture=%s: %s", s->capture, err->message);
             g_error_free(err);

@@ -3,6 +3,7 @@
 #include "qemu-dev/properties.h"
 #include <stdbool.h>
 #include "fw/fw.h"
+#include "wire/capture_blocks.h"
 
 #define PROPERTY(kind_, name_, member_, usual_, least_, most_, value_, usual_text_, help_)         \
     {.name = #name_,                                                                               \

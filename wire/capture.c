@@ -45,8 +45,12 @@ static void capture_record(struct capture *c, const uint8_t *frame, size_t len,
 {
     int state = cancel_disable();
 
-    capture_file_frame(c->file, frame, len, direction, *c->comment ? c->comment : NULL, c->clock_ns,
-                       c->clock_opaque);
+    capture_file_frame(c->file,
+                       &(struct capture_frame){.bytes = frame,
+                                               .len = len,
+                                               .direction = direction,
+                                               .comment = *c->comment ? c->comment : NULL},
+                       c->clock_ns, c->clock_opaque);
     *c->comment = '\0';
     cancel_restore(state);
 }
@@ -138,7 +142,8 @@ struct wire_port *wire_capture_new(struct wire_port *inner, const char *path,
     struct capture *c;
 
     options = options ? options : &none;
-    file = capture_file_open(path, options->name ? options->name : "hcasim", options->run, err);
+    file = capture_file_open(path, options->name ? options->name : "hcasim", options->run,
+                             &options->ring, err);
     if (!file) {
         return NULL;
     }

@@ -5,6 +5,7 @@
 #ifndef HCASIM_WIRE_CAPTURE_H
 #define HCASIM_WIRE_CAPTURE_H
 
+#include "wire/capture_blocks.h"
 #include "wire/port.h"
 
 #include <glib.h>
@@ -13,15 +14,17 @@ struct wire_capture_options {
     /* Nanoseconds since 1970; NULL: the system's real-time clock. */
     uint64_t (*clock_ns)(void *clock_opaque);
     void *clock_opaque;
-    const char *name; /* the interface's name in the file; NULL: hcasim */
-    const char *run;  /* the frames are appended to those of the same run; NULL: to none */
+    const char *name;         /* the interface's name in the file; NULL: hcasim */
+    const char *run;          /* the frames are appended to those of the same run; NULL: to none */
+    struct capture_ring ring; /* size 0: one file, which grows */
 };
 
 /*
  * Wraps inner, and writes the frames of both directions to path: pcapng, Ethernet, whole frames,
  * nanoseconds, each marked inbound (received here) or outbound. If path exists it is replaced,
  * unless it is of the same run, or another port captures to it at the moment: then this port is one
- * more interface in it (wire/capture_file.h).
+ * more interface in it (wire/capture_file.h). path may be a named pipe, for a reader that shows the
+ * frames while they come (wire/capture_pipe.h).
  *
  * A frame that came without its ICRC (WIRE_NO_ICRC) is written with it. Every frame is in the file
  * when the call that passed the frame on returns, so a killed process leaves a readable file. When

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A capture in pcapng (draft-ietf-opsawg-pcapng) with several writers.
+ * A capture in pcapng with several writers.
  *
- * The file is one section: a section header, then interface descriptions and enhanced packet blocks
- * in the order in which they were written, in the machine's own byte order as the format allows. An
- * interface's number is the count of descriptions before it.
- *
- * The section header carries a comment of fixed length, the record: how many interfaces the section
+ * The record in the section header (wire/capture_blocks.h) says how many interfaces the section
  * has, how many bytes of the file are whole blocks, and which run wrote them. Two locks of the open
  * file (F_OFD_SETLK) order the writers. The kernel releases them when the last process that has the
  * open file closes it or ends. A child of fork() closes it at once, because it would keep its
@@ -15,41 +11,29 @@
  *   is alone, and may empty the file.
  * - TURN is held exclusively while a block is written. Its holder first cuts off bytes behind those
  *   that the record counts: the writer of these bytes died before it had counted them.
+ *
+ * In a ring, the holder of the turn who finds the file full makes the next one under another name,
+ * with the turn of that, too, and puts it into the place of path (wire/capture_ring.c). Then it
+ * marks the record of the full file. Whoever has the turn of a full file later opens path again. A
+ * process that is killed on the way leaves a file that is full and not marked: its next writer sees
+ * that path is another file.
  */
 #include "wire/capture_file.h"
 #include "wire/cancel.h"
+#include "wire/capture_pipe.h"
+#include "wire/capture_ring.h"
 #include "wire/open.h"
 #include "wire/own_fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
-#include "wire/port.h"
-
-enum {
-    BLOCK_SECTION_HEADER = 0x0a0d0d0a,
-    BLOCK_INTERFACE = 1,
-    BLOCK_PACKET = 6,
-    BYTE_ORDER_MAGIC = 0x1a2b3c4d,
-    LINKTYPE_ETHERNET = 1,
-
-    OPT_END = 0,
-    OPT_COMMENT = 1,
-    OPT_IF_NAME = 2,
-    OPT_IF_TSRESOL = 9,
-    OPT_EPB_FLAGS = 2,
-    OPT_EPB_DROPCOUNT = 4,
-
-    NAME_MAX_LEN = 64,
-};
 
 /* Bytes of the file that stand for the locks. */
 enum {
@@ -57,95 +41,60 @@ enum {
     TURN = 1,
 };
 
-#define RECORD_FORMAT "hcasim; interfaces %6u; bytes %20" PRIu64 "; run %-40.40s"
-#define RECORD_LEN    100
-/* So that the record does not become longer. Anybody may have written the file. */
-#define INTERFACES_MAX  999999u
+/* How long a frame waits for its turn, and how long a port that joins; in steps of how long. */
+#define PATIENCE_US      20000
+#define JOIN_PATIENCE_US 2000000
+#define STEP_US          50
 
-#define READER_SLEEP_US 1000
-
-/* How long a frame waits for its turn, in steps of how long. */
-#define PATIENCE_US 20000
-#define STEP_US     50
-
-struct section {
-    uint32_t type, len, magic;
-    uint16_t major, minor;
-    int64_t section_len; /* -1: up to the end of the file */
-    uint16_t comment_code, comment_len;
-    char record[RECORD_LEN];
-    uint32_t end_of_options;
-    uint32_t len_again;
-} __attribute__((packed));
-
-struct interface {
-    uint32_t type, len;
-    uint16_t linktype, reserved;
-    uint32_t snaplen;
-    uint16_t tsresol_code, tsresol_len;
-    uint8_t tsresol[4]; /* one byte and padding; 9: units of 10^-9 s */
-    uint16_t name_code, name_len;
-    char name[NAME_MAX_LEN]; /* padded with zeros to a multiple of 4 */
-    uint32_t ends[2];        /* end_of_options and len again, behind the name */
-} __attribute__((packed));
-
-struct packet_start {
-    uint32_t type, len, interface;
-    uint32_t time_high, time_low;
-    uint32_t captured_len, original_len;
-};
-
-struct option_head {
-    uint16_t code, len;
-};
-
-struct packet_drops {
-    uint16_t code, len;
-    uint64_t count;
-} __attribute__((packed));
-
-struct packet_end {
-    uint16_t flags_code, flags_len;
-    uint32_t flags;
-    uint32_t end_of_options;
-    uint32_t len_again;
-};
-
-/* What the record says. */
-struct record {
-    unsigned interfaces;
-    uint64_t bytes;
-    char run[CAPTURE_RUN_MAX + 1];
-};
+/* How many files of a ring a port looks at before it leaves a frame out, and one that joins before
+ * it fails. Others may change the file all the time. */
+#define FOLLOW_MAX 8
+#define JOIN_MAX   1000
 
 struct capture_file {
-    char *path;
-    struct own_fd own; /* fd -1: capturing has ended */
-    bool is_shared;
+    char *path, *name;
+    struct capture_pipe *pipe; /* instead of all below, or NULL */
+    struct own_fd own[2];      /* of the file, and of the next file while that is made */
+    unsigned at;               /* which one; its fd is -1: capturing has ended */
+    struct capture_ring ring;
     bool is_impatient; /* the last frame waited in vain */
     bool is_busy;      /* another port had the turn at the last attempt */
+    bool is_other;     /* the file is of another ring than this port's */
+    bool has_interface;
     uint32_t interface;
     uint64_t missing; /* frames that were left out since the last one that was written */
 };
 
+static int capture_file_fd(const struct capture_file *f)
+{
+    return f->own[f->at].fd;
+}
+
 /* -- the descriptor ---------------------------------------------------------------------------- */
 
-/* Opens the file. The flags have O_NONBLOCK, because a fork() waits for this call. Sets f->own.fd;
- * -1: errno. */
-static void capture_file_open_own(struct capture_file *f, int flags)
+/* Opens a file. The flags have O_NONBLOCK, because a fork() waits for this call. Sets own->fd; -1:
+ * errno. */
+static void capture_file_open_own(struct own_fd *own, const char *path, int flags)
 {
     int state = cancel_disable(), code, fd;
 
-    f->own.fd = -1;
+    own->fd = -1;
     own_fd_lock();
-    fd = open(f->path, flags | O_CLOEXEC | O_NONBLOCK, 0644);
+    fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0644);
     code = errno;
     if (fd >= 0) {
-        own_fd_set(&f->own, fd);
+        own_fd_set(own, fd);
     }
     own_fd_unlock();
     cancel_restore(state);
     errno = code;
+}
+
+static bool capture_file_open_path(struct capture_file *f)
+{
+    f->has_interface = false;
+    capture_file_open_own(&f->own[f->at], f->path, O_RDWR | O_CREAT);
+    return capture_file_fd(f) >= 0;
 }
 
 /* -- locks and the record ---------------------------------------------------------------------- */
@@ -168,19 +117,19 @@ static bool capture_file_is_taken(int err)
 }
 
 /* False: another port has the turn (is_busy), or errno says why there are no turns. */
-static bool capture_file_take_turn(struct capture_file *f)
+static bool capture_file_take_turn(struct capture_file *f, unsigned patience_us)
 {
     unsigned waited = 0;
 
     f->is_busy = false;
-    while (!capture_file_lock(f->own.fd, F_OFD_SETLK, F_WRLCK, TURN)) {
+    while (!capture_file_lock(capture_file_fd(f), F_OFD_SETLK, F_WRLCK, TURN)) {
         struct timespec step = {.tv_nsec = STEP_US * 1000};
 
         if (!capture_file_is_taken(errno)) {
             return false;
         }
         f->is_busy = true;
-        if (f->is_impatient || waited >= PATIENCE_US) {
+        if (f->is_impatient || waited >= patience_us) {
             f->is_impatient = true;
             return false;
         }
@@ -193,54 +142,29 @@ static bool capture_file_take_turn(struct capture_file *f)
 
 static void capture_file_end_turn(struct capture_file *f)
 {
-    capture_file_lock(f->own.fd, F_OFD_SETLK, F_UNLCK, TURN);
+    capture_file_lock(capture_file_fd(f), F_OFD_SETLK, F_UNLCK, TURN);
 }
 
 /* False: the file does not begin with a section of ours, or its section can have no more
  * interfaces. */
-static bool capture_file_read_record(int fd, struct record *record)
+static bool capture_file_read_record(int fd, struct capture_record *record)
 {
-    struct section section;
-    int run = 0; /* where it begins in the record, after a blank */
+    struct capture_section section;
+    ssize_t len = pread(fd, &section, sizeof(section), 0);
 
-    memset(record, 0, sizeof(*record));
-    if (pread(fd, &section, sizeof(section), 0) != (ssize_t)sizeof(section) ||
-        section.type != BLOCK_SECTION_HEADER || section.len != sizeof(section) ||
-        section.magic != BYTE_ORDER_MAGIC || section.comment_code != OPT_COMMENT ||
-        section.comment_len != RECORD_LEN) {
-        return false;
-    }
-    section.record[RECORD_LEN - 1] = '\0';
-    if (sscanf(section.record, "hcasim; interfaces %u; bytes %" SCNu64 "; run%n",
-               &record->interfaces, &record->bytes, &run) != 2 ||
-        record->bytes < sizeof(section) || record->interfaces >= INTERFACES_MAX) {
-        return false;
-    }
-    if (section.record[run] == ' ') {
-        g_strlcpy(record->run, section.record + run + 1, sizeof(record->run));
-        g_strchomp(record->run);
-    }
-    return true;
+    return capture_record_parse((const uint8_t *)&section, len > 0 ? (size_t)len : 0, record);
 }
 
-static void capture_file_print_record(char text[static RECORD_LEN + 1], const struct record *record)
+static bool capture_file_write_record(int fd, const struct capture_record *record)
 {
-    memset(text, ' ', RECORD_LEN);
-    text[g_snprintf(text, RECORD_LEN + 1, RECORD_FORMAT, record->interfaces, record->bytes,
-                    record->run)] = ' ';
-    text[RECORD_LEN] = '\0';
-}
+    char text[CAPTURE_RECORD_LEN];
 
-static bool capture_file_write_record(int fd, const struct record *record)
-{
-    char text[RECORD_LEN + 1];
-
-    capture_file_print_record(text, record);
-    return pwrite(fd, text, RECORD_LEN, offsetof(struct section, record)) == RECORD_LEN;
+    capture_record_print(text, record);
+    return pwrite(fd, text, sizeof(text), offsetof(struct capture_section, record)) == sizeof(text);
 }
 
 /* In this port's turn: what the record says, and the file cut to what it counts. */
-static bool capture_file_begin(int fd, struct record *record)
+static bool capture_file_begin(int fd, struct capture_record *record)
 {
     struct stat stat;
 
@@ -251,152 +175,148 @@ static bool capture_file_begin(int fd, struct record *record)
     return (uint64_t)stat.st_size == record->bytes || !ftruncate(fd, (off_t)record->bytes);
 }
 
-/* -- opening ----------------------------------------------------------------------------------- */
-
-static struct section capture_file_section(const struct record *record)
+static bool capture_file_has_ring(const struct capture_record *record,
+                                  const struct capture_ring *ring)
 {
-    struct section section = {
-        .type = BLOCK_SECTION_HEADER,
-        .len = sizeof(section),
-        .magic = BYTE_ORDER_MAGIC,
-        .major = 1,
-        .section_len = -1,
-        .comment_code = OPT_COMMENT,
-        .comment_len = RECORD_LEN,
-        .end_of_options = OPT_END,
-        .len_again = sizeof(section),
-    };
-    char text[RECORD_LEN + 1];
-
-    capture_file_print_record(text, record);
-    memcpy(section.record, text, RECORD_LEN);
-    return section;
+    return record->ring.size == ring->size && record->ring.files == ring->files;
 }
 
-/* Returns the block's length. */
-static size_t capture_file_interface(struct interface *interface, const char *name)
+/* Whether path is the file that is open: another writer of a ring may have begun the next one. */
+static bool capture_file_is_at_path(const struct capture_file *f)
 {
-    size_t len = strnlen(name, NAME_MAX_LEN), padded = (len + 3) & ~(size_t)3;
-    uint32_t block = (uint32_t)(sizeof(*interface) - NAME_MAX_LEN + padded);
-    uint32_t ends[2] = {OPT_END, block};
+    struct stat open, named;
 
-    *interface = (struct interface){
-        .type = BLOCK_INTERFACE,
-        .len = block,
-        .linktype = LINKTYPE_ETHERNET,
-        .snaplen = WIRE_FRAME_MAX,
-        .tsresol_code = OPT_IF_TSRESOL,
-        .tsresol_len = 1,
-        .tsresol = {9},
-        .name_code = OPT_IF_NAME,
-        .name_len = (uint16_t)len,
-    };
-    memcpy(interface->name, name, len);
-    memcpy((char *)interface + offsetof(struct interface, name) + padded, ends, sizeof(ends));
-    return block;
+    return !fstat(capture_file_fd(f), &open) && !stat(f->path, &named) &&
+           open.st_ino == named.st_ino && open.st_dev == named.st_dev;
 }
+
+/* -- beginning a file -------------------------------------------------------------------------- */
 
 /* In this port's turn: an empty file with the section header. */
-static bool capture_file_start(int fd, const char *run)
+static bool capture_file_start(int fd, struct capture_record *record)
 {
-    struct record record = {.bytes = sizeof(struct section)};
-    struct section section;
+    struct capture_section section;
 
-    g_strlcpy(record.run, run, sizeof(record.run));
-    section = capture_file_section(&record);
+    record->bytes = sizeof(section);
+    record->interfaces = 0;
+    record->is_full = false;
+    capture_section_make(&section, record);
     return !ftruncate(fd, 0) && pwrite(fd, &section, sizeof(section), 0) == sizeof(section);
 }
 
-static bool capture_file_add_interface(struct capture_file *f, const char *name)
+/* In this port's turn. False: errno. */
+static bool capture_file_add_interface(struct capture_file *f, struct capture_record *record)
 {
-    struct interface interface;
-    size_t len = capture_file_interface(&interface, name);
-    struct record record;
+    struct capture_interface interface;
+    size_t len = capture_interface_make(&interface, f->name);
 
+    errno = ENOSPC; /* for a short write */
+    if (pwrite(capture_file_fd(f), &interface, len, (off_t)record->bytes) != (ssize_t)len) {
+        return false;
+    }
+    f->interface = record->interfaces++;
+    record->bytes += len;
+    f->has_interface = capture_file_write_record(capture_file_fd(f), record);
+    return f->has_interface;
+}
+
+/* In this port's turn: an empty file. The files of the ring that it was in are removed. */
+static bool capture_file_empty(struct capture_file *f, const char *run,
+                               struct capture_record *record)
+{
+    if (capture_file_read_record(capture_file_fd(f), record)) {
+        capture_ring_remove(f->path, record);
+    }
+    *record = (struct capture_record){.number = 1, .ring = f->ring};
+    g_strlcpy(record->run, run, sizeof(record->run));
+    return capture_file_start(capture_file_fd(f), record);
+}
+
+/* In this port's turn. False: errno. Closing the file ends the turn as well. */
+static bool capture_file_join(struct capture_file *f, const char *run)
+{
+    int fd = capture_file_fd(f);
+    struct capture_record record;
+    bool is_alone = capture_file_lock(fd, F_OFD_SETLK, F_WRLCK, PRESENCE);
+
+    if (!is_alone && !capture_file_is_taken(errno)) {
+        return false;
+    }
+    if (is_alone && run[0] && capture_file_begin(fd, &record) && !strcmp(record.run, run)) {
+        is_alone = false;
+    }
+    if ((is_alone && !capture_file_empty(f, run, &record)) ||
+        !capture_file_lock(fd, F_OFD_SETLK, F_RDLCK, PRESENCE)) {
+        return false;
+    }
     errno = 0;
-    if (!capture_file_begin(f->own.fd, &record)) {
+    if (!capture_file_begin(fd, &record)) {
         errno = errno ? errno : EINVAL;
         return false;
     }
-    errno = ENOSPC; /* for a short write */
-    if (pwrite(f->own.fd, &interface, len, (off_t)record.bytes) != (ssize_t)len) {
-        return false;
-    }
-    f->interface = record.interfaces++;
-    record.bytes += len;
-    return capture_file_write_record(f->own.fd, &record);
+    f->is_other = !capture_file_has_ring(&record, &f->ring);
+    return !f->is_other && capture_file_add_interface(f, &record);
 }
 
-static bool capture_file_join(struct capture_file *f, const char *name, const char *run_given)
+/* Opens path and joins its writers. False: errno. */
+static bool capture_file_open_and_join(struct capture_file *f, const char *run_given)
 {
     char run[CAPTURE_RUN_MAX + 1];
-    struct record record;
-    bool is_alone, joined;
+    bool joined;
 
     g_strlcpy(run, run_given ? run_given : "", sizeof(run));
     g_strchomp(run); /* blanks fill the record's end */
-
-    if (!capture_file_take_turn(f)) {
-        errno = f->is_busy ? EBUSY : errno;
-        return false;
+    for (unsigned i = 0; i < JOIN_MAX; i++) {
+        if (!capture_file_open_path(f)) {
+            return false;
+        }
+        if (!capture_file_take_turn(f, JOIN_PATIENCE_US)) {
+            errno = f->is_busy ? EBUSY : errno;
+            return false;
+        }
+        if (capture_file_is_at_path(f)) {
+            joined = capture_file_join(f, run);
+            capture_file_end_turn(f);
+            return joined;
+        }
+        own_fd_close(&f->own[f->at]); /* a ring went on meanwhile */
     }
-    is_alone = capture_file_lock(f->own.fd, F_OFD_SETLK, F_WRLCK, PRESENCE);
-    if (!is_alone && !capture_file_is_taken(errno)) {
-        return false; /* closing the file ends the turn as well */
-    }
-    if (is_alone && run[0] && capture_file_begin(f->own.fd, &record) && !strcmp(record.run, run)) {
-        is_alone = false;
-    }
-    joined = (!is_alone || capture_file_start(f->own.fd, run)) &&
-             capture_file_lock(f->own.fd, F_OFD_SETLK, F_RDLCK, PRESENCE) &&
-             capture_file_add_interface(f, name);
-    capture_file_end_turn(f);
-    return joined;
+    errno = EBUSY;
+    return false;
 }
 
-/* To a pipe, a section with one interface. */
-static bool capture_file_begin_stream(struct capture_file *f, const char *name)
-{
-    struct record record = {.interfaces = 1};
-    struct section section = capture_file_section(&record);
-    struct interface interface;
-    size_t len = capture_file_interface(&interface, name);
+#define OTHER_RING                                                                                  \
+    "others write it with another size or number of files: name another file, or set capture_size " \
+    "and capture_files as they did"
 
-    return write(f->own.fd, &section, sizeof(section)) == (ssize_t)sizeof(section) &&
-           write(f->own.fd, &interface, len) == (ssize_t)len;
-}
-
-/* Opens a pipe or a device. A pipe needs a reader, for which this waits, while a fork() does not
- * wait for this. Then each write waits until the pipe has room. */
-static void capture_file_open_stream(struct capture_file *f, bool is_pipe)
+static bool capture_file_open_regular(struct capture_file *f, const char *run, GError **err)
 {
-    capture_file_open_own(f, O_WRONLY);
-    while (f->own.fd < 0 && is_pipe && errno == ENXIO) {
-        g_usleep(READER_SLEEP_US);
-        capture_file_open_own(f, O_WRONLY);
+    if (capture_file_open_and_join(f, run)) {
+        return true;
     }
-    if (f->own.fd >= 0) {
-        fcntl(f->own.fd, F_SETFL, O_WRONLY);
-    }
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: cannot write the capture: %s", f->path,
+                f->is_other ? OTHER_RING : g_strerror(errno));
+    return false;
 }
 
 struct capture_file *capture_file_open(const char *path, const char *name, const char *run,
-                                       GError **err)
+                                       const struct capture_ring *ring, GError **err)
 {
     struct capture_file *f = g_new0(struct capture_file, 1);
     struct stat st;
+    bool is_regular = stat(path, &st) < 0 || S_ISREG(st.st_mode);
 
-    f->is_shared = stat(path, &st) < 0 || S_ISREG(st.st_mode);
+    f->own[0].fd = f->own[1].fd = -1;
     f->path = g_strdup(path);
-    if (f->is_shared) {
-        capture_file_open_own(f, O_RDWR | O_CREAT);
-    } else {
-        capture_file_open_stream(f, S_ISFIFO(st.st_mode));
+    f->name = g_strdup(name);
+    if (ring && ring->size) {
+        f->ring.size = MAX(ring->size, CAPTURE_RING_SIZE_MIN);
+        f->ring.files = CLAMP(ring->files, 1, CAPTURE_RING_FILES_MAX);
     }
-    if (f->own.fd < 0 ||
-        !(f->is_shared ? capture_file_join(f, name, run) : capture_file_begin_stream(f, name))) {
-        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: cannot write the capture: %s", path,
-                    g_strerror(errno));
+    if (!is_regular) {
+        f->pipe = capture_pipe_open(path, S_ISFIFO(st.st_mode), name, err);
+    }
+    if (is_regular ? !capture_file_open_regular(f, run, err) : !f->pipe) {
         capture_file_close(f);
         return NULL;
     }
@@ -405,118 +325,166 @@ struct capture_file *capture_file_open(const char *path, const char *name, const
 
 void capture_file_close(struct capture_file *f)
 {
-    own_fd_close(&f->own);
+    if (f->pipe) {
+        capture_pipe_close(f->pipe);
+    }
+    own_fd_close(&f->own[f->at]);
     g_free(f->path);
+    g_free(f->name);
     g_free(f);
 }
-
-/* -- frames ------------------------------------------------------------------------------------ */
 
 static void capture_file_give_up(struct capture_file *f, const char *why)
 {
     g_warning("%s: capture ends: %s", f->path, why);
-    own_fd_close(&f->own);
+    own_fd_close(&f->own[f->at]);
 }
 
-/* Writes a block at the end of what the record counts, or at the end of a pipe. */
-static ssize_t capture_file_write(const struct capture_file *f, const struct iovec *parts,
-                                  int num_parts, const struct record *record)
+/* -- the next file of a ring ------------------------------------------------------------------- */
+
+/* In this port's turn of a full file, which is at path: the next file takes its place. This port
+ * has the turn of that, then. False: errno; this port still has the turn of the full file. */
+static bool capture_file_next(struct capture_file *f, struct capture_record *record)
 {
+    g_autofree char *next_path = capture_ring_next_name(f->path);
+    struct own_fd *full = &f->own[f->at], *next = &f->own[!f->at];
+    struct capture_record made = *record;
+
+    made.number++;
+    unlink(next_path); /* one who was killed has left it */
+    capture_file_open_own(next, next_path, O_RDWR | O_CREAT | O_EXCL);
+    if (next->fd < 0) {
+        return false;
+    }
+    if (!capture_file_lock(next->fd, F_OFD_SETLK, F_WRLCK, TURN) ||
+        !capture_file_lock(next->fd, F_OFD_SETLK, F_RDLCK, PRESENCE) ||
+        !capture_file_start(next->fd, &made) || !capture_ring_advance(f->path, next_path, record)) {
+        int why = errno ? errno : ENOSPC;
+
+        unlink(next_path);
+        own_fd_close(next);
+        errno = why;
+        return false;
+    }
+    record->is_full = true;
+    capture_file_write_record(full->fd, record);
+    own_fd_close(full);
+    f->at = !f->at;
+    f->has_interface = false;
+    *record = made;
+    return true;
+}
+
+/* In this port's turn of a file whose place another one has: opens that and takes its turn. False:
+ * is_busy, or errno. */
+static bool capture_file_follow(struct capture_file *f)
+{
+    own_fd_close(&f->own[f->at]);
+    f->is_busy = false;
+    return capture_file_open_path(f) && capture_file_take_turn(f, PATIENCE_US);
+}
+
+/* -- frames ------------------------------------------------------------------------------------ */
+
+/* Takes this port's turn of the file that has room for a block, and reads its record. False: the
+ * frame is left out; capturing may have ended. */
+static bool capture_file_find_room(struct capture_file *f, uint32_t len,
+                                   struct capture_record *record)
+{
+    bool has_turn = capture_file_take_turn(f, PATIENCE_US);
+
+    for (unsigned i = 0; has_turn && i < FOLLOW_MAX; i++) {
+        errno = 0;
+        if (!capture_file_begin(capture_file_fd(f), record)) {
+            /* Closing the file ends the turn as well. */
+            capture_file_give_up(f, errno ? g_strerror(errno)
+                                          : "somebody else has emptied or replaced what it had");
+            return false;
+        }
+        if (!capture_file_has_ring(record, &f->ring)) {
+            capture_file_give_up(f, OTHER_RING);
+            return false;
+        }
+        if (!record->is_full &&
+            (!f->ring.size ||
+             record->bytes + len + sizeof(struct capture_interface) <= f->ring.size)) {
+            return true;
+        }
+        if (record->is_full || !capture_file_is_at_path(f)) {
+            has_turn = capture_file_follow(f);
+        } else if (!capture_file_next(f, record)) {
+            capture_file_give_up(f, g_strerror(errno));
+            return false;
+        }
+    }
+    if (has_turn) {
+        capture_file_end_turn(f);
+    } else if (!f->is_busy) {
+        capture_file_give_up(f, g_strerror(errno));
+    }
+    return false;
+}
+
+/* In this port's turn: a file of the ring that another writer began has no interface of this port
+ * yet. */
+static bool capture_file_describe(struct capture_file *f, struct capture_record *record)
+{
+    return f->has_interface ||
+           (capture_file_lock(capture_file_fd(f), F_OFD_SETLK, F_RDLCK, PRESENCE) &&
+            capture_file_add_interface(f, record));
+}
+
+/* In this port's turn: writes a block behind what the record counts. */
+static void capture_file_packet(struct capture_file *f, const struct capture_frame *frame,
+                                uint64_t now_ns, struct capture_record *record)
+{
+    int fd = capture_file_fd(f);
+    struct capture_packet packet;
     ssize_t written;
+    const char *why;
 
+    capture_packet_make(&packet, frame, f->interface, now_ns, f->missing);
     do {
-        written = f->is_shared ? pwritev(f->own.fd, parts, num_parts, (off_t)record->bytes)
-                               : writev(f->own.fd, parts, num_parts);
+        written = pwritev(fd, packet.parts, CAPTURE_PACKET_PARTS, (off_t)record->bytes);
     } while (written < 0 && errno == EINTR);
-    return written;
-}
-
-static void capture_file_packet(struct capture_file *f, const uint8_t *frame, size_t len,
-                                enum capture_direction direction, const char *comment, uint64_t now,
-                                struct record *record)
-{
-    static const uint8_t zeros[4];
-    size_t pad = -len & 3, drops_len = f->missing ? sizeof(struct packet_drops) : 0;
-    size_t text_len = comment ? strlen(comment) : 0, text_pad = -text_len & 3;
-    struct option_head text = {OPT_COMMENT, (uint16_t)text_len};
-    size_t head_len = comment ? sizeof(text) : 0;
-    uint32_t block = (uint32_t)(sizeof(struct packet_start) + len + pad + head_len + text_len +
-                                text_pad + drops_len + sizeof(struct packet_end));
-    struct packet_start start = {
-        .type = BLOCK_PACKET,
-        .len = block,
-        .interface = f->interface,
-        .time_high = (uint32_t)(now >> 32),
-        .time_low = (uint32_t)now,
-        .captured_len = (uint32_t)len,
-        .original_len = (uint32_t)len,
-    };
-    struct packet_drops drops = {OPT_EPB_DROPCOUNT, sizeof(drops.count), f->missing};
-    struct packet_end end = {
-        .flags_code = OPT_EPB_FLAGS,
-        .flags_len = sizeof(end.flags),
-        .flags = direction,
-        .end_of_options = OPT_END,
-        .len_again = block,
-    };
-    struct iovec parts[] = {
-        {&start, sizeof(start)},
-        {(void *)(uintptr_t)frame, len},
-        {(void *)(uintptr_t)zeros, pad},
-        {&text, head_len},
-        {(void *)(uintptr_t)comment, text_len},
-        {(void *)(uintptr_t)zeros, text_pad},
-        {&drops, drops_len},
-        {&end, sizeof(end)},
-    };
-    ssize_t written = capture_file_write(f, parts, G_N_ELEMENTS(parts), record);
-    const char *why = written < 0 ? g_strerror(errno) : "short write";
-
-    if (written == (ssize_t)block) {
+    why = written < 0 ? g_strerror(errno) : "short write";
+    if (written == (ssize_t)packet.start.len) {
         f->missing = 0;
-        record->bytes += block;
-        if (!f->is_shared || capture_file_write_record(f->own.fd, record)) {
+        record->bytes += packet.start.len;
+        if (capture_file_write_record(fd, record)) {
             return;
         }
         why = g_strerror(errno);
-        record->bytes -= block;
+        record->bytes -= packet.start.len;
     }
-    if (f->is_shared && ftruncate(f->own.fd, (off_t)record->bytes) < 0) {
+    if (ftruncate(fd, (off_t)record->bytes) < 0) {
         g_warning("%s: the last packet is incomplete: %s", f->path, g_strerror(errno));
     }
     capture_file_give_up(f, why);
 }
 
-void capture_file_frame(struct capture_file *f, const uint8_t *frame, size_t len,
-                        enum capture_direction direction, const char *comment,
+void capture_file_frame(struct capture_file *f, const struct capture_frame *frame,
                         uint64_t (*clock_ns)(void *opaque), void *clock_opaque)
 {
-    struct record record = {0};
+    struct capture_record record;
 
-    if (f->own.fd < 0) {
+    if (f->pipe) {
+        capture_pipe_frame(f->pipe, frame, clock_ns(clock_opaque));
         return;
     }
-    if (!f->is_shared) {
-        capture_file_packet(f, frame, len, direction, comment, clock_ns(clock_opaque), &record);
+    if (capture_file_fd(f) < 0) {
         return;
     }
-    if (!capture_file_take_turn(f)) {
-        if (f->is_busy) {
-            f->missing++;
-        } else {
-            capture_file_give_up(f, g_strerror(errno));
-        }
+    if (!capture_file_find_room(f, capture_packet_len(frame, f->missing), &record)) {
+        f->missing++;
         return;
     }
-    errno = 0;
-    if (!capture_file_begin(f->own.fd, &record)) {
-        /* Closing the file ends the turn as well. */
-        capture_file_give_up(f, errno ? g_strerror(errno)
-                                      : "somebody else has emptied or replaced what it had");
+    if (!capture_file_describe(f, &record)) {
+        capture_file_give_up(f, g_strerror(errno));
         return;
     }
-    capture_file_packet(f, frame, len, direction, comment, clock_ns(clock_opaque), &record);
-    if (f->own.fd >= 0) {
+    capture_file_packet(f, frame, clock_ns(clock_opaque), &record);
+    if (capture_file_fd(f) >= 0) {
         capture_file_end_turn(f);
     }
 }

@@ -5,6 +5,11 @@
  * Each port that writes the file is an interface of it. The file is whole after each frame: a
  * process that is killed while it writes leaves a part of a block, and the next writer cuts that
  * part off.
+ *
+ * A ring is a row of files of a bounded size. PATH is always the newest one. When it is full, it
+ * gets the name of its number (all.pcapng becomes all.00001.pcapng), a new PATH begins, and the
+ * oldest file is removed. Each file is a whole capture: each port describes its interface in each
+ * file before its first frame there.
  */
 #ifndef HCASIM_WIRE_CAPTURE_FILE_H
 #define HCASIM_WIRE_CAPTURE_FILE_H
@@ -12,6 +17,7 @@
 #include <glib.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "wire/capture_blocks.h"
 
 struct capture_file;
 
@@ -28,14 +34,17 @@ enum capture_direction {
  * last writer had the same run: then the frames are appended. If another port writes path, the
  * frames are appended in any case. Of run, the first CAPTURE_RUN_MAX bytes count.
  *
- * A path that is no regular file (a pipe, a terminal) has one writer, because no other port can add
- * its interface to it.
+ * ring: NULL or a size of 0: there is one file, which grows. All who write the file must ask for
+ * the same ring; opening fails if others have another one. If the file is emptied, the older files
+ * of its ring are removed.
+ *
+ * A path that is no regular file (a pipe, a terminal) has one writer and no ring
+ * (wire/capture_pipe.h).
  *
  * NULL: the file cannot be made (*err, of WIRE_ERROR).
  */
-#define CAPTURE_RUN_MAX 40 /* blanks at the end of run do not count; an empty run is none */
 struct capture_file *capture_file_open(const char *path, const char *name, const char *run,
-                                       GError **err);
+                                       const struct capture_ring *ring, GError **err);
 
 /*
  * Appends a frame. comment is shown with the packet (opt_comment); NULL: there is none. clock_ns
@@ -49,10 +58,12 @@ struct capture_file *capture_file_open(const char *path, const char *name, const
  * If the file takes no more (disk full), it keeps its whole blocks, this port's frames are no
  * longer captured, and one warning says so.
  */
-void capture_file_frame(struct capture_file *file, const uint8_t *frame, size_t len,
-                        enum capture_direction direction, const char *comment,
+void capture_file_frame(struct capture_file *file, const struct capture_frame *frame,
                         uint64_t (*clock_ns)(void *opaque), void *clock_opaque);
 
 void capture_file_close(struct capture_file *file);
+
+/* The name of the file of a ring with that number: the number before the suffix. */
+char *capture_ring_name(const char *path, uint32_t number);
 
 #endif

@@ -148,6 +148,7 @@ static bool local_plug_in(struct local_hca *hca, const struct local_config *conf
             .clock_opaque = hca->world,
             .name = config->capture_name,
             .run = config->capture_run,
+            .ring = config->capture_ring,
         };
 
         port = wire_capture_new(hca->port, config->capture, &options, err);

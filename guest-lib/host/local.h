@@ -36,6 +36,7 @@
 #include "fw/fw.h"
 #include "guest-lib/drv/pci.h"
 #include "guest-lib/host/inproc.h"
+#include "wire/capture_blocks.h"
 #include "wire/faults.h"
 
 struct local_hca;
@@ -48,6 +49,7 @@ struct local_config {
     const char *capture;        /* file for all frames, or NULL */
     const char *capture_name;   /* name of the interface in that file, or NULL */
     const char *capture_run;    /* the run whose frames the file keeps (wire/capture.h), or NULL */
+    struct capture_ring capture_ring; /* size 0: the capture is one file */
     struct wire_faults_config faults; /* of the frames that the host sends; all zero: none */
     /* The host's IP addresses, as GIDs. The HCA announces them and answers questions for them
      * (host/neighbours.h). */

@@ -55,6 +55,8 @@ WRONG = (
     (["--config", "nofile"], "nofile: No such file or directory"),
     (["--profile", "cx9"], "profile must be cx4, cx4lx, cx5, cx6dx, cx7 or cx8, but it is cx9"),
     (["--capture", "/nonexistent/x"], "capture must be a file that can be written, but it is /nonexistent/x: No such file or directory"),
+    (["--capture-size", "1K"], "capture_size must be 1M or more, in bytes or with K, M or G, but it is 1K"),
+    (["--capture-files", "0"], "capture_files must be 1 to 9999, but it is 0"),
     (["--wibble", "1"], "unknown option --wibble, see hcasim help run"),
     (["--memlock=0"], "--memlock has no value, see hcasim help run"),
     (["-h4"], "-h has no value, see hcasim help run"),

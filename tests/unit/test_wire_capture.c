@@ -4,6 +4,7 @@
  */
 #include "wire/capture_file.h"
 #include "wire/port.h"
+#include "tests/unit/capture_reader.h"
 #include "tests/unit/fork_at_open.h"
 #include "tests/unit/suite.h"
 
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +22,7 @@ enum {
     WRITERS = 4,
     FRAMES = 300, /* frames of each writer */
     CLOSERS = 50, /* after them, so that one is written that says how many are missing */
-    CLOSER = 0xee,
-    SECTION = 0x0a0d0d0a,
-    INTERFACE = 1,
+    CLOSER = CAPTURE_CLOSER,
     PACKET = 6,
     /* offset of the count: after the fields of the section and "hcasim; interfaces " */
     RECORD_COUNT = 28 + 19,
@@ -67,7 +65,7 @@ static uint64_t a_second(void *opaque)
 static struct capture_file *open_one(const char *name, const char *run)
 {
     GError *err = NULL;
-    struct capture_file *file = capture_file_open(path, name, run, &err);
+    struct capture_file *file = capture_file_open(path, name, run, NULL, &err);
 
     ck_assert_msg(file, "%s", err ? err->message : "");
     return file;
@@ -79,79 +77,20 @@ static void write_frame(struct capture_file *file, uint8_t fill, size_t len)
     uint8_t frame[WIRE_FRAME_MAX];
 
     memset(frame, fill, len);
-    capture_file_frame(file, frame, len, CAPTURE_OUTBOUND, NULL, a_second, NULL);
+    capture_file_frame(
+        file, &(struct capture_frame){.bytes = frame, .len = len, .direction = CAPTURE_OUTBOUND},
+        a_second, NULL);
 }
 
-struct contents {
-    unsigned interfaces, packets;
-    unsigned of_interface[16], closers[16];
-    uint64_t missing_of[16];
-    char names[16][65];
-    uint64_t missing;
-};
-
-static uint32_t word(const uint8_t *p)
+static struct capture_contents read_file(void)
 {
-    uint32_t v;
-
-    memcpy(&v, p, 4);
-    return v;
-}
-
-/* Reads an enhanced packet block; the frame's bytes must all be the same. */
-static void read_packet(struct contents *c, const uint8_t *block, uint32_t len)
-{
-    uint32_t interface = word(block + 8), frame_len = word(block + 20);
-    const uint8_t *option = block + 28 + ((frame_len + 3) & ~3u);
-
-    ck_assert_uint_lt(interface, c->interfaces);
-    ck_assert_uint_le(28 + frame_len + 4, len);
-    ck_assert_mem_eq(block + 28, block + 29, frame_len - 1);
-    if (word(option) == (8u << 16 | 4)) { /* epb_dropcount */
-        c->missing += word(option + 4);
-        c->missing_of[interface] += word(option + 4);
-        option += 12;
-    }
-    ck_assert_uint_eq(word(option), 4u << 16 | 2); /* epb_flags */
-    c->packets++;
-    c->of_interface[interface] += block[28] != CLOSER;
-    c->closers[interface] += block[28] == CLOSER;
-}
-
-/* Checks that the file is whole: one section, whose blocks reach to the end of the file. */
-static struct contents read_file(void)
-{
-    struct contents c = {0};
-    g_autofree gchar *bytes = NULL;
-    gsize len, at = 0;
-
-    ck_assert(g_file_get_contents(path, &bytes, &len, NULL));
-    while (at < len) {
-        const uint8_t *block = (const uint8_t *)bytes + at;
-        uint32_t block_len;
-
-        ck_assert_uint_ge(len - at, 12);
-        block_len = word(block + 4);
-        ck_assert_uint_ge(block_len, 12);
-        ck_assert_uint_le(block_len, len - at);
-        ck_assert_uint_eq(word(block + block_len - 4), block_len);
-        ck_assert_uint_eq(at == 0, word(block) == SECTION);
-        if (word(block) == INTERFACE) {
-            ck_assert_uint_lt(c.interfaces, G_N_ELEMENTS(c.names));
-            ck_assert_uint_eq(word(block + 24) & 0xffff, 2); /* if_name */
-            memcpy(c.names[c.interfaces++], block + 28, word(block + 24) >> 16);
-        } else if (word(block) == PACKET) {
-            read_packet(&c, block, block_len);
-        }
-        at += block_len;
-    }
-    return c;
+    return capture_read_file(path);
 }
 
 static struct capture_file *open_writer(unsigned number)
 {
     g_autofree char *name = g_strdup_printf("writer %u", number);
-    struct capture_file *file = capture_file_open(path, name, NULL, NULL);
+    struct capture_file *file = capture_file_open(path, name, NULL, NULL, NULL);
 
     if (!file) {
         _exit(1);
@@ -181,7 +120,7 @@ static void write_many(unsigned number)
 START_TEST(processes_share_a_file)
 {
     struct capture_file *first;
-    struct contents c;
+    struct capture_contents c;
     int status;
 
     make_path();
@@ -242,7 +181,7 @@ static pid_t start_endless_writer(unsigned i, int *told)
 START_TEST(killed_writers_leave_a_whole_file)
 {
     struct capture_file *first;
-    struct contents c;
+    struct capture_contents c;
     GRand *rand = g_rand_new_with_seed(1);
     unsigned written = 0;
 
@@ -287,7 +226,7 @@ START_TEST(a_part_of_a_block_is_cut_off)
 {
     static const uint8_t part[4096] = {PACKET};
     struct capture_file *file;
-    struct contents c;
+    struct capture_contents c;
     FILE *killed;
 
     make_path();
@@ -307,7 +246,7 @@ END_TEST
 START_TEST(the_frames_of_a_run_stay)
 {
     struct capture_file *file;
-    struct contents c;
+    struct capture_contents c;
 
     make_path();
     for (unsigned i = 0; i < 3; i++) {
@@ -382,53 +321,13 @@ END_TEST
 /* The same for a child that another thread forks when the file has just been opened. */
 START_TEST(a_child_of_the_moment_of_opening_has_no_copy)
 {
-    g_autofree char *other_name = NULL;
     struct capture_file *file;
-    int reader;
 
     make_path();
     fork_at_open_begin(path);
     file = open_one("one", NULL);
     ck_assert(!fork_at_open_end());
     capture_file_close(file);
-    g_remove(path);
-    /* The reader of a pipe would wait for the end of the child, too. */
-    other_name = g_strconcat(path, ".reader", NULL);
-    ck_assert_int_eq(mkfifo(path, 0600), 0);
-    ck_assert_int_eq(link(path, other_name), 0);
-    reader = open(other_name, O_RDONLY | O_NONBLOCK);
-    fork_at_open_begin(path);
-    file = open_one("one", NULL);
-    ck_assert(!fork_at_open_end());
-    capture_file_close(file);
-    close(reader);
-    g_remove(other_name);
-    remove_path();
-}
-END_TEST
-
-static void *open_late(void *opaque)
-{
-    g_usleep(100000);
-    return GINT_TO_POINTER(open(path, O_RDONLY));
-}
-
-/* A pipe is written when somebody reads it. */
-START_TEST(a_pipe_waits_for_its_reader)
-{
-    struct capture_file *file;
-    void *reader;
-    pthread_t thread;
-    uint8_t bytes[1000];
-
-    make_path();
-    ck_assert_int_eq(mkfifo(path, 0600), 0);
-    ck_assert_int_eq(pthread_create(&thread, NULL, open_late, NULL), 0);
-    file = open_one("one", NULL);
-    pthread_join(thread, &reader);
-    capture_file_close(file);
-    ck_assert_int_gt(read(GPOINTER_TO_INT(reader), bytes, sizeof(bytes)), 0);
-    close(GPOINTER_TO_INT(reader));
     remove_path();
 }
 END_TEST
@@ -437,7 +336,7 @@ END_TEST
 START_TEST(a_file_that_is_written_is_not_emptied)
 {
     struct capture_file *one, *two;
-    struct contents c;
+    struct capture_contents c;
 
     make_path();
     one = open_one("one", "4711.1");
@@ -460,7 +359,7 @@ START_TEST(a_stopped_writer_holds_nobody_up)
 {
     struct flock turn = {.l_type = F_WRLCK, .l_start = 1, .l_len = 1};
     struct capture_file *file;
-    struct contents c;
+    struct capture_contents c;
     int fd;
 
     make_path();
@@ -571,7 +470,7 @@ START_TEST(a_record_that_counts_too_many_interfaces_is_refused)
     file = open_one("one", "4711.1");
     fd = open(path, O_RDWR | O_CLOEXEC);
     ck_assert_int_eq(pwrite(fd, many, sizeof(many) - 1, RECORD_COUNT), sizeof(many) - 1);
-    other = capture_file_open(path, "two", "4711.1", &err);
+    other = capture_file_open(path, "two", "4711.1", NULL, &err);
     ck_assert_ptr_null(other);
     ck_assert_ptr_nonnull(err);
     capture_file_close(file);
@@ -579,29 +478,6 @@ START_TEST(a_record_that_counts_too_many_interfaces_is_refused)
     file = open_one("two", "4711.1");
     ck_assert_uint_eq(read_file().interfaces, 1);
     capture_file_close(file);
-    remove_path();
-}
-END_TEST
-
-START_TEST(a_pipe_has_one_writer)
-{
-    struct capture_file *file;
-    uint8_t bytes[1000];
-    ssize_t len;
-    int reader;
-
-    make_path();
-    ck_assert_int_eq(mkfifo(path, 0600), 0);
-    reader = open(path, O_RDONLY | O_NONBLOCK);
-    file = open_one("one", NULL);
-    write_frame(file, 7, 100);
-    len = read(reader, bytes, sizeof(bytes));
-    ck_assert_int_gt(len, 0);
-    capture_file_close(file);
-    close(reader);
-    g_remove(path);
-    ck_assert(g_file_set_contents(path, (const char *)bytes, len, NULL));
-    ck_assert_uint_eq(read_file().packets, 1);
     remove_path();
 }
 END_TEST
@@ -625,8 +501,6 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_emptied_file_ends_the_capture);
     tcase_add_test(tc, a_foreign_file_is_replaced);
     tcase_add_test(tc, a_record_that_counts_too_many_interfaces_is_refused);
-    tcase_add_test(tc, a_pipe_has_one_writer);
-    tcase_add_test(tc, a_pipe_waits_for_its_reader);
     suite_add_tcase(s, tc);
     return s;
 }

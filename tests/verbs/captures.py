@@ -7,6 +7,8 @@ Each file is read by tshark and by scripts/lib/capture.py, which computes every 
 statement fails; 77: all are skipped.
 """
 import argparse
+import collections
+import os
 import pathlib
 import shutil
 import subprocess
@@ -86,7 +88,64 @@ def a_sequence_diagram(hosts_, folder):
         raise hosts.Failure(f"a message is missing:\n{said}")
 
 
-STATEMENTS = (processes_of_a_run, another_run, runs_at_a_time, a_sequence_diagram)
+def a_ring_of_files(hosts_, folder):
+    """A capture of several processes stays within its number and size of files, and each file is whole."""
+    path, size, files = folder / "ring.pcapng", 1 << 20, 3
+    hosts_.pair("ibv_rc_pingpong", *hosts.ON_DEVICE, "-n", "500",
+                options=["--capture", str(path), "--capture-size", "1M", "--capture-files", str(files)])
+    found = sorted(folder.glob("ring.*"))
+    if len(found) != files or path not in found or max(file.stat().st_size for file in found) > size:
+        raise hosts.Failure(f"{[(file.name, file.stat().st_size) for file in found]}")
+    for file in found:
+        expect_whole(file)
+        if file.stat().st_size > size // 2 and len(interfaces(file)) != 2:
+            raise hosts.Failure(f"{file.name}: {interfaces(file)}: a server and a client")
+    numbers = [int(file.suffixes[0][1:]) for file in found if file != path]
+    if numbers != [max(numbers) - 1, max(numbers)] or max(numbers) < 4:
+        raise hosts.Failure(f"the files of the ring have the numbers {numbers}")
+
+
+def a_live_feed(hosts_, folder):
+    """tshark reads a named pipe while frames come, and gets each of them."""
+    pipe = new_pipe(folder)
+    with subprocess.Popen(["tshark", "-l", "-n", "-i", str(pipe), "-T", "fields", "-e", "infiniband.bth.opcode"],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as tshark:
+        server, client = with_a_pipe(hosts_, pipe)
+        hosts_.output(client)
+        hosts_.output(server)
+        said = tshark.communicate(timeout=hosts.PATIENCE)[0].split()
+    # 40 messages of four packets in each direction, and ACKs: less than a pipe keeps for a slow reader
+    if said.count("0") < 80 or said.count("2") < 80 or "17" not in said:
+        raise hosts.Failure(f"{collections.Counter(said)}")
+
+
+def new_pipe(folder):
+    pipe = pathlib.Path(tempfile.mkdtemp(dir=folder)) / "pipe"
+    os.mkfifo(pipe)
+    return pipe
+
+
+def with_a_pipe(hosts_, pipe):
+    """Starts a pingpong whose client captures into the pipe."""
+    port = hosts.free_port()
+    command = ["ibv_rc_pingpong", *hosts.ON_DEVICE, "-n", "40", "-p", str(port)]
+    server = hosts_.start(*command)
+    hosts.wait_listening(server, port)
+    return server, hosts_.start(*command, "localhost", options=["--capture", str(pipe)])
+
+
+def a_reader_that_does_not_read(hosts_, folder):
+    """A program does not wait for one who has the pipe open and reads nothing."""
+    pipe = new_pipe(folder)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    server, client = with_a_pipe(hosts_, pipe)
+    hosts_.output(client)
+    hosts_.output(server)
+    os.close(reader)
+
+
+STATEMENTS = (processes_of_a_run, another_run, runs_at_a_time, a_sequence_diagram, a_ring_of_files, a_live_feed,
+              a_reader_that_does_not_read)
 
 
 def main():

@@ -307,6 +307,21 @@ START_TEST(a_removal_has_a_time_or_a_file)
 }
 END_TEST
 
+START_TEST(a_capture_may_be_a_ring)
+{
+    look("[hcasim]\ncapture=/tmp/x.pcapng\n");
+    ck_assert_uint_eq(ports[0].capture_ring.size, 0);
+    look("[hcasim]\ncapture=/tmp/x.pcapng\ncapture_size=5M\n");
+    ck_assert_uint_eq(ports[0].capture_ring.size, 5 << 20);
+    ck_assert_uint_eq(ports[0].capture_ring.files, 10);
+    look("[hcasim]\ncapture_size=1M\ncapture_files=3\n");
+    ck_assert_uint_eq(ports[0].capture_ring.size, 1 << 20);
+    ck_assert_uint_eq(ports[0].capture_ring.files, 3);
+    refused("HCASIM_CAPTURE_SIZE", "1048575", "capture_size must be 1M or more");
+    refused("HCASIM_CAPTURE_FILES", "10000", "capture_files must be 1 to 9999, but");
+}
+END_TEST
+
 /* Each device has faults, and decides for itself. */
 START_TEST(faults_have_rates_and_times)
 {
@@ -519,6 +534,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_first_number_is_read_beside_other_threads, 0, 7);
     tcase_add_test(tc, a_number_is_digits);
     tcase_add_test(tc, a_removal_has_a_time_or_a_file);
+    tcase_add_test(tc, a_capture_may_be_a_ring);
     tcase_add_test(tc, faults_have_rates_and_times);
     tcase_add_test(tc, further_devices_follow_the_first);
     tcase_add_test(tc, addresses_of_further_devices_have_a_carry);

@@ -343,6 +343,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         .capture = config->capture,
         .capture_name = capture_name,
         .capture_run = config->capture_run,
+        .capture_ring = config->capture_ring,
         .faults = config->faults,
         .gids = (const uint8_t(*)[16])config->gid,
         .num_gids = HV_GIDS,

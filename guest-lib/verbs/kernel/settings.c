@@ -10,6 +10,7 @@
 #include "fw/fw.h"
 #include "guest-lib/verbs/kernel/addresses.h"
 #include "guest-lib/verbs/kernel/spelling.h"
+#include "wire/capture_blocks.h"
 #include "wire/open.h"
 
 #define MAX_SECONDS 1000000000u  /* until a removal: 32 years */
@@ -65,7 +66,12 @@ static const struct hv_setting settings[] = {
      "Puts a front before the CUDA driver, if the machine has one, so that a GPU can ring doorbells."},
     {"capture", HV_SETTING_NEW_FILE, 0, 0, NULL, "FILE", "no capture",
      "Writes all frames of the first device of each process to FILE (pcapng). Each process is an "
-     "interface of it."},
+     "interface of it. FILE may be a named pipe that Wireshark reads."},
+    {"capture_size", HV_SETTING_SIZE, CAPTURE_SIZE_MIN, UINT64_MAX, NULL, "SIZE", "no limit",
+     "The capture is a ring of files of at most this size, such as 100M. FILE is the newest one; "
+     "the others have their number before the suffix."},
+    {"capture_files", HV_SETTING_NUMBER, 1, CAPTURE_RING_FILES_MAX, NULL, "N", "10",
+     "How many files a ring of captures has. Needs capture_size."},
     {"loss", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
      "How many of the frames that the device sends are lost."},
     {"duplication", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tests captures into a named pipe: what a reader gets, and that none stops the traffic. */
+#include "wire/capture_file.h"
+#include "wire/port.h"
+#include "tests/unit/capture_reader.h"
+#include "tests/unit/fork_at_open.h"
+#include "tests/unit/suite.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    FRAMES = 3000, /* more than a pipe keeps */
+    LEN = 1000,
+};
+
+static char *path;
+static int warnings;
+static char last_warning[256];
+
+static void count_warning(const gchar *domain, GLogLevelFlags level, const gchar *message,
+                          gpointer opaque)
+{
+    warnings++;
+    g_strlcpy(last_warning, message, sizeof(last_warning));
+}
+
+static void make_pipe(void)
+{
+    g_autofree char *folder = g_dir_make_tmp("hcasim-XXXXXX", NULL);
+
+    path = g_build_filename(folder, "pipe", NULL);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    warnings = 0;
+    g_log_set_handler(NULL, G_LOG_LEVEL_WARNING, count_warning, NULL);
+}
+
+static void remove_pipe(void)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+
+    g_remove(path);
+    g_rmdir(folder);
+    g_free(path);
+}
+
+static uint64_t a_second(void *opaque)
+{
+    return 1000000000;
+}
+
+static struct capture_file *open_one(void)
+{
+    GError *err = NULL;
+    struct capture_file *file = capture_file_open(path, "one", NULL, NULL, &err);
+
+    ck_assert_msg(file, "%s", err ? err->message : "");
+    return file;
+}
+
+static void write_frame(struct capture_file *file, size_t len)
+{
+    uint8_t frame[WIRE_FRAME_MAX];
+
+    memset(frame, 7, len);
+    capture_file_frame(
+        file, &(struct capture_frame){.bytes = frame, .len = len, .direction = CAPTURE_OUTBOUND},
+        a_second, NULL);
+}
+
+static int open_reader(void)
+{
+    int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+    ck_assert_int_ge(reader, 0);
+    return reader;
+}
+
+/* Appends what is in the pipe now. */
+static void read_pipe(int reader, GByteArray *stream)
+{
+    uint8_t bytes[65536];
+    ssize_t len;
+
+    while ((len = read(reader, bytes, sizeof(bytes))) > 0) {
+        g_byte_array_append(stream, bytes, (guint)len);
+    }
+}
+
+/* What a reader has got when the writer has closed its end. */
+static struct capture_contents read_rest(int reader, GByteArray *stream)
+{
+    struct capture_contents c;
+
+    read_pipe(reader, stream);
+    close(reader);
+    c = capture_read(stream->data, stream->len);
+    g_byte_array_unref(stream);
+    return c;
+}
+
+static void *open_late(void *opaque)
+{
+    g_usleep(100000);
+    return GINT_TO_POINTER(open(path, O_RDONLY));
+}
+
+/* "opening gives it a few seconds to come" */
+START_TEST(a_pipe_waits_for_its_first_reader)
+{
+    struct capture_file *file;
+    struct capture_contents c;
+    void *reader;
+    pthread_t thread;
+
+    make_pipe();
+    ck_assert_int_eq(pthread_create(&thread, NULL, open_late, NULL), 0);
+    file = open_one();
+    pthread_join(thread, &reader);
+    write_frame(file, 100);
+    capture_file_close(file);
+    c = read_rest(GPOINTER_TO_INT(reader), g_byte_array_new());
+    ck_assert_uint_eq(c.packets, 1);
+    ck_assert_uint_eq(c.missing, 0);
+    ck_assert_int_eq(warnings, 0);
+    remove_pipe();
+}
+END_TEST
+
+/* If none comes, the frames count as missing, and one who comes later gets a whole stream. */
+START_TEST(traffic_does_not_wait_for_a_reader)
+{
+    struct capture_file *file;
+    struct capture_contents c;
+    int reader;
+
+    make_pipe();
+    file = open_one();
+    ck_assert_int_eq(warnings, 1);
+    ck_assert_ptr_nonnull(strstr(last_warning, "nobody reads the pipe"));
+    for (unsigned i = 0; i < FRAMES; i++) {
+        write_frame(file, LEN);
+    }
+    reader = open_reader();
+    g_usleep(50000); /* it is looked for now and then */
+    write_frame(file, LEN);
+    capture_file_close(file);
+    c = read_rest(reader, g_byte_array_new());
+    ck_assert_uint_eq(c.interfaces, 1);
+    ck_assert_str_eq(c.names[0], "one");
+    ck_assert_uint_eq(c.packets, 1);
+    ck_assert_uint_eq(c.missing, FRAMES);
+    ck_assert_int_eq(warnings, 1);
+    remove_pipe();
+}
+END_TEST
+
+/* "A frame for which the pipe has no room is left out; the next one that is written says how many
+ * are missing." The lengths are those of small packets, of large ones, and of both. */
+START_TEST(a_slow_reader_gets_whole_packets)
+{
+    static const size_t lens[][2] = {{LEN, LEN}, {9000, 9000}, {60, 9000}, {60, 60}};
+    GByteArray *stream = g_byte_array_new();
+    struct capture_file *file;
+    struct capture_contents c;
+    unsigned all = 0;
+    int reader;
+
+    make_pipe();
+    reader = open_reader();
+    file = open_one();
+    for (unsigned i = 0; i < 10 * FRAMES; i++, all++) {
+        write_frame(file, lens[_i][i % 2]);
+    }
+    read_pipe(reader, stream);
+    for (unsigned i = 0; i < FRAMES; i++, all++) {
+        write_frame(file, lens[_i][i % 2]);
+        if (i % 100 == 0) {
+            read_pipe(reader, stream);
+        }
+    }
+    read_pipe(reader, stream);
+    write_frame(file, LEN);
+    all++;
+    capture_file_close(file);
+    c = read_rest(reader, stream);
+    ck_assert_uint_gt(c.packets, 100);
+    ck_assert_uint_gt(c.missing, 0);
+    ck_assert_uint_eq(c.packets + c.missing, all);
+    ck_assert_int_eq(warnings, 0);
+    remove_pipe();
+}
+END_TEST
+
+/* No SIGPIPE, no end: the next reader gets a stream from its beginning. */
+START_TEST(a_reader_may_go_and_another_one_come)
+{
+    struct capture_file *file;
+    struct capture_contents c;
+    int reader;
+
+    make_pipe();
+    reader = open_reader();
+    file = open_one();
+    write_frame(file, LEN);
+    close(reader);
+    for (unsigned i = 0; i < FRAMES; i++) {
+        write_frame(file, LEN);
+    }
+    reader = open_reader();
+    g_usleep(50000);
+    write_frame(file, LEN);
+    write_frame(file, LEN);
+    capture_file_close(file);
+    c = read_rest(reader, g_byte_array_new());
+    ck_assert_uint_eq(c.packets, 2);
+    ck_assert_uint_eq(c.missing, FRAMES);
+    ck_assert_int_eq(warnings, 0);
+    remove_pipe();
+}
+END_TEST
+
+START_TEST(a_pipe_has_one_writer)
+{
+    g_autoptr(GError) err = NULL;
+    struct capture_file *file;
+    struct capture_contents c;
+    int reader;
+
+    make_pipe();
+    reader = open_reader();
+    file = open_one();
+    ck_assert_ptr_null(capture_file_open(path, "two", NULL, NULL, &err));
+    ck_assert_ptr_nonnull(strstr(err->message, "a pipe has one writer"));
+    write_frame(file, 100);
+    capture_file_close(file);
+    c = read_rest(reader, g_byte_array_new());
+    ck_assert_uint_eq(c.packets, 1);
+    ck_assert_uint_eq(c.interfaces, 1);
+    remove_pipe();
+}
+END_TEST
+
+/* The reader would wait for the end of the child, too. */
+START_TEST(a_child_of_the_moment_of_opening_has_no_copy)
+{
+    g_autofree char *other_name = NULL;
+    struct capture_file *file;
+    int reader;
+
+    make_pipe();
+    other_name = g_strconcat(path, ".reader", NULL);
+    ck_assert_int_eq(link(path, other_name), 0);
+    reader = open(other_name, O_RDONLY | O_NONBLOCK);
+    fork_at_open_begin(path);
+    file = open_one();
+    ck_assert(!fork_at_open_end());
+    capture_file_close(file);
+    close(reader);
+    g_remove(other_name);
+    remove_pipe();
+}
+END_TEST
+
+/* A file that is neither a regular file nor a pipe takes what it takes. */
+START_TEST(a_device_is_written_as_a_stream)
+{
+    struct capture_file *file;
+
+    make_pipe();
+    remove_pipe();
+    path = g_strdup("/dev/null");
+    file = open_one();
+    write_frame(file, 100);
+    capture_file_close(file);
+    ck_assert_int_eq(warnings, 0);
+    g_free(path);
+    path = g_strdup("/dev/full");
+    ck_assert_ptr_null(capture_file_open(path, "one", NULL, NULL, NULL));
+    g_free(path);
+}
+END_TEST
+
+Suite *unit_suite(void)
+{
+    Suite *s = suite_create("capture pipe");
+    TCase *tc = tcase_create("pipe");
+
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_pipe_waits_for_its_first_reader);
+    tcase_add_test(tc, traffic_does_not_wait_for_a_reader);
+    tcase_add_loop_test(tc, a_slow_reader_gets_whole_packets, 0, 4);
+    tcase_add_test(tc, a_reader_may_go_and_another_one_come);
+    tcase_add_test(tc, a_pipe_has_one_writer);
+    tcase_add_test(tc, a_child_of_the_moment_of_opening_has_no_copy);
+    tcase_add_test(tc, a_device_is_written_as_a_stream);
+    suite_add_tcase(s, tc);
+    return s;
+}
