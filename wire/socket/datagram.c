@@ -4,10 +4,10 @@
 #include "wire/cancel.h"
 #include "wire/open.h"
 #include "wire/socket/datagram_priv.h"
+#include "wire/socket/packet_rx.h"
 
 #include <errno.h>
 #include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <string.h>
@@ -151,35 +151,48 @@ static bool datagram_is_same_host(const struct sockaddr_storage *a,
                    &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr));
 }
 
-/* Whether the other end has sent the datagram. A packet socket also receives what its own host
- * sends. A sender of VXLAN chooses its port by the frame (RFC 7348, clause 5). */
+/* Whether the other end has sent the datagram. A sender of VXLAN chooses its port by the frame (RFC
+ * 7348, clause 5). */
 static bool datagram_is_from_peer(const struct datagram *d, const struct sockaddr_storage *from)
 {
-    if (d->is_interface) {
-        return ((const struct sockaddr_ll *)from)->sll_pkttype != PACKET_OUTGOING;
-    }
     return !d->is_vxlan || datagram_is_same_host(from, &d->to.at);
 }
 
-/* Reads one datagram. -1: there is none. */
-static ssize_t datagram_read(struct datagram *d, struct sockaddr_storage *from)
+/* Reads one datagram, to *at. NULL: it is none of the peer's. -1: there is none. */
+static ssize_t datagram_read_once(struct datagram *d, uint8_t **at)
 {
-    socklen_t from_len = sizeof(*from);
+    struct sockaddr_storage from = {0};
+    socklen_t from_len = sizeof(from);
+    ssize_t len;
+
+    *at = d->rx;
+    if (d->is_interface) {
+        return packet_rx_read(d->own.fd, d->rx, sizeof(d->rx), at);
+    }
+    if (!d->is_socket) {
+        return read(d->own.fd, d->rx, sizeof(d->rx));
+    }
+    len = recvfrom(d->own.fd, d->rx, sizeof(d->rx), MSG_DONTWAIT, (struct sockaddr *)&from,
+                   &from_len);
+    if (len >= 0 && !datagram_is_from_peer(d, &from)) {
+        *at = NULL;
+    }
+    return len;
+}
+
+static ssize_t datagram_read(struct datagram *d, uint8_t **at)
+{
     ssize_t len;
 
     do {
-        len = !d->is_socket ? read(d->own.fd, d->rx, sizeof(d->rx))
-                            : recvfrom(d->own.fd, d->rx, sizeof(d->rx), MSG_DONTWAIT,
-                                       (struct sockaddr *)from, &from_len);
+        len = datagram_read_once(d, at);
         /* ECONNREFUSED reports, once, what happened to an earlier frame of ours. */
     } while (len < 0 && (errno == EINTR || errno == ECONNREFUSED));
     return len;
 }
 
-static void datagram_deliver(struct datagram *d, size_t len)
+static void datagram_deliver(struct datagram *d, const uint8_t *frame, size_t len)
 {
-    const uint8_t *frame = d->rx;
-
     if (d->is_vxlan) {
         if (len < VXLAN_HEADER || !(get32(frame) & VXLAN_FLAG_VNI) ||
             get32(frame + 4) >> 8 != get32(d->header + 4) >> 8) {
@@ -208,14 +221,14 @@ static unsigned datagram_poll(struct wire_port *port, unsigned max)
 
     datagram_retry(d);
     for (; n < max; n++) {
-        struct sockaddr_storage from = {0};
-        ssize_t len = datagram_read(d, &from);
+        uint8_t *at;
+        ssize_t len = datagram_read(d, &at);
 
         if (len < 0) {
             break;
         }
-        if (datagram_is_from_peer(d, &from)) {
-            datagram_deliver(d, (size_t)len);
+        if (at) {
+            datagram_deliver(d, at, (size_t)len);
         }
     }
     datagram_tell(d);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ports on tap interfaces (tun(4)) and on network interfaces (packet(7)). */
 #include "wire/socket/datagram_priv.h"
+#include "wire/socket/packet_rx.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -105,7 +106,7 @@ static int interface_make_packet(struct datagram *d, GError **err)
     /* no frames before bind() */
     fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)) ||
-        !interface_take_all(fd, own.sll_ifindex)) {
+        !interface_take_all(fd, own.sll_ifindex) || !packet_rx_prepare(fd)) {
         return datagram_refuse(fd, err, "%s: %s", name,
                                errno == EPERM ? "only root can open an interface (CAP_NET_RAW)"
                                               : g_strerror(errno));
