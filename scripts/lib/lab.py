@@ -7,7 +7,8 @@
 
 The device under test is hcasim. With "rxe", Linux soft-RoCE on virtio NICs runs the same programs,
 as the baseline for figures. With "interop", guest a has hcasim and guest b soft-RoCE, on a QEMU
-netdev.
+netdev, and a hub of guest a's QEMU joins both with a third host, a process with no VM
+(Lab.third_wire).
 """
 import os
 import pathlib
@@ -51,11 +52,17 @@ class Lab:
         sockets = [self.work / f"{name}.net" for name in "ab"]
         if self.device == "interop" and i == 0:
             return (vmlib.dgram_netdev(sockets[0], sockets[1]) +
-                    vmlib.hcasim_device(netdev="net", mac=mac, capture=capture, **properties))
+                    vmlib.stream_netdev("third", True, self.work / "third.net") +
+                    vmlib.hub("net", "third") +
+                    vmlib.hcasim_device(netdev="hub", mac=mac, capture=capture, **properties))
         arguments = vmlib.virtio_nic(mac, sockets[i], sockets[1 - i])
         if capture:
             arguments += ["-object", f"filter-dump,id=dump,netdev=net,file={capture},maxlen=16384"]
         return arguments
+
+    def third_wire(self):
+        """Returns the wire of a process that is the third host of "interop"."""
+        return f"connect:{self.work / 'third.net'}"
 
     def __enter__(self):
         try:

@@ -462,6 +462,24 @@ def dgram_netdev(local, remote):
             f"remote.type=unix,remote.path={remote}"]
 
 
+def stream_netdev(name, listens, place):
+    """Returns QEMU arguments for a netdev of this name: a stream to a socket at place, a path or a
+    TCP port of this machine. listens: QEMU waits for the other end. Otherwise it connects once,
+    when it starts: QEMU before 8.0 does not try again."""
+    at = f"addr.type=inet,addr.host=127.0.0.1,addr.port={place}" if isinstance(place, int) else \
+        f"addr.type=unix,addr.path={place}"
+    return ["-netdev", f"stream,id={name},server={'on' if listens else 'off'},{at}"]
+
+
+def hub(*netdevs):
+    """Returns QEMU arguments for a hub, which joins these netdevs with the device whose netdev is
+    "hub"."""
+    words = ["-netdev", "hubport,id=hub,hubid=1"]
+    for name in netdevs:
+        words += ["-netdev", f"hubport,id=hub-{name},hubid=1,netdev={name}"]
+    return words
+
+
 def virtio_nic(mac, local, remote):
     """Returns QEMU arguments for a virtio NIC on such a link: the baseline on which soft-RoCE runs.
     """

@@ -4,10 +4,16 @@ guest.
 
 Guest a has the device on a QEMU netdev, guest b rdma_rxe on a virtio NIC; both netdevs are the two
 ends of a datagram link. Each program runs twice: the device is once the client and once the server.
+The third host on the same wire is a process with no VM, which QEMU's -netdev stream joins; it and
+each guest connect by address, since it has no TCP on the wire.
 """
+import pathlib
 import re
+import subprocess
+import time
 
 import suite
+import vmlib
 from suite import expect
 
 # perftest asks for as many outstanding READs and atomics as its own device supports, and the other
@@ -74,6 +80,71 @@ def rping(lab, swap):
                          swap=swap)
     expect("error" not in (client.out + client.err).lower(), str(client))
 
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+THIRD, THIRD_MAC = "10.0.0.3", vmlib.mac_of(3)
+THIRD_SECONDS = 120 * vmlib.SLOWNESS
+
+
+def third(lab, command):
+    """Starts a command as the third host. It finds its link down until the stream is connected."""
+    return subprocess.Popen(
+        [ROOT / "scripts/hcasim", "run", "--wire", lab.third_wire(), "--host", "3", "--ip", THIRD, "--mac", THIRD_MAC,
+         "--mtu", "1500", "--", "sh", "-c", command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def asked_again(command):
+    """A client whose server may not listen yet asks again."""
+    return f"for i in $(seq 20); do {command} 2>&1 && exit 0; sleep 0.5; done; exit 1"
+
+
+def served_by_guest(lab, guest, server, client):
+    job = lab.vms[guest].spawn(server)
+    try:
+        lab.vms[guest].until("rdma resource show cm_id | grep -q 'state LISTEN'")
+        process = third(lab, asked_again(client.format(peer=lab.hosts[guest]["ip"])))
+        try:
+            said = process.communicate(timeout=THIRD_SECONDS)[0]
+        finally:
+            process.kill()
+        expect(process.returncode == 0, said)
+        job.wait(check=True)
+    finally:
+        job.kill()
+
+
+def served_by_process(lab, guest, server, client):
+    process = third(lab, f"exec {server} 2>&1")
+    try:
+        time.sleep(1)  # nothing shows when it listens
+        result = lab.vms[guest].run(asked_again(client.format(peer=THIRD)), 120, check=False)
+        if result.status:
+            process.kill()
+            expect(False, f"{result}\n--- its server said: {process.communicate()[0]}")
+        said = process.communicate(timeout=THIRD_SECONDS)[0]
+        expect(process.returncode == 0, said)
+    finally:
+        process.kill()
+
+
+# Not rping: Debian 12's may end with a status although all is done (RPING_IS_DONE in tests/verbs/host_processes.py).
+# The client of ib_write_bw connects twice and does not wait for its server: a server in a guest is too slow for that.
+WITH_THIRD = (("rdma_server", "rdma_client -s {peer}", "both"), ("ucmatose -c 20", "ucmatose -c 20 -s {peer}", "both"),
+              ("udaddy", "udaddy -s {peer}", "both"),
+              (f"ib_write_bw -R -F -n 50 {PATIENCE}", f"ib_write_bw -R -F -n 50 {PATIENCE} {{peer}}", "process"))
+
+
+def add_third(guest, device, row):
+    server, client, sides = row
+    for side, function in (("process", served_by_process), ("guest", served_by_guest)):
+        if sides in (side, "both"):
+            CHECKS.append((f"{server.split()[0]}: a process with no VM and a guest with {device}, the server is the {side}",
+                           None, lambda lab, run=function: run(lab, guest, server, client)))
+
+
+for _guest, _device in enumerate(("the device", "soft-RoCE")):
+    for _row in WITH_THIRD:
+        add_third(_guest, _device, _row)
 
 CHECKS += [
     ("no warning or error of mlx5 or infiniband in either guest's dmesg", None,
