@@ -84,6 +84,7 @@ struct HcasimState {
     char *wire_uri;
     char *capture;
     struct capture_ring capture_ring;
+    bool capture_comments;
     uint64_t memory;
     uint32_t responders;
     bool trace;
@@ -437,7 +438,8 @@ static bool device_plug_cable(HcasimState *s, Error **errp)
         }
     }
     if (s->capture) {
-        struct wire_capture_options options = {.ring = s->capture_ring};
+        struct wire_capture_options options = {.ring = s->capture_ring,
+                                               .comments = s->capture_comments};
 
         if (s->capture_ring.size && s->capture_ring.size < CAPTURE_SIZE_MIN) {
             error_setg(errp, "hcasim: capture_size is %" PRIu64 " bytes, the least is %u",

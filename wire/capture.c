@@ -24,6 +24,9 @@ struct capture {
     struct capture_file *file;
     const uint8_t *sent;                    /* the frame that the client is building, or NULL */
     char comment[WIRE_CAPTURE_COMMENT + 1]; /* of the next frame; empty: none */
+    char *process;
+    bool has_note; /* of the frame that is sent next */
+    struct wire_note note;
     uint8_t filled[WIRE_FRAME_MAX]; /* a frame that came without ICRC, with its ICRC added */
 };
 
@@ -44,15 +47,30 @@ static void capture_record(struct capture *c, const uint8_t *frame, size_t len,
                            enum capture_direction direction)
 {
     int state = cancel_disable();
+    struct capture_frame captured = {.bytes = frame, .len = len, .direction = direction};
+    char note[WIRE_CAPTURE_NOTE];
 
-    capture_file_frame(c->file,
-                       &(struct capture_frame){.bytes = frame,
-                                               .len = len,
-                                               .direction = direction,
-                                               .comment = *c->comment ? c->comment : NULL},
-                       c->clock_ns, c->clock_opaque);
+    if (direction == CAPTURE_OUTBOUND && c->has_note) {
+        wire_capture_note_text(note, &c->note, c->process);
+        captured.comments[0] = note;
+        c->has_note = false;
+    }
+    captured.comments[1] = *c->comment ? c->comment : NULL;
+    capture_file_frame(c->file, &captured, c->clock_ns, c->clock_opaque);
     *c->comment = '\0';
     cancel_restore(state);
+}
+
+/* For the frame that is committed next. */
+static void capture_note(struct wire_port *port, const struct wire_note *note)
+{
+    struct capture *c = capture_of(port);
+
+    c->note = *note;
+    c->has_note = true;
+    if (c->filter.inner->wants_notes) {
+        wire_note(c->filter.inner, note); /* of another capture */
+    }
 }
 
 void wire_capture_comment(struct wire_port *capture, const char *text)
@@ -96,6 +114,7 @@ static void capture_tx_commit(struct wire_port *port, size_t len, unsigned flags
         capture_record(c, c->sent, len, CAPTURE_OUTBOUND);
     }
     c->sent = NULL;
+    c->has_note = false;
     wire_tx_commit_as(c->filter.inner, len, flags);
 }
 
@@ -121,6 +140,7 @@ static void capture_close(struct wire_port *port)
 
     wire_filter_ops.close(port);
     capture_file_close(c->file);
+    g_free(c->process);
     g_free(c);
 }
 
@@ -129,6 +149,7 @@ static void capture_replace(struct wire_filter_tables *tables)
     tables->ops.tx_reserve = capture_tx_reserve;
     tables->ops.tx_reserve_to = capture_tx_reserve_to;
     tables->ops.tx_commit = capture_tx_commit;
+    tables->ops.note = capture_note;
     tables->ops.close = capture_close;
     tables->inside.rx = capture_rx;
 }
@@ -153,5 +174,8 @@ struct wire_port *wire_capture_new(struct wire_port *inner, const char *path,
     c->file = file;
     wire_filter_make_tables(&tables, capture_replace);
     wire_filter_init(&c->filter, inner, &tables.ops, &tables.inside);
+    c->process = g_strdup(options->process);
+    g_strdelimit(c->process ? c->process : (char[]){""}, " \t\n", '_'); /* it is one word */
+    c->filter.port.wants_notes |= options->comments;
     return &c->filter.port;
 }

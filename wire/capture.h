@@ -17,6 +17,10 @@ struct wire_capture_options {
     const char *name;         /* the interface's name in the file; NULL: hcasim */
     const char *run;          /* the frames are appended to those of the same run; NULL: to none */
     struct capture_ring ring; /* size 0: one file, which grows */
+    /* What senders say of their packets (wire/note.h) is written as comments. process: the word
+     * that stands there for whoever drives the device; NULL: there is none. */
+    bool comments;
+    const char *process;
 };
 
 /*
@@ -36,6 +40,14 @@ struct wire_capture_options {
  */
 struct wire_port *wire_capture_new(struct wire_port *inner, const char *path,
                                    const struct wire_capture_options *options, GError **err);
+
+/*
+ * The comment about a packet that is sent: words key=value, and behind them why=REASON
+ * (docs/howto/capture.md). process may be NULL.
+ */
+#define WIRE_CAPTURE_NOTE 200
+void wire_capture_note_text(char text[static WIRE_CAPTURE_NOTE], const struct wire_note *note,
+                            const char *process);
 
 /*
  * For filters and simulations that cause faults, and therefore know the fate of frames. capture is

@@ -121,22 +121,42 @@ static size_t capture_pad(size_t len)
     return -len & 3;
 }
 
-uint32_t capture_packet_len(const struct capture_frame *frame, uint64_t missing)
+static size_t capture_comment_len(const char *comment)
 {
     const struct capture_packet *p = NULL; /* for sizes only */
-    size_t text = frame->comment ? strlen(frame->comment) : 0;
+
+    return comment ? sizeof(p->text[0]) + strlen(comment) + capture_pad(strlen(comment)) : 0;
+}
+
+uint32_t capture_packet_len(const struct capture_frame *frame, uint64_t missing)
+{
+    const struct capture_packet *p = NULL;
 
     return (uint32_t)(sizeof(p->start) + frame->len + capture_pad(frame->len) +
-                      (frame->comment ? sizeof(p->text) : 0) + text + capture_pad(text) +
-                      (missing ? sizeof(p->drops) : 0) + sizeof(p->end));
+                      capture_comment_len(frame->comments[0]) +
+                      capture_comment_len(frame->comments[1]) + (missing ? sizeof(p->drops) : 0) +
+                      sizeof(p->end));
+}
+
+static void capture_add_part(struct capture_packet *p, unsigned *num, const void *bytes, size_t len)
+{
+    p->parts[(*num)++] = (struct iovec){(void *)(uintptr_t)bytes, len};
+}
+
+static void capture_add_padded(struct capture_packet *p, unsigned *num, const void *bytes,
+                               size_t len)
+{
+    static const uint8_t zeros[4];
+
+    capture_add_part(p, num, bytes, len);
+    capture_add_part(p, num, zeros, capture_pad(len));
 }
 
 void capture_packet_make(struct capture_packet *p, const struct capture_frame *frame,
                          uint32_t interface, uint64_t now_ns, uint64_t missing)
 {
-    static const uint8_t zeros[4];
-    size_t text_len = frame->comment ? strlen(frame->comment) : 0;
     uint32_t len = capture_packet_len(frame, missing);
+    unsigned num = 0;
 
     p->start.type = BLOCK_PACKET;
     p->start.len = len;
@@ -144,22 +164,24 @@ void capture_packet_make(struct capture_packet *p, const struct capture_frame *f
     p->start.time_high = (uint32_t)(now_ns >> 32);
     p->start.time_low = (uint32_t)now_ns;
     p->start.captured_len = p->start.original_len = (uint32_t)frame->len;
-    p->text.code = OPT_COMMENT;
-    p->text.len = (uint16_t)text_len;
+    capture_add_part(p, &num, &p->start, sizeof(p->start));
+    capture_add_padded(p, &num, frame->bytes, frame->len);
+    for (unsigned i = 0; i < G_N_ELEMENTS(p->text); i++) {
+        size_t text_len = frame->comments[i] ? strlen(frame->comments[i]) : 0;
+
+        p->text[i].code = OPT_COMMENT;
+        p->text[i].len = (uint16_t)text_len;
+        capture_add_part(p, &num, &p->text[i], frame->comments[i] ? sizeof(p->text[i]) : 0);
+        capture_add_padded(p, &num, frame->comments[i], text_len);
+    }
     p->drops.code = OPT_EPB_DROPCOUNT;
     p->drops.len = sizeof(p->drops.count);
     p->drops.count = missing;
+    capture_add_part(p, &num, &p->drops, missing ? sizeof(p->drops) : 0);
     p->end.flags_code = OPT_EPB_FLAGS;
     p->end.flags_len = sizeof(p->end.flags);
     p->end.flags = frame->direction;
     p->end.end_of_options = OPT_END;
     p->end.len_again = len;
-    p->parts[0] = (struct iovec){&p->start, sizeof(p->start)};
-    p->parts[1] = (struct iovec){(void *)(uintptr_t)frame->bytes, frame->len};
-    p->parts[2] = (struct iovec){(void *)(uintptr_t)zeros, capture_pad(frame->len)};
-    p->parts[3] = (struct iovec){&p->text, frame->comment ? sizeof(p->text) : 0};
-    p->parts[4] = (struct iovec){(void *)(uintptr_t)frame->comment, text_len};
-    p->parts[5] = (struct iovec){(void *)(uintptr_t)zeros, capture_pad(text_len)};
-    p->parts[6] = (struct iovec){&p->drops, missing ? sizeof(p->drops) : 0};
-    p->parts[7] = (struct iovec){&p->end, sizeof(p->end)};
+    capture_add_part(p, &num, &p->end, sizeof(p->end));
 }

@@ -76,7 +76,7 @@ struct capture_packet {
     } start;
     struct {
         uint16_t code, len;
-    } text;
+    } text[2];
     struct {
         uint16_t code, len;
         uint64_t count;
@@ -87,16 +87,16 @@ struct capture_packet {
         uint32_t end_of_options;
         uint32_t len_again;
     } end;
-    struct iovec parts[8];
+#define CAPTURE_PACKET_PARTS 11
+    struct iovec parts[CAPTURE_PACKET_PARTS];
 };
-#define CAPTURE_PACKET_PARTS 8
 
 /* A frame as a packet of a capture. */
 struct capture_frame {
     const uint8_t *bytes;
     size_t len;
-    unsigned direction;  /* enum capture_direction (wire/capture_file.h) */
-    const char *comment; /* NULL: none */
+    unsigned direction;      /* enum capture_direction (wire/capture_file.h) */
+    const char *comments[2]; /* NULL: none */
 };
 
 void capture_section_make(struct capture_section *section, const struct capture_record *record);

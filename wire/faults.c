@@ -50,6 +50,8 @@ struct stored {
     uint64_t due_ns;
     struct fate fate;
     bool is_copy; /* the second frame of a duplication */
+    bool has_note;
+    struct wire_note note; /* what the client says of the frame */
     uint32_t len;
     uint8_t frame[];
 };
@@ -83,6 +85,8 @@ struct faults {
     bool is_full;         /* the last reservation failed for this reason */
     int epoll_fd, timer_fd;
     uint8_t *building; /* the frame that the client is building, or NULL */
+    bool has_note;     /* the client has said why it sends that frame */
+    struct wire_note note;
     uint8_t own[WIRE_FRAME_MAX];
 };
 
@@ -214,7 +218,14 @@ static void faults_store(struct faults *f, const uint8_t *frame, size_t len,
     struct stored *s = g_malloc(sizeof(*s) + len);
     GList *before = f->store.tail;
 
-    *s = (struct stored){due_ns, *fate, is_copy, (uint32_t)len};
+    *s = (struct stored){
+        .due_ns = due_ns,
+        .fate = *fate,
+        .is_copy = is_copy,
+        .has_note = f->has_note,
+        .note = f->note,
+        .len = (uint32_t)len,
+    };
     memcpy(s->frame, frame, len);
     while (before && ((const struct stored *)before->data)->due_ns > due_ns) {
         before = before->prev;
@@ -244,6 +255,9 @@ static bool faults_send(struct faults *f, const struct stored *s)
         return false;
     }
     memcpy(room, s->frame, s->len);
+    if (s->has_note) {
+        wire_note(f->filter.inner, &s->note);
+    }
     faults_comment(f, &s->fate, s->is_copy);
     wire_tx_commit(f->filter.inner, s->len);
     return true;
@@ -337,6 +351,7 @@ static uint8_t *faults_reserve(struct faults *f, const uint8_t *dmac, size_t len
     struct wire_port *inner = f->filter.inner;
 
     f->building = NULL;
+    f->has_note = false;
     f->is_full = faults_is_full(f);
     if (f->is_full || len > WIRE_FRAME_MAX) {
         f->is_blocked |= f->is_full;
@@ -379,6 +394,9 @@ static uint64_t faults_tx_credits(struct wire_port *port)
 static void faults_pass(const struct faults *f, size_t len)
 {
     if (!faults_delay(f)) {
+        if (len && f->has_note) {
+            wire_note(f->filter.inner, &f->note);
+        }
         wire_tx_commit(f->filter.inner, len);
     }
 }
@@ -420,6 +438,15 @@ static void faults_commit(struct faults *f, uint8_t *frame, size_t len, const st
     }
 }
 
+/* The frame may leave later, with its note. */
+static void faults_note(struct wire_port *port, const struct wire_note *note)
+{
+    struct faults *f = faults_of(port);
+
+    f->note = *note;
+    f->has_note = true;
+}
+
 static void faults_tx_commit(struct wire_port *port, size_t len, unsigned flags)
 {
     struct faults *f = faults_of(port);
@@ -438,6 +465,9 @@ static void faults_tx_commit(struct wire_port *port, size_t len, unsigned flags)
         faults_count(f, &fate);
     }
     if (fate.lost) {
+        if (f->has_note) {
+            wire_note(f->filter.inner, &f->note);
+        }
         faults_capture_lost(f, frame, len,
                             fate.corrupted ? "lost: corrupted, and its FCS would be wrong"
                                            : "lost: never sent");
@@ -492,6 +522,9 @@ void wire_faults_settle(struct wire_port *port)
         const struct stored *s = f->store.head->data;
 
         f->stats.unsent++;
+        if (s->has_note) {
+            wire_note(f->filter.inner, &s->note);
+        }
         faults_capture_lost(f, s->frame, s->len, "lost: its sender ended, and there was no credit");
         faults_unstore(f, f->store.head);
     }
@@ -541,6 +574,7 @@ static void faults_replace(struct wire_filter_tables *tables)
     tables->ops.tx_reserve = faults_tx_reserve;
     tables->ops.tx_reserve_to = faults_tx_reserve_to;
     tables->ops.tx_commit = faults_tx_commit;
+    tables->ops.note = faults_note;
     tables->ops.tx_credit_class = faults_tx_credit_class;
     tables->ops.tx_credits = faults_tx_credits;
     tables->ops.poll = faults_poll;

@@ -149,6 +149,8 @@ static bool local_plug_in(struct local_hca *hca, const struct local_config *conf
             .name = config->capture_name,
             .run = config->capture_run,
             .ring = config->capture_ring,
+            .comments = config->capture_comments,
+            .process = config->capture_process,
         };
 
         port = wire_capture_new(hca->port, config->capture, &options, err);

@@ -43,12 +43,14 @@ struct local_hca;
 
 struct local_config {
     struct fw_config fw;
-    struct inproc_world *world; /* the world whose clock drives the HCA; NULL: real time */
-    struct wire_port *port;     /* one end of a cable, closed with the HCA; NULL: opens wire */
-    const char *wire;           /* URI (wire/open.h) */
-    const char *capture;        /* file for all frames, or NULL */
-    const char *capture_name;   /* name of the interface in that file, or NULL */
-    const char *capture_run;    /* the run whose frames the file keeps (wire/capture.h), or NULL */
+    struct inproc_world *world;  /* the world whose clock drives the HCA; NULL: real time */
+    struct wire_port *port;      /* one end of a cable, closed with the HCA; NULL: opens wire */
+    const char *wire;            /* URI (wire/open.h) */
+    const char *capture;         /* file for all frames, or NULL */
+    const char *capture_name;    /* name of the interface in that file, or NULL */
+    const char *capture_run;     /* the run whose frames the file keeps (wire/capture.h), or NULL */
+    const char *capture_process; /* the process in its comments, or NULL */
+    bool capture_comments;
     struct capture_ring capture_ring; /* size 0: the capture is one file */
     struct wire_faults_config faults; /* of the frames that the host sends; all zero: none */
     /* The host's IP addresses, as GIDs. The HCA announces them and answers questions for them

@@ -74,3 +74,43 @@ struct capture_contents capture_read_file(const char *path)
     ck_assert_msg(g_file_get_contents(path, &bytes, &len, NULL), "%s", path);
     return capture_read((const uint8_t *)bytes, len);
 }
+
+static char *reader_comments(const uint8_t *block, uint32_t len)
+{
+    GString *text = g_string_new(NULL);
+    uint32_t at = 28 + ((reader_word(block + 20) + 3) & ~3u);
+
+    while (at + 4 < len && reader_word(block + at)) {
+        uint32_t code = reader_word(block + at) & 0xffff, option = reader_word(block + at) >> 16;
+
+        ck_assert_uint_le(at + 4 + option, len);
+        if (code == 1) { /* opt_comment */
+            g_string_append(text, text->len ? " | " : "");
+            g_string_append_len(text, (const char *)block + at + 4, (gssize)option);
+        }
+        at += 4 + ((option + 3) & ~3u);
+    }
+    return g_string_free(text, FALSE);
+}
+
+GPtrArray *capture_read_comments(const char *path, GByteArray *first)
+{
+    GPtrArray *comments = g_ptr_array_new_with_free_func(g_free);
+    g_autofree gchar *bytes = NULL;
+    gsize len, at = 0;
+
+    ck_assert_msg(g_file_get_contents(path, &bytes, &len, NULL), "%s", path);
+    while (at + 12 <= len) {
+        const uint8_t *block = (const uint8_t *)bytes + at;
+
+        if (reader_word(block) == PACKET) {
+            g_ptr_array_add(comments, reader_comments(block, reader_word(block + 4)));
+            if (first) {
+                g_byte_array_append(first, block + 28, 1);
+            }
+        }
+        at += reader_word(block + 4);
+    }
+    ck_assert_uint_eq(at, len);
+    return comments;
+}

@@ -4,6 +4,7 @@
 #ifndef HCASIM_TESTS_UNIT_CAPTURE_READER_H
 #define HCASIM_TESTS_UNIT_CAPTURE_READER_H
 
+#include <glib.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,5 +21,9 @@ struct capture_contents {
 /* The bytes of a frame must all be the same. */
 struct capture_contents capture_read(const uint8_t *bytes, size_t len);
 struct capture_contents capture_read_file(const char *path);
+
+/* The comments of each packet, with " | " between two. The caller frees the array. first gets the
+ * first byte of each frame; it may be NULL. */
+GPtrArray *capture_read_comments(const char *path, GByteArray *first);
 
 #endif

@@ -317,7 +317,11 @@ START_TEST(a_capture_may_be_a_ring)
     look("[hcasim]\ncapture_size=1M\ncapture_files=3\n");
     ck_assert_uint_eq(ports[0].capture_ring.size, 1 << 20);
     ck_assert_uint_eq(ports[0].capture_ring.files, 3);
+    ck_assert(ports[0].capture_comments);
+    look("[hcasim]\ncapture_comments=off\n");
+    ck_assert(!ports[0].capture_comments);
     refused("HCASIM_CAPTURE_SIZE", "1048575", "capture_size must be 1M or more");
+    refused("HCASIM_CAPTURE_COMMENTS", "0", "capture_comments must be on or off, but");
     refused("HCASIM_CAPTURE_FILES", "10000", "capture_files must be 1 to 9999, but");
 }
 END_TEST

@@ -238,20 +238,22 @@ static bool config_read_faults(struct hv_port_config *port, GError **err)
 /* Reads the settings of the first device only: capture and removal. */
 static bool config_read_first(struct hv_port_config *port, GError **err)
 {
-    struct hv_value after;
-
+    struct hv_value after, comments;
     uint64_t files = CAPTURE_RING_FILES;
+    bool has_comments;
 
     port->capture = config_get("capture");
     port->capture_run = g_strdup(g_getenv("HCASIM_RUN"));
     port->remove_when = config_get("remove_when");
     if (!config_get_number("capture_size", &port->capture_ring.size, err) ||
         !config_get_number("capture_files", &files, err) ||
+        !config_get_value("capture_comments", &comments, &has_comments, err) ||
         !config_get_value("remove_after", &after, &port->removes, err)) {
         return false;
     }
     port->remove_after_ns = after.number;
     port->capture_ring.files = (unsigned)files;
+    port->capture_comments = !has_comments || comments.number == 0; /* on, off */
     return true;
 }
 

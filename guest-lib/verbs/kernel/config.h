@@ -35,7 +35,8 @@ struct hv_port_config {
     unsigned responders;
     bool memlock; /* RLIMIT_MEMLOCK applies */
     int log_level;
-    bool explain;                     /* error completions, when they are polled */
+    bool explain; /* error completions, when they are polled */
+    bool capture_comments;
     struct capture_ring capture_ring; /* size 0: capture is one file */
     bool removes; /* the device is removed remove_after_ns after it was opened */
     uint64_t remove_after_ns;

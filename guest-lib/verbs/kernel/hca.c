@@ -309,6 +309,13 @@ static void hca_free_parts(struct hv_hca *hca)
     g_free(hca);
 }
 
+/* The process, in the comments of a capture. */
+static char *hca_capture_process(const struct hv_port_config *config)
+{
+    return config->world ? NULL
+                         : g_strdup_printf("%s[%d]", program_invocation_short_name, (int)getpid());
+}
+
 /* Which interface of a capture this is: the address, then the program. In a simulation the same
  * seed makes the same file, so there is no process number. */
 static char *hca_capture_name(const struct hv_port_config *config)
@@ -327,6 +334,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
 {
     struct hv_hca *hca = g_new0(struct hv_hca, 1);
     g_autofree char *capture_name = hca_capture_name(config);
+    g_autofree char *capture_process = hca_capture_process(config);
     struct local_config local = {
         .fw = {.profile = config->profile,
                .memory = config->memory,
@@ -344,6 +352,8 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         .capture_name = capture_name,
         .capture_run = config->capture_run,
         .capture_ring = config->capture_ring,
+        .capture_comments = config->capture_comments,
+        .capture_process = capture_process,
         .faults = config->faults,
         .gids = (const uint8_t(*)[16])config->gid,
         .num_gids = HV_GIDS,

@@ -72,6 +72,9 @@ static const struct hv_setting settings[] = {
      "the others have their number before the suffix."},
     {"capture_files", HV_SETTING_NUMBER, 1, CAPTURE_RING_FILES_MAX, NULL, "N", "10",
      "How many files a ring of captures has. Needs capture_size."},
+    {"capture_comments", HV_SETTING_CHOICE, 0, 0, setting_on_off, "STATE", "on",
+     "Each packet that the device sends has a comment in the capture: its QP, its WQE, the process, "
+     "and why it is sent."},
     {"loss", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
      "How many of the frames that the device sends are lost."},
     {"duplication", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",

@@ -279,6 +279,7 @@ void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
     host->config.profile = (char *)host->profile; /* only read */
     host->config.capture = sim->options.capture;
     host->config.capture_run = sim->capture_run;
+    host->config.capture_comments = true;
     host->device = hv_sim_device_new(host->number, &host->config);
     host->ctx = ibv_open_device(host->device);
     if (!host->ctx) {

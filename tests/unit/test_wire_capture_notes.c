@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tests what a capture says of packets: the note of the sender (wire/note.h), the fate of the
+ * frame, and that each stays with its frame when frames are delayed.
+ */
+#include "wire/capture.h"
+#include "wire/faults.h"
+#include "wire/note.h"
+#include "wire/pair.h"
+#include "tests/unit/capture_reader.h"
+#include "tests/unit/suite.h"
+
+#include <check.h>
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    LEN = 60,
+    REORDERED = 5
+};
+
+static char *path;
+static struct wire_port *ends[2];
+
+static void make_path(void)
+{
+    g_autofree char *folder = g_dir_make_tmp("hcasim-XXXXXX", NULL);
+
+    path = g_build_filename(folder, "notes.pcapng", NULL);
+    wire_pair_new(64, ends);
+}
+
+static void remove_path(void)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+
+    g_remove(path);
+    g_rmdir(folder);
+    g_free(path);
+}
+
+static const struct {
+    struct wire_note note;
+    const char *process, *text;
+} texts[] = {
+    {{.qpn = 0x4b, .has_wqe = true, .wqe = 3, .first_psn = 100},
+     "pingpong[7]",
+     "qp=0x4b wqe=3 message=100 process=pingpong[7] why=first time"},
+    {{.qpn = 0x4b, .has_wqe = true, .wqe = 3, .why = WIRE_NOTE_ACK_TIMEOUT, .retry = 2},
+     NULL,
+     "qp=0x4b wqe=3 message=0 retry=2 why=repeated: ACK timeout"},
+    {{.qpn = 1, .is_response = true, .request_psn = 9, .why = WIRE_NOTE_DUPLICATE},
+     NULL,
+     "qp=0x1 request=9 why=repeated: the request came again"},
+    {{.qpn = 1, .why = WIRE_NOTE_CONNECTS}, NULL, "qp=0x1 why=opens or closes a DC session"},
+    {{.function = 2, .why = WIRE_NOTE_CONGESTION}, NULL, "function=2 why=congestion notification"},
+};
+
+START_TEST(a_note_has_the_words_that_apply)
+{
+    char text[WIRE_CAPTURE_NOTE];
+
+    wire_capture_note_text(text, &texts[_i].note, texts[_i].process);
+    ck_assert_str_eq(text, texts[_i].text);
+}
+END_TEST
+
+START_TEST(the_longest_note_is_whole)
+{
+    struct wire_note note = {.function = UINT32_MAX,
+                             .qpn = UINT32_MAX,
+                             .has_wqe = true,
+                             .wqe = UINT16_MAX,
+                             .first_psn = UINT32_MAX,
+                             .retry = UINT8_MAX};
+    char text[WIRE_CAPTURE_NOTE], process[1000];
+
+    memset(process, 'p', sizeof(process) - 1);
+    process[sizeof(process) - 1] = '\0';
+    for (unsigned why = 0; why < WIRE_NOTE_REASON_COUNT; why++) {
+        note.why = (uint8_t)why;
+        wire_capture_note_text(text, &note, process);
+        ck_assert_msg(g_str_has_suffix(text, wire_note_words((enum wire_note_why)why)), "%s", text);
+    }
+}
+END_TEST
+
+static void send_one(struct wire_port *port, uint8_t fill, bool has_note)
+{
+    uint8_t *frame = wire_tx_reserve(port, LEN);
+
+    ck_assert_ptr_nonnull(frame);
+    memset(frame, fill, LEN);
+    if (has_note && port->wants_notes) {
+        wire_note(port, &(struct wire_note){.qpn = fill});
+    }
+    wire_tx_commit(port, LEN);
+}
+
+static void expect_comments(const char *const *expected, unsigned num)
+{
+    GPtrArray *comments = capture_read_comments(path, NULL);
+
+    ck_assert_uint_eq(comments->len, num);
+    for (unsigned i = 0; i < num; i++) {
+        ck_assert_str_eq(comments->pdata[i], expected[i]);
+    }
+    g_ptr_array_unref(comments);
+}
+
+START_TEST(a_note_is_a_comment_of_its_frame_alone)
+{
+    static const char *const expected[] = {"qp=0x1 process=my_program why=first time", "",
+                                           "qp=0x3 process=my_program why=first time | odd"};
+    struct wire_capture_options options = {.comments = true, .process = "my program"};
+    struct wire_port *port;
+
+    make_path();
+    port = wire_capture_new(ends[0], path, &options, NULL);
+    ck_assert(port->wants_notes);
+    send_one(port, 1, true);
+    /* A frame that is not sent takes its note with it. */
+    ck_assert_ptr_nonnull(wire_tx_reserve(port, LEN));
+    wire_note(port, &(struct wire_note){.qpn = 77});
+    wire_tx_commit(port, 0);
+    send_one(port, 2, false);
+    wire_capture_comment(port, "odd");
+    send_one(port, 3, true);
+    expect_comments(expected, G_N_ELEMENTS(expected));
+    wire_close(port);
+    wire_close(ends[1]);
+    remove_path();
+}
+END_TEST
+
+/* "capture_comments=off" */
+START_TEST(no_note_is_wanted_without_comments)
+{
+    static const char *const expected[] = {""};
+    struct wire_port *port;
+
+    make_path();
+    port = wire_capture_new(ends[0], path, NULL, NULL);
+    ck_assert(!port->wants_notes);
+    send_one(port, 1, true);
+    expect_comments(expected, 1);
+    wire_close(port);
+    wire_close(ends[1]);
+    remove_path();
+}
+END_TEST
+
+static const struct {
+    struct wire_faults_config faults;
+    const char *fate;
+} fates[] = {
+    {{.loss = 1000000}, "lost: never sent"},
+    {{.delay_ns = 1000}, "delayed by 1.0 us"},
+    {{.duplication = 1000000}, "duplicate"},
+    {{.reorder = 1000000}, "reordered: held back"},
+};
+
+/* Frames that are delayed leave when the sender has noted others. */
+START_TEST(a_note_stays_with_a_frame_that_has_a_fault)
+{
+    struct wire_capture_options options = {.comments = true};
+    struct wire_port *capture, *port;
+    GByteArray *first = g_byte_array_new();
+    GPtrArray *comments;
+    bool seen[REORDERED + 1] = {false};
+    unsigned with_fate = 0;
+
+    make_path();
+    capture = wire_capture_new(ends[0], path, &options, NULL);
+    port = wire_faults_new(capture, &fates[_i].faults, capture, NULL);
+    ck_assert(port->wants_notes);
+    for (uint8_t i = 1; i <= REORDERED; i++) {
+        send_one(port, i, true);
+    }
+    wire_faults_settle(port);
+    comments = capture_read_comments(path, first);
+    ck_assert_uint_ge(comments->len, REORDERED);
+    for (unsigned i = 0; i < comments->len; i++) {
+        unsigned qpn;
+
+        ck_assert_msg(sscanf(comments->pdata[i], "qp=%x why=first time", &qpn) == 1, "%s",
+                      (const char *)comments->pdata[i]);
+        ck_assert_uint_eq(qpn, first->data[i]);
+        seen[qpn] = true;
+        with_fate += strstr(comments->pdata[i], fates[_i].fate) != NULL;
+    }
+    for (unsigned i = 1; i <= REORDERED; i++) {
+        ck_assert(seen[i]);
+    }
+    ck_assert_uint_eq(with_fate, REORDERED);
+    g_ptr_array_unref(comments);
+    g_byte_array_unref(first);
+    wire_close(port);
+    wire_close(ends[1]);
+    remove_path();
+}
+END_TEST
+
+Suite *unit_suite(void)
+{
+    Suite *s = suite_create("capture notes");
+    TCase *tc = tcase_create("notes");
+
+    tcase_add_loop_test(tc, a_note_has_the_words_that_apply, 0, G_N_ELEMENTS(texts));
+    tcase_add_test(tc, the_longest_note_is_whole);
+    tcase_add_test(tc, a_note_is_a_comment_of_its_frame_alone);
+    tcase_add_test(tc, no_note_is_wanted_without_comments);
+    tcase_add_loop_test(tc, a_note_stays_with_a_frame_that_has_a_fault, 0, G_N_ELEMENTS(fates));
+    suite_add_tcase(s, tc);
+    return s;
+}
