@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Draws mutants at random, by operators, over all lines of model and fw. So neither the author of
-the code nor of its tests chooses what is broken. scripts/mutate --random tries them.
+"""Draws mutants at random, by operators, over all lines of model and fw, or of chosen files of these
+and of guest-lib. So neither the author of the code nor of its tests chooses what is broken.
+scripts/mutate --random tries them.
 
 Each line is equally likely, however many things it has to break. Some mutants cannot be told from
 the unbroken tree by any test (equivalent mutants); therefore a score of 100 % is out of reach.
@@ -17,6 +18,7 @@ import subprocess
 import weave
 
 FOLDERS = ("model", "fw")
+MORE_FOLDERS = ("guest-lib",)  # only files that --only names
 RELATIONAL = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 ARITHMETIC = {"+": "-", "-": "+", "*": "+", "<<": ">>", ">>": "<<", "&": "|", "|": "&", "&&": "||", "||": "&&", "+=": "-=",
               "-=": "+=", "|=": "&=", "++": "--", "--": "++"}
@@ -108,11 +110,19 @@ def compiles(text, name, command, root, build):
     return done.returncode == 0
 
 
-def draw(root, build, number, seed):
-    """Draws so many mutants, as blocks of a list. The same seed and tree give the same mutants."""
+def files_of(root, only):
+    """Returns the names of the files from which mutants are drawn: those with one of the texts of
+    `only` in their name, or all if it is empty."""
+    found = [str(path.relative_to(root)) for folder in FOLDERS + (MORE_FOLDERS if only else ())
+             for path in sorted((root / folder).rglob("*.c"))]
+    return [name for name in found if any(text in name for text in only or [""])]
+
+
+def draw(root, build, number, seed, only=None):
+    """Draws so many mutants, as blocks of a list. The same seed, files and tree give the same
+    mutants."""
     chance = random.Random(seed)
-    files = {str(path.relative_to(root)): path.read_text(encoding="utf-8")
-             for folder in FOLDERS for path in sorted((root / folder).rglob("*.c"))}
+    files = {name: (root / name).read_text(encoding="utf-8") for name in files_of(root, only)}
     places = []
     for name, text in files.items():
         lines, code = lines_of(text)

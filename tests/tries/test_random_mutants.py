@@ -4,6 +4,7 @@
 alone."""
 import pathlib
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -62,6 +63,15 @@ class Places(unittest.TestCase):
     def test_only_code_within_functions_is_broken(self):
         lines, code = mutants.lines_of(FILE)
         self.assertEqual([lines[at].strip() for at in code], ["if (a <= 3) {", "g(a + 1);", "return a;"])
+
+    def test_mutants_come_from_the_device_or_from_chosen_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name in ("model/a.c", "fw/b.c", "fw/b.h", "guest-lib/c.c", "wire/d.c"):
+                (root / name).parent.mkdir(exist_ok=True)
+                (root / name).write_text(FILE)
+            self.assertEqual(mutants.files_of(root, None), ["model/a.c", "fw/b.c"])
+            self.assertEqual(mutants.files_of(root, ["a.c", "guest-lib"]), ["model/a.c", "guest-lib/c.c"])
 
     def test_a_block_has_the_lines_that_make_its_place_the_only_one(self):
         lines = ["a;", "x;", "b;", "x;", ""]
