@@ -98,14 +98,20 @@ static struct ibv_exp_rwq_ind_table *table_of(struct ibv_exp_wq *wq)
     return table;
 }
 
-static struct ibv_qp *hashed(struct ibv_exp_rwq_ind_table *table)
+static struct ibv_qp *hashed_with(struct ibv_exp_rwq_ind_table *table, struct ibv_cq *send_cq,
+                                  struct ibv_cq *recv_cq, struct ibv_srq *srq,
+                                  struct ibv_qp_cap cap)
 {
     uint8_t key[40] = {1};
     struct ibv_exp_rx_hash_conf hash = {.rx_hash_function = IBV_EXP_RX_HASH_FUNC_TOEPLITZ,
                                         .rx_hash_key_len = sizeof(key),
                                         .rx_hash_key = key,
                                         .rwq_ind_tbl = table};
-    struct ibv_exp_qp_init_attr attr = {.qp_type = IBV_QPT_RAW_PACKET,
+    struct ibv_exp_qp_init_attr attr = {.send_cq = send_cq,
+                                        .recv_cq = recv_cq,
+                                        .srq = srq,
+                                        .cap = cap,
+                                        .qp_type = IBV_QPT_RAW_PACKET,
                                         .comp_mask = IBV_EXP_QP_INIT_ATTR_PD |
                                                      IBV_EXP_QP_INIT_ATTR_RX_HASH |
                                                      IBV_EXP_QP_INIT_ATTR_PORT,
@@ -114,6 +120,11 @@ static struct ibv_qp *hashed(struct ibv_exp_rwq_ind_table *table)
                                         .port_num = 1};
 
     return ibv_exp_create_qp(v->b, &attr);
+}
+
+static struct ibv_qp *hashed(struct ibv_exp_rwq_ind_table *table)
+{
+    return hashed_with(table, NULL, NULL, NULL, (struct ibv_qp_cap){0});
 }
 
 /* A rule for the host's address and an EtherType. */
@@ -204,6 +215,41 @@ START_TEST(a_packet_finds_its_wq_by_rule_and_table)
                      0);
     ck_assert_int_eq(ibv_destroy_qp(qp), 0);
     ck_assert_int_eq(ibv_destroy_qp(from), 0);
+    ck_assert_int_eq(ibv_exp_destroy_rwq_ind_table(table), 0);
+    ck_assert_int_eq(ibv_exp_destroy_wq(wq), 0);
+}
+END_TEST
+
+/* libmlx5 takes neither queues nor capacities of a QP whose packets go to the WQs of a table. */
+START_TEST(a_qp_with_a_hash_has_no_queues_of_its_own)
+{
+    static const struct ibv_qp_cap caps[] = {
+        {.max_send_wr = 1},  {.max_recv_wr = 1},     {.max_send_sge = 1},
+        {.max_recv_sge = 1}, {.max_inline_data = 1},
+    };
+    const struct ibv_qp_cap none = {0};
+    struct ibv_exp_wq *wq = wq_new();
+    struct ibv_exp_rwq_ind_table *table = table_of(wq);
+    struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct ibv_srq *srq = ibv_create_srq(v->hosts->host[1].pd, &srq_attr);
+    struct ibv_qp *qp;
+
+    ck_assert_ptr_nonnull(srq);
+    for (size_t i = 0; i < G_N_ELEMENTS(caps); i++) {
+        errno = 0;
+        ck_assert_ptr_null(hashed_with(table, NULL, NULL, NULL, caps[i]));
+        ck_assert_int_eq(errno, EINVAL);
+    }
+    for (int i = 0; i < 3; i++) {
+        errno = 0;
+        ck_assert_ptr_null(hashed_with(table, i == 0 ? cq[1] : NULL, i == 1 ? cq[1] : NULL,
+                                       i == 2 ? srq : NULL, none));
+        ck_assert_int_eq(errno, EINVAL);
+    }
+    qp = hashed(table);
+    ck_assert_ptr_nonnull(qp);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    ck_assert_int_eq(ibv_destroy_srq(srq), 0);
     ck_assert_int_eq(ibv_exp_destroy_rwq_ind_table(table), 0);
     ck_assert_int_eq(ibv_exp_destroy_wq(wq), 0);
 }
@@ -576,15 +622,24 @@ START_TEST(what_is_no_family)
           .family_flags = IBV_EXP_QP_BURST_CREATE_ENABLE_MULTI_PACKET_SEND_WR},
          IBV_EXP_INTF_STAT_FAMILY_FLAGS_NOT_SUPPORTED},
     };
+    struct ibv_exp_query_intf_params none = {.intf = IBV_EXP_INTF_CQ};
+    enum ibv_exp_query_intf_status status;
 
     for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
         struct ibv_exp_query_intf_params params = wrong[i].params;
-        enum ibv_exp_query_intf_status status = IBV_EXP_INTF_STAT_OK;
 
+        status = IBV_EXP_INTF_STAT_OK;
         params.obj = cq[0];
+        errno = 0;
         ck_assert_ptr_null(ibv_exp_query_intf(v->a, &params, &status));
         ck_assert_int_eq(status, wrong[i].status);
+        ck_assert_int_eq(errno, EINVAL);
     }
+    ck_assert_ptr_null(ibv_exp_query_intf(v->a, &none, &status));
+    ck_assert_int_eq(status, IBV_EXP_INTF_STAT_INVAL_OBJ);
+    errno = 0;
+    ck_assert_ptr_null(ibv_exp_query_intf(v->a, &none, NULL));
+    ck_assert_int_eq(errno, EINVAL);
 }
 END_TEST
 
@@ -596,6 +651,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_packet_finds_its_wq_by_rule_and_table);
+    tcase_add_test(tc, a_qp_with_a_hash_has_no_queues_of_its_own);
     tcase_add_test(tc, what_makes_no_wq_table_or_rule);
     tcase_add_test(tc, a_message_is_matched_by_its_tag);
     tcase_add_test(tc, what_makes_no_srq);

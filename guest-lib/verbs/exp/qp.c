@@ -37,12 +37,33 @@ bool hv_exp_may_post_atomics(const struct user_qp *qp)
            (qp->exp_flags & IBV_EXP_QP_CREATE_ATOMIC_BE_REPLY);
 }
 
+/* A QP that spreads packets over WQs has no queues of its own: 0 or errno. */
+static int exp_qp_check_rss(struct hv_hca *hca, const struct ibv_exp_qp_init_attr *attr)
+{
+    const struct ibv_qp_cap *cap = &attr->cap;
+
+    if (!attr->rx_hash_conf || !attr->rx_hash_conf->rwq_ind_tbl) {
+        return hv_refuse(hca, EINVAL, "exp_create_qp: rx_hash_conf needs rwq_ind_tbl");
+    }
+    if (attr->send_cq || attr->recv_cq || attr->srq || cap->max_send_wr || cap->max_recv_wr ||
+        cap->max_send_sge || cap->max_recv_sge || cap->max_inline_data) {
+        return hv_refuse(hca, EINVAL,
+                         "exp_create_qp: a QP with rx_hash_conf has the queues of rwq_ind_tbl; "
+                         "send_cq, recv_cq and srq must be NULL, and all of cap must be 0");
+    }
+    return 0;
+}
+
 /* The checks of libmlx5 in its order, then of the kernel: 0 or errno. */
 static int exp_qp_check(struct hv_hca *hca, const struct ibv_exp_qp_init_attr *attr)
 {
     uint32_t flags = exp_qp_flags(attr);
     bool umr = flags & IBV_EXP_QP_CREATE_UMR;
+    int err = exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_RX_HASH) ? exp_qp_check_rss(hca, attr) : 0;
 
+    if (err) {
+        return err;
+    }
     if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_ASSOCIATED_QPN)) {
         return hv_refuse(hca, EINVAL, "exp_create_qp: associated_qpn is for IPoIB alone");
     }
@@ -57,10 +78,6 @@ static int exp_qp_check(struct hv_hca *hca, const struct ibv_exp_qp_init_attr *a
     }
     if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_QPG) && attr->qpg.qpg_type != IBV_EXP_QPG_NONE) {
         return hv_refuse(hca, ENOSYS, "exp_create_qp: the device has no groups of QPs");
-    }
-    if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_RX_HASH) &&
-        (!attr->rx_hash_conf || !attr->rx_hash_conf->rwq_ind_tbl)) {
-        return hv_refuse(hca, EINVAL, "exp_create_qp: rx_hash_conf needs rwq_ind_tbl");
     }
     if (exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_PORT) && attr->port_num > 1) {
         return hv_refuse(hca, EINVAL, "exp_create_qp: port_num is %u; the device has port 1",
