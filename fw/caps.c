@@ -299,6 +299,8 @@ void caps_reset(struct fw *fw)
                    true) == PRM_CAP_INLINE_MODE_L2;
     fw->hca.limits.early_packets = caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL,
                                               PRM_cmd_hca_cap_dp_ordering_ooo_all_rc_FIELD, true);
+    fw->hca.limits.tunneled =
+        caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL, PRM_cmd_hca_cap_tunneled_atomic_FIELD, true);
     fw->hca.limits.mmo_sq =
         caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL, PRM_cmd_hca_cap_dma_mmo_sq_FIELD, true);
     fw->hca.limits.mmo_qp =

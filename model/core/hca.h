@@ -67,6 +67,7 @@ struct hca_limits {
     unsigned pci_atomics;
     bool inline_l2;     /* a send WQE of an SQ must carry the layer 2 header itself */
     bool no_send_dbr;   /* QPs may do without a send doorbell record: qpc.send_dbr_mode */
+    bool tunneled;      /* keys may turn RDMA WRITEs into atomics: mkc.tunneled_atomic */
     bool early_packets; /* reliable QPs may take packets out of order: qpc.dp_ordering */
     /* Memory to memory operations: on SQs, RC QPs and DCIs; on RC QPs and DCIs that are enabled for
      * them (qpc_ext.mmo). */

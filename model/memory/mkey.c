@@ -210,8 +210,8 @@ static void mkey_sig_free(struct hca *hca, struct mkey *mkey)
     }
 }
 
-static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt_len,
-                               bool physical_ok)
+static enum syn mkey_check_new(const struct hca *hca, const struct mkey *mkey, uint16_t uid,
+                               size_t xlt_len, bool physical_ok)
 {
     size_t entry = xlt_entry_size(mkey);
     /* nor may a user context choose a place in device memory, which belongs to the kernel */
@@ -220,7 +220,7 @@ static enum syn mkey_check_new(const struct mkey *mkey, uint16_t uid, size_t xlt
                     (mkey->mode == PRM_MKC_ACCESS_MODE_MTT && xlt_len && !physical_ok);
 
     if ((mkey->mode > PRM_MKC_ACCESS_MODE_KSM && mkey->mode != PRM_MKC_ACCESS_MODE_MEMIC) ||
-        !mkey_bsf_ok(mkey)) {
+        !mkey_bsf_ok(mkey) || (mkey->tunneled && !hca->limits.tunneled)) {
         return SYN_MKEY_MODE;
     }
     if (uid && physical) {
@@ -279,7 +279,7 @@ enum syn mkey_new(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, size
     obj_ref(&mkey->obj, mkey->pd);
     syn = !mkey->pd                     ? SYN_NO_PD
           : !uid_may_use(mkey->pd, uid) ? SYN_BAD_UID
-                                        : mkey_check_new(mkey, uid, xlt_len, physical_ok);
+                                        : mkey_check_new(hca, mkey, uid, xlt_len, physical_ok);
     if (!syn && mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC) {
         syn = mkey_find_memic(hca, mkey);
     }

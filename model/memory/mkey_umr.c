@@ -246,7 +246,7 @@ enum mem_result mkey_umr(struct hca *hca, const struct mkey_umr *umr)
         }
     }
     pd = obj_find(&hca->pds, PRM_GET(mkc, mkc, pd));
-    if (mask & ~known || !pd) {
+    if (mask & ~known || !pd || (PRM_GET(mkc, mkc, tunneled_atomic) && !hca->limits.tunneled)) {
         return MEM_BAD_KEY;
     }
     if (!mkey_log_page_ok(mkey->mode, PRM_GET(mkc, mkc, log_page_size)) ||

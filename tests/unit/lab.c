@@ -52,6 +52,7 @@ static const struct hca_limits limits = {
     .max_rq_wqe = 512,
     .no_send_dbr = true,
     .early_packets = true,
+    .tunneled = true,
     .dc_responders = 64,
     .dc_version = 1,
     .enhanced_cqes = true,

@@ -25,6 +25,7 @@ static const struct hca_limits limits = {
     .max_gid = 16,
     .max_sq_wqe = 1024,
     .max_rq_wqe = 512,
+    .tunneled = true,
     .dc_responders = 64,
     .dc_version = 1,
     .enhanced_cqes = true,

@@ -258,6 +258,7 @@ START_TEST(tunneled_atomics_come_with_connectx_5)
     ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, cd), 1);
     ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, vector_calc), 1);
     ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, tunneled_atomic), !g->inline_l2);
+    ck_assert_int_eq(d.fw->hca.limits.tunneled, !g->inline_l2);
     ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, as_notify), 1);
 }
 END_TEST

@@ -197,6 +197,32 @@ START_TEST(a_umr_changes_what_a_write_does)
 }
 END_TEST
 
+/* A generation that does not report the capability has no such keys, by command or by UMR. */
+START_TEST(a_device_without_tunneled_atomics_has_no_such_keys)
+{
+    struct prm_mkc mkc[1];
+    struct mkey *made = NULL;
+    uint32_t key = create_scattered();
+    uint64_t word = 7;
+    struct umr umr;
+
+    rig.hca.limits.tunneled = false;
+    fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, 0, PAGE);
+    ck_assert_int_eq(mkey_new(&rig.hca, 0, mkc, 0, true, &made), SYN_OK);
+    mkey_drop(&rig.hca, made);
+    PRM_SET(mkc, mkc, tunneled_atomic, 1);
+    ck_assert_int_eq(mkey_new(&rig.hca, 0, mkc, 0, true, &made), SYN_MKEY_MODE);
+
+    umr_start(&umr, key, MASK(TUNNELED_ATOMIC));
+    umr.req.privileged = true;
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_OK); /* it clears the bit */
+    PRM_SET(mkc, umr.mkc, tunneled_atomic, 1);
+    ck_assert_int_eq(mkey_umr(&rig.hca, &umr.req), MEM_BAD_KEY);
+    ck_assert_int_eq(mkey_write(&rig.hca, key, rig.pdn, VA + IN_PAGE, &word, 8, MEM_REMOTE_WRITE),
+                     MEM_OK);
+}
+END_TEST
+
 /* A list of ranges can be tunneled as a whole; as a part of a list, the key is plain memory. */
 START_TEST(keys_of_keys_may_be_tunneled)
 {
@@ -248,6 +274,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, anything_else_is_refused_and_changes_nothing);
     tcase_add_test(tc, memory_that_is_not_there_is_no_word);
     tcase_add_test(tc, a_umr_changes_what_a_write_does);
+    tcase_add_test(tc, a_device_without_tunneled_atomics_has_no_such_keys);
     tcase_add_test(tc, keys_of_keys_may_be_tunneled);
     suite_add_tcase(suite, tc);
     return suite;
