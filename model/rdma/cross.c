@@ -83,10 +83,7 @@ void cross_flush_send(struct qp *qp)
     cross_stop(qp);
     if (qp->sq.gate) {
         qp->sq.gate = WQ_UNGATED;
-        qp->sq.pi = qp->sq.ci;
-        if (wq_update_pi(qp->hca, &qp->sq)) {
-            qp->sq.rung = true;
-        } else {
+        if (!wq_update_pi(qp->hca, &qp->sq)) {
             qp->sq.gate = WQ_GATE_SEND;
         }
     }

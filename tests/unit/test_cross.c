@@ -642,6 +642,28 @@ START_TEST(a_managed_queue_comes_back_from_sqer)
 }
 END_TEST
 
+START_TEST(a_managed_queue_is_not_made_without_memory)
+{
+    struct ledger *memory = &left->hca.memory;
+    struct mem_buf buf = lab_buf(a.rq_ring, (64ull << a.log_rq) + (64ull << a.log_sq));
+    struct prm_qpc qpc[1];
+    uint64_t before, needs;
+    uint32_t qpn;
+
+    memcpy(qpc, a.qp->qpc, sizeof(qpc));
+    before = memory->used;
+    ck_assert_int_eq(qp_create(&left->hca, 0, qpc, &buf, a.dbr, &qpn), SYN_OK);
+    needs = memory->used - before;
+    ck_assert_int_eq(qp_destroy(&left->hca, 0, qpn), SYN_OK);
+    buf = lab_buf(a.rq_ring, (64ull << a.log_rq) + (64ull << a.log_sq));
+    for (uint64_t room = 0; room < needs; room += 8) {
+        memory->limit = before + room;
+        ck_assert_int_eq(qp_create(&left->hca, 0, qpc, &buf, a.dbr, &qpn), SYN_NO_MEMORY);
+        ck_assert_uint_eq(memory->used, before);
+    }
+}
+END_TEST
+
 /* -- managed receive queues -------------------------------------------------------------------- */
 
 static void send_to_managed(void)
@@ -762,6 +784,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, enabled_wqes_are_flushed_if_no_record_tells);
     tcase_add_test(tc, a_reset_closes_the_queue_again);
     tcase_add_test(tc, a_managed_queue_comes_back_from_sqer);
+    tcase_add_test(tc, a_managed_queue_is_not_made_without_memory);
     suite_add_tcase(s, tc);
 
     tc = cross_case("managed receive", setup_managed_recv);

@@ -268,6 +268,62 @@ START_TEST(a_managed_queue_with_software_does_not_pause)
 }
 END_TEST
 
+/* Queue a gets so many NOPs, numbered from 0 on, which a managed queue enables one by one: neither
+ * a doorbell nor the record tells of them. */
+static void run_unannounced(struct lab_qp *middle, uint32_t num)
+{
+    for (uint32_t n = 1; n <= num; n++) {
+        write_nop(&a);
+        write_cross(middle, PRM_WQE_OPCODE_SEND_ENABLE, a.qp->obj.num, n, true);
+        write_cross(&master, PRM_WQE_OPCODE_SEND_ENABLE, middle->qp->obj.num, middle->sq_pi, true);
+        lab_ring(&master);
+        lab_run(lab);
+        expect_sent(PRM_WQE_OPCODE_NOP, (uint16_t)(n - 1));
+    }
+}
+
+static void new_middle(struct lab_qp *middle)
+{
+    struct lab_qp_attr attr = masters;
+    uint64_t ring;
+
+    attr.managed_send = true;
+    new_master(&attr, middle, new_cq(&ring));
+}
+
+/* A record that was written counts once: afterwards the queue pauses until it changes again. */
+START_TEST(a_record_that_stands_still_shows_no_software)
+{
+    struct lab_qp middle;
+    uint32_t lap = 1u << a.log_sq;
+
+    new_middle(&middle);
+    PRM_SET(qp_dbr, lab_ptr(left, a.dbr, 8), send_counter, 1);
+    run_unannounced(&middle, 2 * lap);
+    write_nop(&a);
+    write_cross(&middle, PRM_WQE_OPCODE_SEND_ENABLE, a.qp->obj.num, 2 * lap + 1, true);
+    post_send_enable(&middle, 2 * lap + 1);
+    lab_run(lab);
+    expect_none(left);
+    ck_assert_uint_eq(a.qp->req.waits, SEND_WAITS_PAUSE);
+}
+END_TEST
+
+START_TEST(a_reset_begins_a_new_run)
+{
+    struct lab_qp middle;
+    uint32_t lap = 1u << a.log_sq;
+
+    new_middle(&middle);
+    run_unannounced(&middle, lap);
+    ck_assert_int_eq(lab_modify(&a, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    ck_assert_int_eq(lab_modify(&b, PRM_CMD_OP_2RST_QP, NULL, 0, NULL), SYN_OK);
+    a.sq_pi = 0;
+    lab_connect(lab, &a, &b, &lab_path);
+    run_unannounced(&middle, lap);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("cross_chains");
@@ -286,6 +342,8 @@ Suite *unit_suite(void)
 
     tc = cross_case("managed send", setup_managed_send);
     tcase_add_loop_test(tc, a_managed_queue_with_software_does_not_pause, 0, 2);
+    tcase_add_test(tc, a_record_that_stands_still_shows_no_software);
+    tcase_add_test(tc, a_reset_begins_a_new_run);
     suite_add_tcase(s, tc);
     return s;
 }
