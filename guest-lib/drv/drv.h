@@ -222,9 +222,9 @@ int drv_umr_entries(struct drv *drv, const struct drv_umr_entries *umr);
 #define DRV_OWNER 1u
 static inline uint32_t drv_last_word(const void *entry)
 {
-    const uint32_t *last = (const uint32_t *)entry + 15;
+    uint32_t last = __atomic_load_n((const uint32_t *)entry + 15, __ATOMIC_ACQUIRE);
 
-    return GUINT32_FROM_BE(__atomic_load_n(last, __ATOMIC_ACQUIRE));
+    return GUINT32_FROM_BE(last);
 }
 
 struct drv_cq {

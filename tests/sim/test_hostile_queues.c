@@ -217,7 +217,7 @@ static void post_noise(struct sq *sq)
         memcpy(sq->ring + (sq->pi + i) % sq->blocks * 64, wqe + i * 64, 64);
     }
     sq->pi = (uint16_t)(sq->pi + blocks);
-    *sq->dbr = GUINT32_TO_BE(storm_upto(&s, 50) ? sq->pi : storm_word(&s));
+    prm_store32((uint8_t *)sq->dbr, storm_upto(&s, 50) ? sq->pi : storm_word(&s));
     write_bar((uint64_t)t->a.drv->uarn * PCI_PAGE + PRM_OFFSET(uar, blue_flame), prm_load64(wqe),
               8);
 }
@@ -332,7 +332,7 @@ static void post_frame(struct sq *sq)
         memcpy(sq->ring + (sq->pi + i) % sq->blocks * 64, wqe + i * 64, 64);
     }
     sq->pi = (uint16_t)(sq->pi + blocks);
-    *sq->dbr = GUINT32_TO_BE(storm_upto(&s, 50) ? sq->pi : storm_word(&s));
+    prm_store32((uint8_t *)sq->dbr, storm_upto(&s, 50) ? sq->pi : storm_word(&s));
     write_bar((uint64_t)t->a.drv->uarn * PCI_PAGE + PRM_OFFSET(uar, blue_flame), prm_load64(wqe),
               8);
 }

@@ -370,13 +370,15 @@ static void watch_ring_counter(struct hv_hca *hca, const struct watch_page *page
 static uint64_t watch_look_at_register(struct hv_hca *hca, struct watch_page *page, uint32_t reg,
                                        hv_ring_fn *ring)
 {
-    uint64_t *at = &page->registers[reg / sizeof(*at)], doorbell;
+    uint64_t *at = &page->registers[reg / sizeof(*at)], stored, doorbell;
 
     if (__atomic_load_n(at, __ATOMIC_RELAXED) == NO_DOORBELL) {
         /* only reading takes no cache line away from a thread that stores there */
         return NO_DOORBELL;
     }
-    doorbell = GUINT64_FROM_BE(__atomic_exchange_n(at, NO_DOORBELL, __ATOMIC_SEQ_CST));
+    /* in a build that is not optimized, the macro looks at its argument eight times */
+    stored = __atomic_exchange_n(at, NO_DOORBELL, __ATOMIC_SEQ_CST);
+    doorbell = GUINT64_FROM_BE(stored);
     watch_ring(hca, page, reg, doorbell, ring);
     return doorbell;
 }
