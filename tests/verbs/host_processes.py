@@ -139,12 +139,18 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def wait_listening(process, port):
-    """Waits until the port is in state LISTEN; a connection to find out would be taken for the program's client."""
+def listens(process, port):
+    """Returns whether the port is in state LISTEN in the network of a process."""
     wanted = re.compile(rf":{port:04X} 0+:0000 0A ")
+    with contextlib.suppress(OSError):  # it has ended
+        return any(wanted.search(pathlib.Path(f"/proc/{process.pid}/net/{net}").read_text()) for net in ("tcp", "tcp6"))
+    return False
+
+
+def wait_listening(process, port):
+    """Waits until a port is in state LISTEN; a connection to find out would be taken for the program's client."""
     end = time.monotonic() + PATIENCE
-    while not any(wanted.search(pathlib.Path(f"/proc/net/{net}").read_text())
-                  for net in ("tcp", "tcp6")):
+    while not listens(process, port):
         if process.poll() is not None or time.monotonic() > end:
             raise Failure(f"{process.command} does not listen\n{process.communicate()[0]}")
         time.sleep(0.02)
