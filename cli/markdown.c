@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Writes the pages docs/reference/command-line.md and docs/reference/settings.md from the tables.
- */
+ * cli/markdown_faults.c writes docs/reference/faults.md. */
 #include <string.h>
 #include "cli/text.h"
 #include "guest-lib/verbs/kernel/variables.h"
@@ -231,6 +231,7 @@ static const struct {
 } pages[] = {
     {"command-line", markdown_command_line},
     {"settings", markdown_settings},
+    {"faults", cli_markdown_faults},
 };
 
 char *cli_markdown(const char *page)

@@ -20,6 +20,7 @@ char *cli_topic_help(const struct cli_topic *topic);
 char *cli_completion(void);
 /* A page of docs/reference, by its name; NULL: there is no such page. */
 char *cli_markdown(const char *page);
+char *cli_markdown_faults(void);
 
 /* Appends the words of a line, and begins new lines so that none is longer than width - 1 columns.
  * indent: the columns before each new line. at: the column where the first word stands. */

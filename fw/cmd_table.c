@@ -183,6 +183,9 @@ static void cmd_finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn, co
     }
     PRM_SET(cmd_out, out, status, syn_status(syn));
     PRM_SET(cmd_out, out, syndrome, syn_code(syn));
+    if (syn == SYN_INJECTED) {
+        inject_fill(fw, out);
+    }
     if (fw->hca.tracing) {
         fw_cmd_trace(fw, cmd, syn, changes);
     }
@@ -193,8 +196,13 @@ static void cmd_finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn, co
 
 bool fw_execute(struct fw *fw, struct fw_cmd *cmd)
 {
-    enum syn syn = cmd->row ? SYN_OK : cmd_begin(fw, cmd);
+    bool is_new = !cmd->row;
+    enum syn syn = is_new ? cmd_begin(fw, cmd) : SYN_OK;
     g_autofree char *changes = NULL;
+
+    if (G_UNLIKELY(fw->hca.inject) && is_new && syn == SYN_OK) {
+        syn = inject_command(fw, cmd);
+    }
 
     if (syn == SYN_OK) {
         syn = fw->hca.tracing ? fw_cmd_run_traced(fw, cmd, &changes) : cmd->row->handler(fw, cmd);

@@ -484,13 +484,13 @@ static void cmdq_work(struct hca *hca, struct work *work)
     struct fw *fw = fw_of_hca(hca);
     struct cmdq_entry *e = fw->cmdq.entry;
 
-    if (health_is_fatal(fw)) {
+    if (health_is_fatal(fw) || inject_command_waits(fw)) {
         return;
     }
     do {
         e->stage = steps[e->stage](fw, e);
-    } while (e->stage != STAGE_IDLE && hca_may_go_on(hca));
-    if (cmdq_has_work(&fw->cmdq)) {
+    } while (e->stage != STAGE_IDLE && hca_may_go_on(hca) && !inject_command_waits(fw));
+    if (cmdq_has_work(&fw->cmdq) && !inject_command_waits(fw)) {
         hca_schedule(hca, work);
     }
 }
@@ -532,6 +532,7 @@ void cmdq_forget(struct fw *fw)
     e->index = CMDQ_ENTRIES - 1; /* so that entry 0 is the next */
     fw->cmdq.pending = 0;
     hca_unschedule(&fw->cmdq.work);
+    hca_timer_stop(&fw->hca, &fw->inject.command);
 }
 
 void cmdq_reset(struct fw *fw)

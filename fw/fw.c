@@ -40,6 +40,7 @@ static void fw_power_on(struct fw *fw)
     pages_reset(fw);
     caps_reset(fw);
     health_reset(fw);
+    inject_restart(fw);
     regs_reset(fw);
 }
 
@@ -152,6 +153,7 @@ void fw_free(struct fw *fw)
     }
     g_assert(!fw_is_entered(fw));
     fw_retire(fw);
+    fw_set_faults(fw, NULL);
     cmdq_clear(fw);
     hca_clear(&fw->hca);
     pages_clear(fw);

@@ -15,6 +15,8 @@
 #include "model/core/host.h"
 
 struct card;
+struct fault_names;
+struct fault_set;
 struct fw;
 struct wire_port;
 
@@ -153,6 +155,16 @@ uint64_t fw_pieces(const struct fw *fw);
 void fw_set_health(struct fw *fw, uint8_t syndrome, bool fatal);
 /* The present syndrome. *fatal says whether it is fatal. */
 uint8_t fw_get_health(const struct fw *fw, bool *fatal);
+
+/*
+ * Makes the function ask a set of rules about its own faults (wire/fault/fault.h): late interrupts,
+ * doorbells that it does not see, commands, health, page requests. The set's clock is that of the
+ * function's host, and rules change only while no call of the function is under way. NULL: the
+ * function has no faults; a set must be taken away, or the function freed, before the set ends.
+ */
+void fw_set_faults(struct fw *fw, struct fault_set *faults);
+/* The names of commands and of their status that such rules use. */
+extern const struct fault_names fw_fault_names;
 
 /* The chip's id, as in its configuration registers. */
 uint32_t fw_hw_id(const struct fw *fw);

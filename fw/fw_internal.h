@@ -95,6 +95,14 @@ struct fw_update {
     uint8_t error;   /* enum prm_mcc_error of the last instruction */
 };
 
+/* Faults that the owner wants (fw/inject.c). */
+struct fw_inject {
+    struct hca_timer health, command, pages;
+    bool pages_go;  /* the page request that waited is due */
+    uint8_t status; /* of the command that fails */
+    uint32_t syndrome;
+};
+
 struct fw {
     struct hca hca; /* the hardware; must be first, because struct work leads to struct fw */
     const struct fw_profile *profile;
@@ -110,6 +118,7 @@ struct fw {
     uint64_t restarted_ns;   /* MGIR.uptime */
     struct fw_update update; /* MCC */
     struct fw_health health;
+    struct fw_inject inject;
     uint32_t invalid_commands; /* vnic_diagnostic_statistics.invalid_command */
 };
 
@@ -140,6 +149,20 @@ bool health_is_fatal(const struct fw *fw);
  * does. */
 void health_fill(struct fw *fw, struct prm_health_buffer *image);
 uint32_t health_counter(struct fw *fw);
+
+/* -- faults (fw/inject.c) ---------------------------------------------------------------------- */
+
+struct fw_cmd;
+/* Called after a reset, which has forgotten all timers. */
+void inject_restart(struct fw *fw);
+/* inject_command(), inject_pages_wait() need a function with faults. SYN_OK: the command has none.
+ * SYN_INJECTED: it fails; inject_fill() writes how. SYN_AGAIN: it runs when a timer says so. */
+enum syn inject_command(struct fw *fw, const struct fw_cmd *cmd);
+void inject_fill(const struct fw *fw, struct prm_cmd_out *out);
+/* Whether the command under way waits for that timer, which wakes the command queue. */
+bool inject_command_waits(const struct fw *fw);
+/* Whether the page request waits; pages_balance() is called when it is due. */
+bool inject_pages_wait(struct fw *fw);
 
 /* -- entries (fw/entry.c) ---------------------------------------------------------------------- */
 

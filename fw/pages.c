@@ -229,7 +229,8 @@ void pages_balance(struct fw *fw)
     if (wanted <= 0) {
         fw->pages.refused = false;
     }
-    if (wanted == 0 || fw->pages.asked || fw->pages.refused) {
+    if (wanted == 0 || fw->pages.asked || fw->pages.refused ||
+        (G_UNLIKELY(fw->hca.inject) && inject_pages_wait(fw))) {
         return;
     }
     fw->pages.asked = wanted;

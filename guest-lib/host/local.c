@@ -160,13 +160,9 @@ static bool local_plug_in(struct local_hca *hca, const struct local_config *conf
         }
         hca->port = port;
     }
-    if (wire_faults_any(&config->faults)) {
-        port = wire_faults_new(hca->port, &config->faults, config->capture ? hca->port : NULL, err);
-        if (!port) {
-            wire_close(hca->port);
-            return false;
-        }
-        hca->faults = hca->port = port;
+    if (!local_plug_in_faults(hca, config, config->capture ? hca->port : NULL, err)) {
+        wire_close(hca->port);
+        return false;
     }
     hca->wire_fd = wire_fd(hca->port);
     fw_set_wire(hca->fw, hca->port);
@@ -263,56 +259,13 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
     return NULL;
 }
 
-/* "faults: of 1291 frames, 73 were lost, 4 duplicated"; counts of 0 are left out. */
-static char *local_describe_faults(const struct wire_faults_stats *s)
-{
-    const struct {
-        uint64_t count;
-        const char *what;
-    } counts[] = {
-        {s->lost, "lost"},           {s->duplicated, "duplicated"},
-        {s->reordered, "reordered"}, {s->corrupted, "corrupted"},
-        {s->delayed, "delayed"},     {s->unsent, "too late to be sent"},
-    };
-    GString *line = g_string_new(NULL);
-    const char *before = "were ";
-
-    g_string_append_printf(line, "faults: of %" G_GUINT64_FORMAT " frames, ", s->frames);
-    for (unsigned i = 0; i < G_N_ELEMENTS(counts); i++) {
-        if (counts[i].count) {
-            g_string_append_printf(line, "%" G_GUINT64_FORMAT " %s%s, ", counts[i].count, before,
-                                   counts[i].what);
-            before = "";
-        }
-    }
-    if (*before) {
-        g_string_append(line, "none had a fault, ");
-    }
-    g_string_truncate(line, line->len - strlen(", "));
-    return g_string_free(line, FALSE);
-}
-
-void local_settle_faults(struct local_hca *hca)
-{
-    struct wire_faults_stats stats;
-    g_autofree char *line = NULL;
-
-    if (!hca->faults) {
-        return;
-    }
-    wire_faults_settle(hca->faults);
-    wire_faults_get_stats(hca->faults, &stats);
-    hca->faults = NULL;
-    line = local_describe_faults(&stats);
-    local_log(hca, HCA_LOG_GUEST_ERROR, line);
-}
-
 static void local_unplug(struct local_hca *hca)
 {
     if (hca->port) {
         fw_set_wire(hca->fw, NULL);
         local_settle_faults(hca);
         wire_close(hca->port);
+        local_end_faults(hca);
         hca->port = NULL;
         hca->wire_fd = -1;
     }

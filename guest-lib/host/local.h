@@ -37,7 +37,6 @@
 #include "guest-lib/drv/pci.h"
 #include "guest-lib/host/inproc.h"
 #include "wire/capture_blocks.h"
-#include "wire/faults.h"
 
 struct local_hca;
 
@@ -52,7 +51,10 @@ struct local_config {
     const char *capture_process; /* the process in its comments, or NULL */
     bool capture_comments;
     struct capture_ring capture_ring; /* size 0: the capture is one file */
-    struct wire_faults_config faults; /* of the frames that the host sends; all zero: none */
+    /* Rules about its frames and its device (wire/fault/fault.h), and which random numbers they
+     * draw. NULL: it has no faults, and cannot get some later. */
+    const char *faults;
+    uint64_t fault_seed, fault_stream;
     /* The host's IP addresses, as GIDs. The HCA announces them and answers questions for them
      * (host/neighbours.h). */
     const uint8_t (*gids)[16];
@@ -81,6 +83,11 @@ void local_reset(struct local_hca *hca);
 /* Hot removal of the function: its cable and its helper are gone, it does no work any more, and
  * writes to it have no effect. Other threads may be in any other call. To be called once. */
 void local_remove(struct local_hca *hca);
+/* Change the rules of an HCA that has faults, from any thread. local_list_faults(): the caller
+ * frees the text; NULL: the HCA has none. */
+bool local_add_faults(struct local_hca *hca, const char *rules, GError **err);
+char *local_list_faults(struct local_hca *hca);
+bool local_remove_fault(struct local_hca *hca, unsigned number);
 /* Writes a line to standard error if the log has this level. Any thread. */
 bool local_logs(const struct local_hca *hca, enum hca_log_level level);
 void local_log(const struct local_hca *hca, enum hca_log_level level, const char *line);

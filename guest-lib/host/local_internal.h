@@ -14,6 +14,7 @@
 #include "guest-lib/host/memory.h"
 #include "guest-lib/host/neighbours.h"
 #include "guest-lib/host/notes.h"
+#include "wire/fault/fault.h"
 #include "wire/port.h"
 
 #define POLL_GRACE 1000000u /* ns after a poll during which the poller is trusted to poll again */
@@ -122,7 +123,13 @@ struct local_hca {
     void *answered_opaque;
     void (*ended)(void *opaque); /* called when a host of the wire may have ended */
     void *ended_opaque;
-    struct wire_port *faults; /* the port, if it causes faults; or NULL */
+    struct local_faults {
+        struct fault_set *set;  /* NULL: the HCA has no faults */
+        struct wire_port *port; /* the filter, which is then `port` */
+        bool is_settled;        /* the HCA sends no more */
+        struct inproc_member member;
+        uint64_t due_ns; /* in a world: when the filter wants to be called */
+    } faults;
     struct local_helper helper;
     struct local_owner owner;
 };
@@ -205,9 +212,16 @@ void local_leave(struct local_hca *hca);
 /* The host callbacks of an HCA that reaches only memory that CPUs reach. */
 extern const struct hca_host_ops local_ops;
 
+/* -- local_faults.c ---------------------------------------------------------------------------- */
+
+/* Puts the filter of the configured faults before the port. capture: NULL, or a filter in it. */
+bool local_plug_in_faults(struct local_hca *hca, const struct local_config *config,
+                          struct wire_port *capture, GError **err);
 /* The HCA sends no more: sends what its faults still delay, and writes to the log how many frames
  * had faults. With the lock held, or when no other thread is in a call. */
 void local_settle_faults(struct local_hca *hca);
+/* Frees the rules, after the port was closed. */
+void local_end_faults(struct local_hca *hca);
 
 /* -- local_neighbours.c ------------------------------------------------------------------------ */
 

@@ -3,6 +3,7 @@
  * Makes, resets and clears a function: its parts are put together here.
  */
 #include "model/card/card.h"
+#include "model/core/inject.h"
 #include "model/core/obj_class.h"
 #include "model/core/work.h"
 #include "model/eth/eth.h"
@@ -103,6 +104,7 @@ static bool hca_objects_clear(struct hca *hca)
     steering_clear(hca);
     rdma_reset(hca);
     hca_work_reset(hca);
+    inject_reset(hca);
     port_owe_nothing(hca);
     return true;
 }

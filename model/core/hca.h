@@ -21,6 +21,7 @@ struct blueflame;
 struct card;
 struct cqe_session;
 struct hca;
+struct inject;
 struct mem_space;
 struct q_counter;
 struct rdma;
@@ -224,6 +225,7 @@ struct hca {
     bool settles; /* the host has dma_expect() and dma_settle(): fw_host_settles() */
     struct log_bucket logged[HCA_LOG_TRACE];
     struct mem_refusal refused; /* the last access that a key refused, for the log */
+    struct inject *inject;      /* faults that the owner wants (inject.h), or NULL */
 };
 
 /* The operand sizes that dma_atomic() supports; see hca_limits.pci_atomics. */
@@ -351,9 +353,11 @@ static inline bool hca_dma_atomic(struct hca *hca, uint64_t addr, size_t len,
     return !hca->off && hca->ops->dma_atomic(hca->host, addr, len, op);
 }
 
+bool inject_interrupt(struct hca *hca, unsigned vector); /* model/core/inject.h */
+
 static inline void hca_irq(struct hca *hca, unsigned vector)
 {
-    if (!hca->off) {
+    if (!hca->off && !(G_UNLIKELY(hca->inject) && inject_interrupt(hca, vector))) {
         hca->ops->irq(hca->host, vector);
     }
 }

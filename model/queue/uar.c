@@ -2,6 +2,7 @@
 /*
  * Allocates UAR pages, and leads a write on a page to the queue that it is for.
  */
+#include "model/core/inject.h"
 #include "model/core/obj_class.h"
 #include "model/core/pd.h"
 #include "model/queue/cq.h"
@@ -64,26 +65,31 @@ static struct wq *uar_send_queue(struct obj *obj)
 
 /* no_record: the doorbell came to the register for queues without a doorbell record. A queue has
  * only one of the two kinds of registers, because one kind tells the counter of WQEs, and in the
- * other kind the record tells it. */
-static void uar_send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl, bool no_record)
+ * other kind the record tells it. False: the device does not see the doorbell, which is a fault
+ * that its owner wants. */
+static bool uar_send_doorbell(struct hca *hca, const struct uar *uar, uint64_t ctrl, bool no_record)
 {
     struct obj *obj = uar_send_object(hca, uar, ctrl);
     unsigned qpn = ctrl >> 8 & 0xffffff;
 
+    if (G_UNLIKELY(hca->inject) && obj && inject_doorbell(hca, qpn)) {
+        return false;
+    }
     if (!obj) {
         hca_log(hca, HCA_LOG_GUEST_ERROR,
                 "send doorbell for QPN 0x%x, which has no send queue on UAR %u", qpn, uar->obj.num);
-        return;
+        return true;
     }
     if (uar_send_queue(obj)->no_record != no_record) {
         hca_log(hca, HCA_LOG_GUEST_ERROR,
                 "send doorbell for QPN 0x%x is ignored: it came to the register for queues %s a "
                 "doorbell record",
                 qpn, no_record ? "without" : "with");
-        return;
+        return true;
     }
     blueflame_drop(uar_send_queue(obj));
     obj_class(obj)->sender->doorbell(hca, obj, ctrl);
+    return true;
 }
 
 /* Collects the two halves of the 64-bit register reg. True: *value is complete. */
@@ -154,7 +160,9 @@ static bool uar_send_register(struct hca *hca, struct uar *uar, uint32_t offset,
     prm_store64(bf->data, value);
     bf->len = 8;
     bf->was_filled = false;
-    uar_send_doorbell(hca, uar, value, false);
+    if (!uar_send_doorbell(hca, uar, value, false)) {
+        bf->len = 0; /* neither does the device see the WQE that follows */
+    }
     return was_filled;
 }
 

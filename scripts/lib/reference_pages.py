@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ("command-line", "settings")
+PAGES = ("command-line", "settings", "faults")
 MOST_LINES = 20
 
 

@@ -45,6 +45,14 @@ WRONG = (
     (["--delay", "5"], "delay must be 0us to 10s, with its unit: ns, us, ms or s, but it is 5"),
     (["--jitter", "11s"], "jitter must be 0us to 10s, with its unit: ns, us, ms or s, but it is 11s"),
     (["--fault-seed", "x"], "fault_seed must be 0 to 4294967295, but it is x"),
+    (["--fault", "drop RC_ACKS"], "fault rule 'drop RC_ACKS': 'RC_ACKS' is not allowed there, but one of these words: qp, "
+     "psn, from, to, in, out, both, nth, every, once, times, after, for, PERCENT%, a packet's name such as READ_RESPONSE "
+     "or RC_ACK"),
+    (["--fault", "link down"], "fault rule 'link down': it ends too early: one of these words follows: TIME"),
+    (["--fault", "command CREATE_QC fail"], "fault rule 'command CREATE_QC fail': command needs the name of a command, "
+     "such as CREATE_CQ, or any, but it has 'CREATE_QC'"),
+    (["--fault", "health 1; delay 11s"],
+     "fault rule 'delay 11s': delay needs a time of at most 10s, such as 100us, 5ms or 0.5s, but it has '11s'"),
     (["--log", "loud"], "log must be error, guest, info or trace, but it is loud"),
     (["--wire", "my lab"], NAME),
     (["--wire", "lab,"], f"{WIRE_IS}, but it is lab,"),

@@ -4,7 +4,7 @@
  * frame, and that each stays with its frame when frames are delayed.
  */
 #include "wire/capture.h"
-#include "wire/faults.h"
+#include "wire/fault/port.h"
 #include "wire/note.h"
 #include "wire/pair.h"
 #include "tests/unit/capture_reader.h"
@@ -153,33 +153,36 @@ START_TEST(no_note_is_wanted_without_comments)
 END_TEST
 
 static const struct {
-    struct wire_faults_config faults;
+    const char *rule;
     const char *fate;
 } fates[] = {
-    {{.loss = 1000000}, "lost: never sent"},
-    {{.delay_ns = 1000}, "delayed by 1.0 us"},
-    {{.duplication = 1000000}, "duplicate"},
-    {{.reorder = 1000000}, "reordered: held back"},
+    {"loss 100%", "lost: never sent"},
+    {"delay 1us", "delayed by 1.0 us"},
+    {"duplicate", "duplicate"},
+    {"reorder", "reordered: held back"},
 };
 
 /* Frames that are delayed leave when the sender has noted others. */
 START_TEST(a_note_stays_with_a_frame_that_has_a_fault)
 {
     struct wire_capture_options options = {.comments = true};
-    struct wire_port *capture, *port;
+    struct wire_fault_options faults = {0};
+    struct fault_set *set = fault_set_new(&(struct fault_options){.seed = 1});
+    struct wire_port *port;
     GByteArray *first = g_byte_array_new();
     GPtrArray *comments;
     bool seen[REORDERED + 1] = {false};
     unsigned with_fate = 0;
 
     make_path();
-    capture = wire_capture_new(ends[0], path, &options, NULL);
-    port = wire_faults_new(capture, &fates[_i].faults, capture, NULL);
+    ck_assert(fault_set_add(set, fates[_i].rule, NULL));
+    faults.capture = wire_capture_new(ends[0], path, &options, NULL);
+    port = wire_fault_new(faults.capture, set, &faults, NULL);
     ck_assert(port->wants_notes);
     for (uint8_t i = 1; i <= REORDERED; i++) {
         send_one(port, i, true);
     }
-    wire_faults_settle(port);
+    wire_fault_settle(port);
     comments = capture_read_comments(path, first);
     ck_assert_uint_ge(comments->len, REORDERED);
     for (unsigned i = 0; i < comments->len; i++) {
@@ -199,6 +202,7 @@ START_TEST(a_note_stays_with_a_frame_that_has_a_fault)
     g_byte_array_unref(first);
     wire_close(port);
     wire_close(ends[1]);
+    fault_set_free(set);
     remove_path();
 }
 END_TEST

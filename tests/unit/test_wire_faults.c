@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tests the filter that causes faults (wire/faults.h): one end of a cable has the filter, the other
- * end receives. Frames that are no RoCE packets carry their number.
+ * Tests the filter that causes faults (wire/fault/port.h): one end of a cable has the filter, the
+ * other end receives. Frames that are no RoCE packets carry their number.
  */
 #include "wire/capture.h"
-#include "wire/faults.h"
+#include "wire/fault/port.h"
 #include "wire/encap/neigh.h"
 #include "wire/encap/roce.h"
 #include "wire/pair.h"
@@ -17,10 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MILLION 1000000u
-#define MS      1000000ull /* ns */
-#define FRAMES  1000u
-#define LEN     100u
+#define MS     1000000ull /* ns */
+#define FRAMES 1000u
+#define LEN    100u
 
 static struct wire_port *sender, *receiver;
 static unsigned tx_readies;
@@ -59,9 +58,28 @@ static void on_tx_ready(void *client)
     tx_readies++;
 }
 
+/* The rules of the sender, and which random numbers they draw. */
+struct rules {
+    const char *text;
+    uint64_t seed, stream;
+};
+
+static struct fault_set *set;
+
 static const struct wire_client receiving = {.rx = on_rx}, sending = {.tx_ready = on_tx_ready};
 
-static void plug_in(unsigned slots, const struct wire_faults_config *config)
+static struct wire_port *wrap(struct wire_port *inner, const struct rules *rules,
+                              struct wire_port *capture)
+{
+    const struct fault_options options = {.seed = rules->seed, .stream = rules->stream};
+    const struct wire_fault_options port = {.capture = capture};
+
+    set = fault_set_new(&options);
+    ck_assert(fault_set_add(set, rules->text, NULL));
+    return wire_fault_new(inner, set, &port, NULL);
+}
+
+static void plug_in(unsigned slots, const struct rules *rules)
 {
     struct wire_port *ends[2];
 
@@ -70,7 +88,7 @@ static void plug_in(unsigned slots, const struct wire_faults_config *config)
     wire_pair_new(slots, ends);
     receiver = ends[1];
     wire_set_client(receiver, &receiving, NULL);
-    sender = wire_faults_new(ends[0], config, NULL, NULL);
+    sender = wrap(ends[0], rules, NULL);
     ck_assert_ptr_nonnull(sender);
     wire_set_client(sender, &sending, NULL);
 }
@@ -79,6 +97,7 @@ static void unplug(void)
 {
     wire_close(sender);
     wire_close(receiver);
+    fault_set_free(set);
 }
 
 static bool send_number(uint32_t number, uint8_t host)
@@ -115,11 +134,11 @@ static void send_ack(uint32_t psn)
     wire_tx_commit(sender, roce_finish(frame, &pkt, 0));
 }
 
-static struct wire_faults_stats stats(void)
+static struct wire_fault_stats stats(void)
 {
-    struct wire_faults_stats s;
+    struct wire_fault_stats s;
 
-    wire_faults_get_stats(sender, &s);
+    wire_fault_get_stats(sender, &s);
     return s;
 }
 
@@ -136,21 +155,9 @@ static bool sleep_and_work(void)
     return true;
 }
 
-START_TEST(only_what_is_set_is_a_fault)
-{
-    ck_assert(!wire_faults_any(&(struct wire_faults_config){.seed = 7, .stream = 9}));
-    ck_assert(wire_faults_any(&(struct wire_faults_config){.loss = 1}));
-    ck_assert(wire_faults_any(&(struct wire_faults_config){.duplication = 1}));
-    ck_assert(wire_faults_any(&(struct wire_faults_config){.reorder = 1}));
-    ck_assert(wire_faults_any(&(struct wire_faults_config){.corruption = 1}));
-    ck_assert(wire_faults_any(&(struct wire_faults_config){.delay_ns = 1}));
-    ck_assert(wire_faults_any(&(struct wire_faults_config){.jitter_ns = 1}));
-}
-END_TEST
-
 START_TEST(lost_frames_are_counted_and_all_others_arrive)
 {
-    plug_in(16, &(struct wire_faults_config){.loss = 300000, .seed = 1});
+    plug_in(16, &(struct rules){.text = "loss 30%", .seed = 1});
     send_all();
     ck_assert_uint_eq(stats().frames, FRAMES);
     ck_assert_uint_eq(stats().lost + got.frames, FRAMES);
@@ -167,11 +174,11 @@ END_TEST
 START_TEST(a_seed_repeats_its_decisions)
 {
     static unsigned first[FRAMES];
-    static const struct wire_faults_config same[] = {
-        {.loss = 100000, .seed = 5, .stream = 1},
-        {.loss = 100000, .seed = 5, .stream = 1, .jitter_ns = 1, .duplication = 50000}};
-    static const struct wire_faults_config different[] = {{.loss = 100000, .seed = 6, .stream = 1},
-                                                          {.loss = 100000, .seed = 5, .stream = 2}};
+    static const struct rules same[] = {
+        {"loss 10%", .seed = 5, .stream = 1},
+        {"loss 10%; duplicate 5%; delay 0ns jitter 1ns", .seed = 5, .stream = 1}};
+    static const struct rules different[] = {{"loss 10%", .seed = 6, .stream = 1},
+                                             {"loss 10%", .seed = 5, .stream = 2}};
 
     plug_in(16, &same[0]);
     send_all();
@@ -182,7 +189,7 @@ START_TEST(a_seed_repeats_its_decisions)
         for (uint32_t n = 0; n < FRAMES; n++) {
             ck_assert(send_number(n, 1));
         }
-        wire_faults_settle(sender);
+        wire_fault_settle(sender);
         wire_poll(receiver, 4 * FRAMES);
         for (unsigned n = 0; n < FRAMES; n++) {
             ck_assert_uint_eq(got.times[n] > 0, first[n] > 0);
@@ -205,7 +212,7 @@ START_TEST(address_resolution_has_no_faults)
     uint8_t gid[GID_BYTES], *frame;
 
     gid_of_ipv4(gid, (const uint8_t[]){10, 0, 0, 9});
-    plug_in(16, &(struct wire_faults_config){.loss = MILLION, .delay_ns = 1000000 * MS});
+    plug_in(16, &(struct rules){.text = "loss 100%; delay 10s"});
     frame = wire_tx_reserve(sender, NEIGH_FRAME_MAX);
     wire_tx_commit(sender, neigh_build_question(frame, mac, gid, gid, NULL));
     ck_assert_uint_eq(wire_poll(receiver, 16), 1);
@@ -219,7 +226,7 @@ END_TEST
 
 START_TEST(a_duplicate_follows_its_original)
 {
-    plug_in(16, &(struct wire_faults_config){.duplication = MILLION});
+    plug_in(16, &(struct rules){.text = "duplicate 100%"});
     send_all();
     ck_assert_uint_eq(got.frames, 2 * FRAMES);
     ck_assert_uint_eq(stats().duplicated, FRAMES);
@@ -235,7 +242,7 @@ END_TEST
  */
 START_TEST(a_corrupted_packet_has_a_wrong_icrc)
 {
-    plug_in(16, &(struct wire_faults_config){.corruption = MILLION});
+    plug_in(16, &(struct rules){.text = "corrupt 100%"});
     for (unsigned i = 0; i < FRAMES; i++) {
         send_ack(i);
         wire_poll(receiver, 16);
@@ -257,7 +264,7 @@ START_TEST(a_delayed_frame_wakes_its_owner)
 {
     uint64_t begin;
 
-    plug_in(16, &(struct wire_faults_config){.delay_ns = 20 * MS});
+    plug_in(16, &(struct rules){.text = "delay 20ms"});
     for (unsigned i = 0; i < 3; i++) {
         begin = now_ns();
         ck_assert(send_number(2 * i, 1));
@@ -281,7 +288,7 @@ START_TEST(a_delayed_frame_leaves_in_a_poll)
 {
     uint64_t begin = now_ns();
 
-    plug_in(16, &(struct wire_faults_config){.delay_ns = 5 * MS, .jitter_ns = 5 * MS});
+    plug_in(16, &(struct rules){.text = "delay 5ms jitter 5ms"});
     for (uint32_t i = 0; i < 10; i++) {
         ck_assert(send_number(i, 1));
     }
@@ -301,7 +308,7 @@ START_TEST(later_frames_pass_a_reordered_one)
 {
     unsigned passed = 0;
 
-    plug_in(FRAMES, &(struct wire_faults_config){.reorder = 100000});
+    plug_in(FRAMES, &(struct rules){.text = "reorder 10%"});
     for (uint32_t i = 0; i < FRAMES; i++) {
         ck_assert(send_number(i, 1));
     }
@@ -321,7 +328,7 @@ END_TEST
 
 START_TEST(delayed_frames_wait_for_credit)
 {
-    plug_in(2, &(struct wire_faults_config){.delay_ns = MS});
+    plug_in(2, &(struct rules){.text = "delay 1ms"});
     for (uint32_t i = 0; i < 20; i++) {
         ck_assert(send_number(i, 1));
     }
@@ -397,11 +404,12 @@ START_TEST(a_filter_tells_hosts_if_its_wire_does)
 
     ops.knows = _i == 1 ? wire_of_hosts_knows : NULL;
     wire.port.ops = &ops;
-    sender = wire_faults_new(&wire.port, &(struct wire_faults_config){.delay_ns = 1}, NULL, NULL);
+    sender = wrap(&wire.port, &(struct rules){.text = "delay 1ns"}, NULL);
     ck_assert_int_eq(wire_tells_hosts(&wire.port), _i == 1);
     ck_assert_int_eq(wire_tells_hosts(sender), _i == 1);
     ck_assert_int_eq(wire_knows(sender, mac), _i == 1);
     wire_close(sender);
+    fault_set_free(set);
 }
 END_TEST
 
@@ -409,7 +417,7 @@ START_TEST(a_receiver_without_credit_holds_up_no_other)
 {
     wire.port.ops = &wire_of_hosts;
     wire.stopped = 1;
-    sender = wire_faults_new(&wire.port, &(struct wire_faults_config){.delay_ns = 1}, NULL, NULL);
+    sender = wrap(&wire.port, &(struct rules){.text = "delay 1ns"}, NULL);
     for (uint32_t i = 0; i < 10; i++) {
         ck_assert(send_number(i, 1));
         ck_assert(send_number(i, 2));
@@ -422,6 +430,7 @@ START_TEST(a_receiver_without_credit_holds_up_no_other)
     wire.port.client->tx_ready(wire.port.opaque);
     ck_assert_uint_eq(wire.sent_to[1], 10);
     wire_close(sender);
+    fault_set_free(set);
 }
 END_TEST
 
@@ -430,7 +439,7 @@ START_TEST(frames_without_credit_keep_their_order)
 {
     wire.port.ops = &wire_of_hosts;
     wire.stopped = 1;
-    sender = wire_faults_new(&wire.port, &(struct wire_faults_config){.delay_ns = 1}, NULL, NULL);
+    sender = wrap(&wire.port, &(struct rules){.text = "delay 1ns"}, NULL);
     for (uint32_t i = 0; i < 3; i++) {
         ck_assert(send_number(i, 1));
     }
@@ -444,6 +453,7 @@ START_TEST(frames_without_credit_keep_their_order)
         ck_assert_uint_eq(wire.numbers[i], i);
     }
     wire_close(sender);
+    fault_set_free(set);
 }
 END_TEST
 
@@ -455,7 +465,7 @@ START_TEST(credit_that_comes_within_a_reservation_is_used)
 
     wire.port.ops = &wire_of_hosts;
     wire.stopped = 1;
-    sender = wire_faults_new(&wire.port, &(struct wire_faults_config){.delay_ns = 1}, NULL, NULL);
+    sender = wrap(&wire.port, &(struct rules){.text = "delay 1ns"}, NULL);
     ck_assert(send_number(0, 1));
     ck_assert(sleep_and_work()); /* the frame is due, and has no credit */
     ck_assert_ptr_nonnull(wire_tx_reserve_to(sender, dmac, LEN));
@@ -466,6 +476,7 @@ START_TEST(credit_that_comes_within_a_reservation_is_used)
     ck_assert(sleep_and_work());
     ck_assert_uint_eq(wire.sent_to[1], 1);
     wire_close(sender);
+    fault_set_free(set);
 }
 END_TEST
 
@@ -475,7 +486,7 @@ START_TEST(a_full_store_stops_its_client)
     unsigned sent = 0;
     uint8_t *frame;
 
-    plug_in(20000, &(struct wire_faults_config){.delay_ns = 500 * MS});
+    plug_in(20000, &(struct rules){.text = "delay 500ms"});
     while ((frame = wire_tx_reserve(sender, WIRE_FRAME_MAX))) {
         memset(frame, 0, WIRE_FRAME_MAX);
         wire_tx_commit(sender, WIRE_FRAME_MAX);
@@ -496,16 +507,17 @@ END_TEST
 /* A frame on a cable arrives, whatever becomes of its sender. */
 START_TEST(delayed_frames_leave_when_the_sender_ends)
 {
-    plug_in(3, &(struct wire_faults_config){.delay_ns = 1000000 * MS});
+    plug_in(3, &(struct rules){.text = "delay 10s"});
     for (uint32_t i = 0; i < 5; i++) {
         ck_assert(send_number(i, 1));
     }
     ck_assert_uint_eq(wire_poll(receiver, 16), 0);
-    wire_faults_settle(sender);
+    wire_fault_settle(sender);
     ck_assert_uint_eq(stats().unsent, 2); /* the cable holds three */
     wire_close(sender);
     ck_assert_uint_eq(wire_poll(receiver, 16), 3);
     wire_close(receiver);
+    fault_set_free(set);
 }
 END_TEST
 
@@ -530,17 +542,17 @@ static unsigned comments(const char *path, const char *begin)
 START_TEST(a_capture_tells_the_fate_of_frames)
 {
     static const struct {
-        struct wire_faults_config config;
+        struct rules rules;
         const char *comment;
         unsigned times;
     } rows[] = {
-        {{.loss = MILLION}, "lost: never sent", 1},
-        {{.duplication = MILLION}, "duplicate", 1},
-        {{.corruption = MILLION}, "corrupted: bit ", 1},
-        {{.delay_ns = 1500}, "delayed by 1.5 us", 1},
-        {{.reorder = MILLION}, "reordered: held back by ", 1},
-        {{.delay_ns = 1500, .duplication = MILLION}, "duplicate, delayed by 1.5 us", 1},
-        {{.loss = 1}, "", 0},
+        {{.text = "loss 100%"}, "lost: never sent", 1},
+        {{.text = "duplicate 100%"}, "duplicate", 1},
+        {{.text = "corrupt 100%"}, "corrupted: bit ", 1},
+        {{.text = "delay 1500ns"}, "delayed by 1.5 us", 1},
+        {{.text = "reorder 100%"}, "reordered: held back by ", 1},
+        {{.text = "duplicate 100%; delay 1500ns"}, "duplicate, delayed by 1.5 us", 1},
+        {{.text = "loss 0.0001%"}, "", 0},
     };
     g_autofree char *folder = g_dir_make_tmp("hcasim-XXXXXX", NULL);
     g_autofree char *path = g_build_filename(folder, "fate.pcapng", NULL);
@@ -553,7 +565,7 @@ START_TEST(a_capture_tells_the_fate_of_frames)
         receiver = ends[1];
         wire_set_client(receiver, &receiving, NULL);
         capture = wire_capture_new(ends[0], path, NULL, NULL);
-        sender = wire_faults_new(capture, &rows[i].config, capture, NULL);
+        sender = wrap(capture, &rows[i].rules, capture);
         send_ack(1);
         unplug();
         ck_assert_msg(comments(path, rows[i].comment) == rows[i].times, "%s", rows[i].comment);
@@ -569,7 +581,6 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("faults");
 
     tcase_set_timeout(tc, 120);
-    tcase_add_test(tc, only_what_is_set_is_a_fault);
     tcase_add_test(tc, lost_frames_are_counted_and_all_others_arrive);
     tcase_add_test(tc, a_seed_repeats_its_decisions);
     tcase_add_test(tc, address_resolution_has_no_faults);

@@ -332,24 +332,23 @@ START_TEST(faults_have_rates_and_times)
     look("[hcasim]\ndevices=2\nloss=0.5%\nduplication=1\nreorder=2.25\ncorruption=100%\n"
          "delay=1.5ms\njitter=250ns\nfault_seed=9\n");
     for (unsigned i = 0; i < 2; i++) {
-        const struct wire_faults_config *faults = &ports[i].faults;
-
-        ck_assert_uint_eq(faults->loss, 5000);
-        ck_assert_uint_eq(faults->duplication, 10000);
-        ck_assert_uint_eq(faults->reorder, 22500);
-        ck_assert_uint_eq(faults->corruption, 1000000);
-        ck_assert_uint_eq(faults->delay_ns, 1500000);
-        ck_assert_uint_eq(faults->jitter_ns, 250);
-        ck_assert_uint_eq(faults->seed, 9);
+        ck_assert_str_eq(ports[i].faults, "loss 0.5000%; duplicate 1.0000%; reorder 2.2500%; "
+                                          "corrupt 100.0000%; delay 1500000ns jitter 250ns; ");
+        ck_assert_uint_eq(ports[i].fault_seed, 9);
     }
-    ck_assert_uint_ne(ports[0].faults.stream, ports[1].faults.stream);
+    ck_assert_uint_ne(ports[0].fault_stream, ports[1].fault_stream);
     look_at("HCASIM_DELAY", "3s");
-    ck_assert_uint_eq(ports[0].faults.delay_ns, 3000000000);
+    ck_assert_str_eq(ports[0].faults, "delay 3000000000ns jitter 0ns; ");
     look_at("HCASIM_DELAY", "20us");
-    ck_assert_uint_eq(ports[0].faults.delay_ns, 20000);
+    ck_assert_str_eq(ports[0].faults, "delay 20000ns jitter 0ns; ");
+    look("[hcasim]\nloss=1\nfault=drop RC_ACK once; health 1 after 2s\n");
+    ck_assert_str_eq(ports[0].faults, "loss 1.0000%; drop RC_ACK once; health 1 after 2s");
     look("");
-    ck_assert(!wire_faults_any(&ports[0].faults));
-    ck_assert_uint_eq(ports[0].faults.seed, 1);
+    ck_assert_ptr_null(ports[0].faults);
+    ck_assert_uint_eq(ports[0].fault_seed, 1);
+    refused("HCASIM_FAULT", "drop RC_ACKS",
+            "fault rule 'drop RC_ACKS': 'RC_ACKS' is not allowed there, but one of these words: ");
+    refused("HCASIM_FAULT", "health 256", "fault rule 'health 256': health needs a number from 1");
     refused("HCASIM_LOSS", "100.1", "loss must be 0 to 100 percent, such as 1% or 0.5, but");
     refused("HCASIM_LOSS", "nan", "loss must be 0 to 100 percent");
     refused("HCASIM_CORRUPTION", "1%%", "corruption must be 0 to 100 percent");

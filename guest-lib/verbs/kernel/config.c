@@ -187,6 +187,7 @@ static void config_free_port(struct hv_port_config *port)
     g_free(port->capture);
     g_free(port->capture_run);
     g_free(port->remove_when);
+    g_free(port->faults);
     memset(port, 0, sizeof(*port));
 }
 
@@ -212,26 +213,49 @@ static bool config_read_addresses(struct hv_port_config *port, unsigned index, G
     return true;
 }
 
-/* Reads the faults of the frames that a port sends. */
+/* The settings that are short forms of rules. Each row gives its number and a rule; the rules come
+ * in this order, before those of the setting "fault". */
+static const struct {
+    const char *setting, *rule;
+} config_short_rules[] = {
+    {"loss", "loss"},
+    {"duplication", "duplicate"},
+    {"reorder", "reorder"},
+    {"corruption", "corrupt"},
+};
+
+/* Reads the faults of a port, as rules. */
 static bool config_read_faults(struct hv_port_config *port, GError **err)
 {
-    struct wire_faults_config *faults = &port->faults;
-    uint64_t loss = 0, duplication = 0, reorder = 0, corruption = 0;
+    g_autoptr(GString) rules = g_string_new(NULL);
+    g_autofree char *more = config_get("fault");
+    uint64_t delay = 0, jitter = 0, per_million;
+    struct hv_value checked;
+    bool given;
 
-    faults->seed = 1;
-    if (!config_get_number("loss", &loss, err) ||
-        !config_get_number("duplication", &duplication, err) ||
-        !config_get_number("reorder", &reorder, err) ||
-        !config_get_number("corruption", &corruption, err) ||
-        !config_get_number("delay", &faults->delay_ns, err) ||
-        !config_get_number("jitter", &faults->jitter_ns, err) ||
-        !config_get_number("fault_seed", &faults->seed, err)) {
+    port->fault_seed = 1;
+    for (unsigned i = 0; i < G_N_ELEMENTS(config_short_rules); i++) {
+        per_million = 0;
+        if (!config_get_number(config_short_rules[i].setting, &per_million, err)) {
+            return false;
+        }
+        if (per_million) {
+            g_string_append_printf(rules, "%s %u.%04u%%; ", config_short_rules[i].rule,
+                                   (unsigned)(per_million / 10000),
+                                   (unsigned)(per_million % 10000));
+        }
+    }
+    if (!config_get_number("delay", &delay, err) || !config_get_number("jitter", &jitter, err) ||
+        !config_get_number("fault_seed", &port->fault_seed, err) ||
+        !config_get_value("fault", &checked, &given, err)) {
         return false;
     }
-    faults->loss = (unsigned)loss;
-    faults->duplication = (unsigned)duplication;
-    faults->reorder = (unsigned)reorder;
-    faults->corruption = (unsigned)corruption;
+    if (delay || jitter) {
+        g_string_append_printf(
+            rules, "delay %" G_GUINT64_FORMAT "ns jitter %" G_GUINT64_FORMAT "ns; ", delay, jitter);
+    }
+    g_string_append(rules, more ? more : "");
+    port->faults = rules->len ? g_strdup(rules->str) : NULL;
     return true;
 }
 
@@ -304,7 +328,7 @@ static void config_make_addresses(struct hv_port_config *port, unsigned number)
         hv_mac_of_ipv4(port->ipv4, port->mac);
     }
     /* Each device has decisions of its own, the same ones in each run. */
-    memcpy(&port->faults.stream, port->mac, sizeof(port->mac));
+    memcpy(&port->fault_stream, port->mac, sizeof(port->mac));
     config_make_gids(port);
 }
 

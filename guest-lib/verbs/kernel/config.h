@@ -18,7 +18,6 @@
 #include <stdint.h>
 #include "guest-lib/verbs/kernel/settings.h"
 #include "wire/capture_blocks.h"
-#include "wire/faults.h"
 
 struct inproc_world;
 struct wire_port;
@@ -40,8 +39,9 @@ struct hv_port_config {
     struct capture_ring capture_ring; /* size 0: capture is one file */
     bool removes; /* the device is removed remove_after_ns after it was opened */
     uint64_t remove_after_ns;
-    struct wire_faults_config faults; /* of the frames that it sends */
-    char *remove_when;                /* the device is removed when this file exists; or NULL */
+    char *faults; /* rules (wire/fault/fault.h), or NULL: it has no faults */
+    uint64_t fault_seed, fault_stream;
+    char *remove_when; /* the device is removed when this file exists; or NULL */
     union ibv_gid gid[HV_GIDS];
     /* For a simulation (hv_config_simulate()), else NULL. */
     struct inproc_world *world;

@@ -355,6 +355,8 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         .capture_comments = config->capture_comments,
         .capture_process = capture_process,
         .faults = config->faults,
+        .fault_seed = config->fault_seed,
+        .fault_stream = config->fault_stream,
         .gids = (const uint8_t(*)[16])config->gid,
         .num_gids = HV_GIDS,
         .log_level = config->log_level,

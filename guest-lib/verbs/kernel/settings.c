@@ -11,6 +11,7 @@
 #include "guest-lib/verbs/kernel/addresses.h"
 #include "guest-lib/verbs/kernel/spelling.h"
 #include "wire/capture_blocks.h"
+#include "wire/fault/fault.h"
 #include "wire/open.h"
 
 #define MAX_SECONDS 1000000000u  /* until a removal: 32 years */
@@ -87,6 +88,10 @@ static const struct hv_setting settings[] = {
      "The delay of each frame between the device and the wire, such as 100us or 20ms."},
     {"jitter", HV_SETTING_TIME, 0, MAX_DELAY, NULL, "TIME", "0us",
      "The longest random time that is added to the delay. Frames keep their order."},
+    {"fault", HV_SETTING_FAULTS, 0, 0, NULL, "RULES", "no faults",
+     "Rules of what goes wrong on the device's port and in the device, with ; between them: \"drop "
+     "READ_RESPONSE nth 2 once; link down 50ms after 1000\" (docs/reference/faults.md). The options "
+     "from loss to jitter are short forms of such rules. none: no rules yet."},
     {"fault_seed", HV_SETTING_NUMBER, 0, UINT32_MAX, NULL, "N", "1",
      "Decides, with the MAC address of a device, which of its frames are lost, sent twice and so "
      "on."},
@@ -309,6 +314,11 @@ static bool setting_parse_text(const struct hv_setting *s, const char *text, str
     return *text;
 }
 
+static bool setting_parse_faults(const struct hv_setting *s, const char *text, struct hv_value *v)
+{
+    return fault_check(text, &fw_fault_names, NULL);
+}
+
 static char *setting_size_text(uint64_t bytes)
 {
     return g_strdup_printf("%" G_GUINT64_FORMAT "M", bytes >> 20);
@@ -362,6 +372,8 @@ static char *setting_must_be(const struct hv_setting *s)
         return g_strdup("a folder");
     case HV_SETTING_KEY_FILE:
         return g_strdup("the name of a file");
+    case HV_SETTING_FAULTS:
+        return g_strdup("fault rules (docs/reference/faults.md)");
     case HV_SETTING_TEXT:
         break;
     }
@@ -382,6 +394,7 @@ static bool (*const parsers[])(const struct hv_setting *, const char *, struct h
     [HV_SETTING_WIRES] = setting_parse_wires,     [HV_SETTING_NEW_FILE] = setting_parse_new_file,
     [HV_SETTING_TEXT] = setting_parse_text,       [HV_SETTING_FILE] = setting_parse_file,
     [HV_SETTING_FOLDER] = setting_parse_folder,   [HV_SETTING_KEY_FILE] = setting_parse_text,
+    [HV_SETTING_FAULTS] = setting_parse_faults,
 };
 
 /* Whether errno says why a value of this kind is refused. */
@@ -402,6 +415,9 @@ bool hv_setting_parse(const struct hv_setting *setting, const char *text, struct
     }
     if (*text && setting_has_errno(setting->kind)) {
         why = g_strerror(errno);
+    }
+    if (setting->kind == HV_SETTING_FAULTS) {
+        return fault_check(text, &fw_fault_names, err); /* says which word is wrong */
     }
     g_clear_pointer(&value->wires, g_strfreev);
     must_be = setting_must_be(setting);

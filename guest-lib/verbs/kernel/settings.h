@@ -37,6 +37,7 @@ enum hv_setting_kind {
     HV_SETTING_FILE,     /* a file that is read */
     HV_SETTING_FOLDER,
     HV_SETTING_TEXT,     /* anything that is not empty */
+    HV_SETTING_FAULTS,   /* rules of wire/fault/fault.h */
     HV_SETTING_KEY_FILE, /* a file with settings; only the environment can name it */
 };
 
