@@ -344,6 +344,28 @@ START_TEST(nothing_of_a_region_is_left_by_a_program_that_ends)
 }
 END_TEST
 
+/* ibv_exp_dereg_mr() tells whether the program's own memory was marked as not for children of
+ * fork(): the memory of the library and of a region that is paged on demand was not. */
+START_TEST(a_deregistration_tells_whose_memory_it_was)
+{
+    uint8_t *mem = aligned_alloc(PAGE, PAGE);
+    struct ibv_mr *mr[3] = {reg(mem, PAGE, RIGHTS),
+                            reg(NULL, PAGE, RIGHTS | IBV_EXP_ACCESS_ALLOCATE_MR),
+                            reg(mem, PAGE, IBV_EXP_ACCESS_LOCAL_WRITE | IBV_EXP_ACCESS_ON_DEMAND)};
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct ibv_exp_dereg_out out = {.need_dofork = -1};
+
+        ck_assert_ptr_nonnull(mr[i]);
+        ck_assert_int_eq(
+            verbs_get_exp_ctx_op(mr[i]->context, drv_exp_dereg_mr)->drv_exp_dereg_mr(mr[i], &out),
+            0);
+        ck_assert_int_eq(out.need_dofork, i == 0);
+    }
+    free(mem);
+}
+END_TEST
+
 START_TEST(shared_memory_without_rdma_has_no_key)
 {
     struct ibv_mr *mr = reg(NULL, PAGE, RIGHTS | USER_BOTH | IBV_EXP_ACCESS_ALLOCATE_MR), *other;
@@ -498,6 +520,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_child_does_not_end_its_parents_region, 0, 2);
     tcase_add_test(tc, a_region_ends_with_its_owner_and_not_with_its_owners_child);
     tcase_add_test(tc, nothing_of_a_region_is_left_by_a_program_that_ends);
+    tcase_add_test(tc, a_deregistration_tells_whose_memory_it_was);
     tcase_add_test(tc, shared_memory_without_rdma_has_no_key);
     tcase_add_test(tc, numbers_that_name_nothing_are_refused);
     tcase_add_test(tc, a_window_is_bound);

@@ -222,6 +222,10 @@ START_TEST(what_makes_no_qp)
     attr.max_atomic_arg = 512;
     expect_no_qp(attr, EINVAL);
     attr = qp_attr(0);
+    attr.comp_mask |= IBV_EXP_QP_INIT_ATTR_PORT;
+    attr.port_num = 2;
+    expect_no_qp(attr, EINVAL);
+    attr = qp_attr(0);
     attr.qp_type = IBV_QPT_RAW_PACKET;
     attr.comp_mask = IBV_EXP_QP_INIT_ATTR_PD | IBV_EXP_QP_INIT_ATTR_RX_HASH;
     attr.rx_hash_conf = NULL;
@@ -424,6 +428,19 @@ START_TEST(a_dc_initiator_reaches_a_target)
     wr.ext_op.masked_atomics.wr_data.inline_data.op.fetch_add.add_val = 2;
     ck_assert_int_eq(complete(&wr).exp_opcode, IBV_EXP_WC_MASKED_FETCH_ADD);
     ck_assert_uint_eq(*(uint64_t *)mr[1]->addr, 7);
+    wr = (struct ibv_exp_send_wr){.sg_list = &sge,
+                                  .num_sge = 1,
+                                  .exp_opcode = IBV_EXP_WR_ATOMIC_CMP_AND_SWP,
+                                  .wr.atomic = {.remote_addr = (uintptr_t)mr[1]->addr,
+                                                .compare_add = 7,
+                                                .swap = 70,
+                                                .rkey = mr[1]->rkey},
+                                  .dc = {ah, DC_KEY, dct->qp_num}};
+    sge.length = 8;
+    ck_assert_int_eq(complete(&wr).exp_opcode, IBV_EXP_WC_COMP_SWAP);
+    ck_assert_uint_eq(*(uint64_t *)mr[1]->addr, 70);
+    wr.exp_opcode = IBV_EXP_WR_BIND_MW;
+    ck_assert_int_eq(post(&wr), EINVAL);
     wr = (struct ibv_exp_send_wr){.exp_opcode = IBV_EXP_WR_NOP}; /* has no address */
     ck_assert_int_eq(complete(&wr).status, IBV_WC_SUCCESS);
     table_qp_free(qp[0]);
@@ -482,6 +499,65 @@ START_TEST(a_request_calculates)
 }
 END_TEST
 
+/* qp_state_table of MLNX_OFED: the bit belongs to the change of RC, XRC and DC from INIT to RTR. */
+START_TEST(data_may_be_placed_out_of_order_from_init_to_rtr_alone)
+{
+    struct ibv_exp_qp_init_attr ud_attr = qp_attr(0);
+    struct ibv_exp_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1};
+    struct ibv_qp *rc = qp_new(0, qp_attr(0)), *ud;
+    const uint64_t init = IBV_EXP_QP_STATE | IBV_EXP_QP_PKEY_INDEX | IBV_EXP_QP_PORT;
+    const uint64_t rtr = IBV_EXP_QP_STATE | IBV_EXP_QP_AV | IBV_EXP_QP_PATH_MTU |
+                         IBV_EXP_QP_DEST_QPN | IBV_EXP_QP_RQ_PSN | IBV_EXP_QP_MAX_DEST_RD_ATOMIC |
+                         IBV_EXP_QP_MIN_RNR_TIMER;
+
+    ud_attr.qp_type = IBV_QPT_UD;
+    ud = qp_new(0, ud_attr);
+    ck_assert(rc && ud);
+    ck_assert_int_eq(
+        ibv_exp_modify_qp(rc, &attr,
+                          init | IBV_EXP_QP_ACCESS_FLAGS | IBV_EXP_QP_OOO_RW_DATA_PLACEMENT),
+        EINVAL);
+    ck_assert_int_eq(ibv_exp_modify_qp(rc, &attr, init | IBV_EXP_QP_ACCESS_FLAGS), 0);
+    ck_assert_int_eq(ibv_exp_modify_qp(ud, &attr, init | IBV_EXP_QP_QKEY), 0);
+    attr = (struct ibv_exp_qp_attr){
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = qp[1]->qp_num,
+        .max_dest_rd_atomic = 1,
+        .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1, .hop_limit = 1}}};
+    ck_assert_int_eq(ibv_query_gid(v->b, 1, 1, &attr.ah_attr.grh.dgid), 0);
+    ck_assert_int_eq(
+        ibv_exp_modify_qp(ud, &attr, IBV_EXP_QP_STATE | IBV_EXP_QP_OOO_RW_DATA_PLACEMENT), EINVAL);
+    ck_assert_int_eq(ibv_exp_modify_qp(rc, &attr, rtr | IBV_EXP_QP_OOO_RW_DATA_PLACEMENT), 0);
+    ck_assert(user_qp(rc)->hv.ooo_rw);
+    table_qp_free(rc);
+    table_qp_free(ud);
+}
+END_TEST
+
+START_TEST(requests_that_are_refused)
+{
+    struct ibv_sge sge[3] = {{(uintptr_t)mr[0]->addr, 8, mr[0]->lkey},
+                             {(uintptr_t)mr[0]->addr, 8, mr[0]->lkey},
+                             {(uintptr_t)mr[0]->addr, 8, mr[0]->lkey}};
+    struct ibv_exp_send_wr wr = masked(sge, 3, false);
+    struct ibv_qp *connected = qp[0];
+
+    sge[1] = sge[2] = sge[0];
+    wr.num_sge = 3; /* max_send_sge is 2 */
+    ck_assert_int_eq(post(&wr), ENOMEM);
+    wr.num_sge = -1;
+    ck_assert_int_eq(post(&wr), ENOMEM);
+    wr.num_sge = 1;
+    qp[0] = qp_new(0, qp_attr(0)); /* in RESET */
+    ck_assert_ptr_nonnull(qp[0]);
+    ck_assert_int_ne(post(&wr), 0);
+    table_qp_free(qp[0]);
+    qp[0] = connected;
+    ck_assert_int_eq(complete(&wr).status, IBV_WC_SUCCESS);
+}
+END_TEST
+
 START_TEST(what_changes_no_qp)
 {
     struct ibv_exp_qp_attr attr = {.qp_state = IBV_QPS_RTS, .rate_limit = 1000};
@@ -516,6 +592,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, queues_in_a_resource_domain);
     tcase_add_test(tc, a_dc_initiator_reaches_a_target);
     tcase_add_loop_test(tc, a_request_calculates, 0, 3);
+    tcase_add_test(tc, data_may_be_placed_out_of_order_from_init_to_rtr_alone);
+    tcase_add_test(tc, requests_that_are_refused);
     tcase_add_test(tc, what_changes_no_qp);
     suite_add_tcase(suite, tc);
     return suite;

@@ -48,15 +48,20 @@ static struct ibv_exp_wc wc_of(struct ibv_cq *of)
     return wc;
 }
 
-static void *family_of(uint32_t which, uint32_t version, void *obj)
+static void *family_on(struct ibv_context *context, uint32_t which, uint32_t version, void *obj)
 {
     struct ibv_exp_query_intf_params params = {.intf = which, .intf_version = version, .obj = obj};
     enum ibv_exp_query_intf_status status;
-    void *found = ibv_exp_query_intf(v->b, &params, &status);
+    void *found = ibv_exp_query_intf(context, &params, &status);
 
     ck_assert_int_eq(status, IBV_EXP_INTF_STAT_OK);
     ck_assert_ptr_nonnull(found);
     return found;
+}
+
+static void *family_of(uint32_t which, uint32_t version, void *obj)
+{
+    return family_on(v->b, which, version, obj);
 }
 
 static void *family(uint32_t which, void *obj)
@@ -248,6 +253,10 @@ START_TEST(a_qp_with_a_hash_has_no_queues_of_its_own)
     }
     qp = hashed(table);
     ck_assert_ptr_nonnull(qp);
+    /* nor states: libmlx5 returns this one negative */
+    ck_assert_int_eq(
+        ibv_exp_modify_qp(qp, &(struct ibv_exp_qp_attr){.qp_state = IBV_QPS_INIT}, IBV_QP_STATE),
+        -ENOSYS);
     ck_assert_int_eq(ibv_destroy_qp(qp), 0);
     ck_assert_int_eq(ibv_destroy_srq(srq), 0);
     ck_assert_int_eq(ibv_exp_destroy_rwq_ind_table(table), 0);
@@ -361,6 +370,44 @@ START_TEST(a_message_is_matched_by_its_tag)
 }
 END_TEST
 
+/* An entry is taken out once; a synchronization has its own completion. */
+START_TEST(entries_of_tags_are_taken_out)
+{
+    struct ibv_exp_create_srq_attr attr = tag_attr();
+    struct ibv_srq *srq = ibv_exp_create_srq(v->b, &attr);
+    struct ibv_sge to = {(uintptr_t)mr[1]->addr, 1000, mr[1]->lkey};
+    struct ibv_exp_ops_wr *bad,
+        op = {.wr_id = 1,
+              .opcode = IBV_EXP_WR_TAG_ADD,
+              .flags = IBV_EXP_OPS_SIGNALED,
+              .tm.add = {.recv_wr_id = 8, .sg_list = &to, .num_sge = 1, .tag = TAG, .mask = 1}};
+    uint32_t handle;
+    struct ibv_exp_wc wc;
+
+    ck_assert_ptr_nonnull(srq);
+    ck_assert_int_eq(ibv_exp_post_srq_ops(srq, &op, &bad), 0);
+    ck_assert_int_eq(wc_of(cq[1]).exp_opcode, IBV_EXP_WC_TM_ADD);
+    handle = op.tm.handle;
+    op = (struct ibv_exp_ops_wr){
+        .wr_id = 2, .opcode = IBV_EXP_WR_TAG_SYNC, .flags = IBV_EXP_OPS_SIGNALED};
+    ck_assert_int_eq(ibv_exp_post_srq_ops(srq, &op, &bad), 0);
+    wc = wc_of(cq[1]);
+    ck_assert_int_eq(wc.exp_opcode, IBV_EXP_WC_TM_SYNC);
+    ck_assert_uint_eq(wc.wr_id, 2);
+    op = (struct ibv_exp_ops_wr){.wr_id = 3,
+                                 .opcode = IBV_EXP_WR_TAG_DEL,
+                                 .flags = IBV_EXP_OPS_SIGNALED,
+                                 .tm.handle = handle};
+    ck_assert_int_eq(ibv_exp_post_srq_ops(srq, &op, &bad), 0);
+    wc = wc_of(cq[1]);
+    ck_assert_int_eq(wc.exp_opcode, IBV_EXP_WC_TM_DEL);
+    ck_assert_uint_eq(wc.wr_id, 3);
+    ck_assert_uint_eq(wc.exp_wc_flags & IBV_EXP_WC_TM_DEL_FAILED, 0);
+    ck_assert_int_ne(ibv_exp_post_srq_ops(srq, &op, &bad), 0);
+    ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+}
+END_TEST
+
 START_TEST(what_makes_no_srq)
 {
     struct ibv_exp_create_srq_attr attr = tag_attr();
@@ -373,6 +420,14 @@ START_TEST(what_makes_no_srq)
     attr.comp_mask |= IBV_EXP_CREATE_SRQ_MP_WR;
     ck_assert_ptr_null(ibv_exp_create_srq(v->b, &attr));
     ck_assert_int_eq(errno, EOPNOTSUPP);
+    attr = tag_attr();
+    attr.comp_mask |= IBV_EXP_CREATE_SRQ_DC_OFFLOAD_PARAMS;
+    ck_assert_ptr_null(ibv_exp_create_srq(v->b, &attr));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    attr = tag_attr();
+    attr.srq_type = (enum ibv_exp_srq_type)9;
+    ck_assert_ptr_null(ibv_exp_create_srq(v->b, &attr));
+    ck_assert_int_eq(errno, EINVAL);
     attr = tag_attr();
     attr.pd = NULL;
     ck_assert_ptr_null(ibv_exp_create_srq(v->b, &attr));
@@ -542,6 +597,38 @@ START_TEST(a_tag_and_a_time_are_told_by_version_1)
 }
 END_TEST
 
+/* A message of one piece whose data are copied at once, and of a list. */
+START_TEST(messages_are_inline_or_of_several_pieces)
+{
+    struct ibv_qp *a = table_qp_new(v, 0, cq[0], NULL), *b = table_qp_new(v, 1, cq[1], NULL);
+    struct ibv_exp_qp_burst_family *burst;
+    struct ibv_sge to = {(uintptr_t)mr[1]->addr, 64, mr[1]->lkey};
+    struct ibv_sge list[2] = {{(uintptr_t)mr[0]->addr + 32, 8, mr[0]->lkey},
+                              {(uintptr_t)mr[0]->addr, 8, mr[0]->lkey}};
+    struct ibv_recv_wr wr = {.sg_list = &to, .num_sge = 1}, *bad;
+    char text[] = "inline";
+
+    table_connect(v, a, b);
+    burst = family_on(v->a, IBV_EXP_INTF_QP_BURST, 0, a);
+    memcpy(mr[0]->addr, "second", 7);
+    memcpy((char *)mr[0]->addr + 32, "the first", 8);
+    ck_assert_int_eq(ibv_post_recv(b, &wr, &bad), 0);
+    ck_assert_int_eq(burst->send_pending_inline(a, text, sizeof(text), IBV_EXP_QP_BURST_SIGNALED),
+                     0);
+    memset(text, 0, sizeof(text));
+    wc_of(cq[0]);
+    ck_assert_uint_eq(wc_of(cq[1]).byte_len, sizeof(text));
+    ck_assert_str_eq(mr[1]->addr, "inline");
+    ck_assert_int_eq(ibv_post_recv(b, &wr, &bad), 0);
+    ck_assert_int_eq(burst->send_pending_sg_list(a, list, 2, IBV_EXP_QP_BURST_SIGNALED), 0);
+    wc_of(cq[0]);
+    ck_assert_uint_eq(wc_of(cq[1]).byte_len, 16);
+    ck_assert_mem_eq(mr[1]->addr, "the firssecond", 15);
+    table_qp_free(a);
+    table_qp_free(b);
+}
+END_TEST
+
 START_TEST(what_has_no_tag)
 {
     struct ibv_qp *a = table_qp_new(v, 0, cq[0], NULL), *b = table_qp_new(v, 1, cq[1], NULL);
@@ -654,9 +741,11 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_qp_with_a_hash_has_no_queues_of_its_own);
     tcase_add_test(tc, what_makes_no_wq_table_or_rule);
     tcase_add_test(tc, a_message_is_matched_by_its_tag);
+    tcase_add_test(tc, entries_of_tags_are_taken_out);
     tcase_add_test(tc, what_makes_no_srq);
     tcase_add_test(tc, bursts_are_counted_and_measured);
     tcase_add_test(tc, a_tag_and_a_time_are_told_by_version_1);
+    tcase_add_test(tc, messages_are_inline_or_of_several_pieces);
     tcase_add_test(tc, what_has_no_tag);
     tcase_add_test(tc, which_qps_have_a_family);
     tcase_add_test(tc, what_is_no_family);
