@@ -355,16 +355,21 @@ static const struct cli_command commands[] = {
      .add_options = commands_add_wires,
      .run = cli_wires},
     {.name = "ctl",
-     .arguments = "SOCKET [COMMAND [NAME=VALUE...]]",
+     .arguments = "SOCKET|DIR [COMMAND [NAME=VALUE...]]",
      .summary = "gives commands to a running process through its control socket",
      .about =
          "Gives COMMAND to the process that listens at the control socket SOCKET, and prints the "
-         "answer. Without COMMAND, it lists the commands of that process with their arguments. An "
-         "argument whose type is not STRING is written as in JSON: up=true, hosts=[1,2].\n"
+         "answer. With DIR, it gives COMMAND to each process that has a control socket in the "
+         "folder DIR. Without COMMAND, it lists the commands of the process with their arguments. "
+         "An argument whose type is not STRING is written as in JSON: up=true, hosts=[1,2].\n"
          "A control socket takes a line of JSON for each command: {\"execute\": COMMAND, "
          "\"arguments\": {...}}. Only the user who runs the process can connect.",
      .statuses = ctl_statuses,
-     .examples = (const char *const[]){"hcasim ctl /tmp/lab", "Lists the commands.", NULL},
+     .examples = (const char *const[]){"hcasim ctl /tmp/lab", "Lists the commands.",
+                                       "hcasim ctl /tmp/lab query-stats",
+                                       "Prints the counters of all hosts with --control /tmp/lab.",
+                                       "hcasim ctl /tmp/lab/10.0.0.1.* set-link up=false",
+                                       "Cuts the cable of one host.", NULL},
      .add_options = commands_add_ctl,
      .run = cli_ctl},
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "cli/command.h"
 #include "cli/ctl_text.h"
+#include "cli/sockets.h"
 #include "wire/control/client.h"
 
 /* The exit status if the process refuses the command, or cannot be reached. */
@@ -140,54 +141,126 @@ static void ctl_print(const json_t *value, bool as_json)
 
 /* -- the command ------------------------------------------------------------------------------- */
 
-/* Gives one command. The exit status, or -1 with *err. */
-static int ctl_give(struct control_client *client, const char *name, char **words, bool as_json,
-                    GError **err)
+struct ctl_request {
+    const char *name; /* NULL: the commands are listed */
+    char **words;
+    bool as_json;
+};
+
+/* Gives one command. The answer, or NULL with *err. */
+static json_t *ctl_give(struct control_client *client, const struct ctl_request *request,
+                        GError **err)
 {
     json_auto_t *commands = control_call(client, "query-commands", NULL, err);
-    json_auto_t *arguments = NULL, *result = NULL;
+    json_auto_t *arguments = NULL;
 
-    if (!commands) {
-        return -1;
+    if (!commands || !request->name) {
+        return json_incref(commands);
     }
-    if (!name) {
-        if (as_json) {
-            ctl_print(commands, true);
-        } else {
-            ctl_print_commands(commands);
+    arguments = ctl_arguments(ctl_find(commands, request->name), request->words, err);
+    return arguments ? control_call(client, request->name, arguments, err) : NULL;
+}
+
+/* *gone: no process listens there any more. */
+static json_t *ctl_give_at(const char *path, const struct ctl_request *request, bool *gone,
+                           GError **err)
+{
+    struct control_client *client = control_connect(path, CONTROL_TIMEOUT_MS, err);
+    json_t *answer = client ? ctl_give(client, request, err) : NULL;
+
+    *gone = !client && g_error_matches(*err, CONTROL_ERROR, CONTROL_ERROR_NOT_FOUND);
+    if (client) {
+        control_disconnect(client);
+    }
+    return answer;
+}
+
+static void ctl_print_one(const json_t *answer, const struct ctl_request *request)
+{
+    if (request->name || request->as_json) {
+        ctl_print(answer, request->as_json);
+    } else {
+        ctl_print_commands(answer);
+    }
+}
+
+/* Gives the command to one process after another. Returns the answers by the names of the sockets;
+ * processes that have ended have none. */
+static json_t *ctl_give_all(const GPtrArray *paths, const struct ctl_request *request, GError **err)
+{
+    json_auto_t *answers = json_object();
+
+    for (unsigned i = 0; i < paths->len; i++) {
+        g_autofree char *name = g_path_get_basename(paths->pdata[i]);
+        g_autoptr(GError) why = NULL;
+        bool gone;
+        json_t *answer = ctl_give_at(paths->pdata[i], request, &gone, &why);
+
+        if (answer) {
+            json_object_set_new(answers, name, answer);
+        } else if (!gone) {
+            g_propagate_prefixed_error(err, g_steal_pointer(&why), "%s: ", name);
+            return NULL;
         }
-        return EXIT_SUCCESS;
     }
-    arguments = ctl_arguments(ctl_find(commands, name), words, err);
-    result = arguments ? control_call(client, name, arguments, err) : NULL;
-    if (!result) {
-        return -1;
+    return json_incref(answers);
+}
+
+/* The command for all processes of a folder. False: *err. */
+static bool ctl_run_folder(const char *folder, const GPtrArray *paths,
+                           const struct ctl_request *request, GError **err)
+{
+    json_auto_t *answers = ctl_give_all(paths, request, err);
+
+    if (!answers) {
+        return false;
     }
-    ctl_print(result, as_json);
-    return EXIT_SUCCESS;
+    if (!json_object_size(answers)) {
+        g_set_error(err, CONTROL_ERROR, CONTROL_ERROR_NOT_FOUND,
+                    "%s: no process has a control socket in this folder", folder);
+        return false;
+    }
+    if (!request->name && !request->as_json) { /* those of hosts are the same */
+        ctl_print_commands(json_object_iter_value(json_object_iter(answers)));
+    } else {
+        ctl_print(answers, request->as_json);
+    }
+    return true;
+}
+
+static bool ctl_run_socket(const char *path, const struct ctl_request *request, GError **err)
+{
+    bool gone;
+    json_auto_t *answer = ctl_give_at(path, request, &gone, err);
+
+    if (answer) {
+        ctl_print_one(answer, request);
+    }
+    return answer != NULL;
 }
 
 int cli_ctl(const struct cli_line *line)
 {
-    const char *path = line->rest[0], *name = path ? line->rest[1] : NULL;
-    struct control_client *client;
+    const char *path = line->rest[0];
+    struct ctl_request request = {.as_json = cli_line_get(line, "json") != NULL};
+    g_autoptr(GPtrArray) paths = NULL;
     g_autoptr(GError) err = NULL;
-    int status = -1;
 
     if (!path) {
         return cli_refuse("ctl needs the path of a control socket, see hcasim help ctl");
     }
-    client = control_connect(path, CONTROL_TIMEOUT_MS, &err);
-    if (client) {
-        status = ctl_give(client, name, name ? line->rest + 2 : NULL,
-                          cli_line_get(line, "json") != NULL, &err);
-        control_disconnect(client);
+    request.name = line->rest[1];
+    request.words = request.name ? line->rest + 2 : NULL;
+    paths = sockets_find(path, &err);
+    if (paths &&
+        (g_file_test(path, G_FILE_TEST_IS_DIR) ? ctl_run_folder(path, paths, &request, &err)
+                                               : ctl_run_socket(path, &request, &err))) {
+        return cli_flush(EXIT_SUCCESS);
     }
-    if (status < 0) {
+    {
         g_autofree char *plain = ctl_plain(err->message);
 
         cli_say("%s", plain);
-        return CTL_REFUSED;
     }
-    return cli_flush(status);
+    return CTL_REFUSED;
 }

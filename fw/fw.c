@@ -195,6 +195,17 @@ void fw_set_state(struct fw *fw, uint8_t state)
     }
 }
 
+bool fw_cut_cable(struct fw *fw, bool cut)
+{
+    if (!entry_begin(fw)) {
+        return false;
+    }
+    fw_uplink(fw)->is_cut = cut;
+    port_update_link(&fw->hca);
+    entry_end(fw);
+    return true;
+}
+
 uint64_t fw_mmio_read(struct fw *fw, uint64_t offset, unsigned size)
 {
     uint64_t aligned = offset & ~3ull;

@@ -192,4 +192,9 @@ enum fw_reg_status fw_access_reg(struct fw *fw, uint16_t id, bool is_write, void
  */
 void fw_set_wire(struct fw *fw, struct wire_port *port);
 
+/* Cuts the card's cable as somebody would who pulls it out, or mends it: the link goes down, frames
+ * of both directions are dropped. The cable stays cut whatever is reset. False: fw_is_entered();
+ * nothing has changed. */
+bool fw_cut_cable(struct fw *fw, bool cut);
+
 #endif

@@ -29,13 +29,16 @@ void own_fd_set(struct own_fd *own, int fd)
     all = own;
 }
 
-/* A program that closes all descriptors that it does not know may have another file at this
- * number. */
-static void own_fd_close_one(struct own_fd *own)
+bool own_fd_is_there(const struct own_fd *own)
 {
     struct stat st;
 
-    if (!fstat(own->fd, &st) && st.st_dev == own->dev && st.st_ino == own->ino) {
+    return !fstat(own->fd, &st) && st.st_dev == own->dev && st.st_ino == own->ino;
+}
+
+static void own_fd_close_one(struct own_fd *own)
+{
+    if (own_fd_is_there(own)) {
         close(own->fd);
     }
     own->fd = -1;

@@ -11,6 +11,7 @@
 #ifndef HCASIM_WIRE_OWN_FD_H
 #define HCASIM_WIRE_OWN_FD_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct own_fd {
@@ -27,6 +28,10 @@ void own_fd_unlock(void);
 
 /* Lists a descriptor, under the lock. own->fd must be -1 before. */
 void own_fd_set(struct own_fd *own, int fd);
+
+/* Whether the descriptor is still that file. A program that closes all descriptors that it does not
+ * know may have another file at this number. */
+bool own_fd_is_there(const struct own_fd *own);
 
 /* Closes the descriptor, if there is one, without the lock. */
 void own_fd_close(struct own_fd *own);

@@ -293,6 +293,26 @@ void local_hca_free(struct local_hca *hca)
     free(hca);
 }
 
+struct fw *local_lock_fw(struct local_hca *hca)
+{
+    enum local_driven driven;
+
+    pthread_mutex_lock(&hca->lock);
+    driven = local_driven_by(hca);
+    if (driven == LOCAL_BY_NOBODY || driven == LOCAL_BY_PARENT) {
+        pthread_mutex_unlock(&hca->lock);
+        return NULL;
+    }
+    return hca->fw;
+}
+
+void local_unlock_fw(struct local_hca *hca)
+{
+    pthread_mutex_unlock(&hca->lock);
+    local_leave_rest_to_helper(hca);
+    local_tell_irq(hca);
+}
+
 void local_reset(struct local_hca *hca)
 {
     pthread_mutex_lock(&hca->lock);

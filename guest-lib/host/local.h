@@ -78,6 +78,11 @@ void local_shut(struct local_hca *hca);
 void local_hca_end(struct local_hca *hca);
 /* Frees the rest of an HCA that has ended. No thread may call any more. */
 void local_hca_free(struct local_hca *hca);
+/* Takes the HCA's lock, for a look at the firmware or a change of it from outside. NULL: the HCA
+ * was removed or has ended, and the lock is not held. */
+struct fw *local_lock_fw(struct local_hca *hca);
+/* Releases the lock, and lets the HCA work on what has changed. */
+void local_unlock_fw(struct local_hca *hca);
 /* Performs a function-level reset. */
 void local_reset(struct local_hca *hca);
 /* Hot removal of the function: its cable and its helper are gone, it does no work any more, and

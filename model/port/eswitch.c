@@ -106,7 +106,7 @@ static void eswitch_cable_rx(void *opaque, const uint8_t *frame, size_t len, uns
 {
     struct eswitch *sw = opaque;
 
-    if (!sw->uplink.admin_up) {
+    if (!uplink_takes(&sw->uplink)) {
         return;
     }
     if (len < 14) {

@@ -61,7 +61,7 @@ void uplink_count_priority(const struct uplink *uplink, struct priority_traffic 
 
 bool uplink_is_up(const struct uplink *uplink)
 {
-    return uplink->admin_up && uplink->wire && wire_link_up(uplink->wire);
+    return uplink_takes(uplink) && uplink->wire && wire_link_up(uplink->wire);
 }
 
 bool uplink_look(struct uplink *uplink)
@@ -78,6 +78,7 @@ void uplink_reset(struct uplink *uplink)
     *uplink = (struct uplink){
         .number = uplink->number,
         .wire = uplink->wire,
+        .is_cut = uplink->is_cut,
         .admin_up = true,
         .mtu = PORT_DEFAULT_MTU,
         .line_mbps = PORT_DEFAULT_MBPS,

@@ -67,6 +67,7 @@ struct uplink {
     unsigned number;        /* its number in registers and events, from 1 */
     struct wire_port *wire; /* the cable, or NULL */
     bool admin_up;          /* PAOS.admin_status */
+    bool is_cut;            /* the owner has cut the cable (fw_cut_cable()) */
     bool was_up;            /* whether it was up at the last uplink_look() */
     uint16_t mtu;           /* PMTU.admin_mtu: bytes of a frame with one VLAN tag and FCS */
     uint32_t line_mbps;     /* the PHY's speed, an upper bound for rates */
@@ -78,6 +79,12 @@ struct uplink {
 
 /* Brings the port to its state after power-on, except for the cable. */
 void uplink_reset(struct uplink *uplink);
+
+/* Whether frames of the cable are taken. */
+static inline bool uplink_takes(const struct uplink *uplink)
+{
+    return uplink->admin_up && !uplink->is_cut;
+}
 
 /* Whether cable, link and administrative state are all up. */
 bool uplink_is_up(const struct uplink *uplink);

@@ -6,6 +6,7 @@
 #include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/qp.h"
+#include "model/rdma/rdma.h"
 #include "model/rdma/trace_wqe.h"
 
 static enum recv_result qp_recv_take_own(struct qp *qp, struct recv_wqe *wqe)
@@ -78,6 +79,7 @@ void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
                       struct prm_cqe64 *cqe, const struct cqe_data *data)
 {
     cqe_received(cqe, recv_about(qp, xrc_srq, index), opcode, byte_cnt, solicited);
+    qp->hca->rdma->counts.receives++;
     qp_post_cqe_data(qp, recv_cq(qp, xrc_srq), cqe, solicited, data);
 }
 

@@ -17,6 +17,15 @@
 struct hca;
 struct qp;
 
+/* What all QPs of the function have sent and seen since it was made; a reset keeps the numbers. */
+struct rdma_counts {
+    uint64_t messages; /* started by send queues, those to memory of the device itself excepted */
+    uint64_t receives; /* receive WQEs completed */
+    uint64_t retransmitted; /* request packets sent again */
+    uint64_t ack_timeouts, naks_sent, naks_received, rnr_naks_sent, rnr_naks_received;
+    uint64_t out_of_sequence, duplicates; /* requests received */
+};
+
 struct rdma {
     struct qp *gsi_qp; /* takes packets to QPN 1; NULL: there is none */
     struct mcg_table mcgs;
@@ -26,6 +35,7 @@ struct rdma {
     struct early_pool early;
     struct notices notices;
     struct fault_pager paging;
+    struct rdma_counts counts;
     char invalid[192]; /* why the last invalid request is invalid (responder_invalid()) */
 };
 

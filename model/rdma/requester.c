@@ -419,6 +419,7 @@ static void requester_assign_psns(struct qp *qp, struct send_desc *desc, const s
     }
     if (desc->npsn) {
         qp->req.ssn = (qp->req.ssn + 1) & PSN_MASK;
+        qp->hca->rdma->counts.messages++;
     }
 }
 

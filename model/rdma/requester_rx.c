@@ -20,6 +20,7 @@
 #include "model/queue/q_counter.h"
 #include "model/rdma/dci.h"
 #include "model/rdma/early.h"
+#include "model/rdma/rdma.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/sig_report.h"
 #include "model/rdma/wqe_source.h"
@@ -123,6 +124,7 @@ void requester_timeout(struct hca *hca, struct hca_timer *timer)
         flight->pause = (struct wire_pause){0};
     } else if (!port_is_paused(hca, qp->peer.path.dmac, &flight->pause)) {
         requester_recovery_step(qp, RECOVERY_ACK_TIMEOUT);
+        hca->rdma->counts.ack_timeouts++;
         requester_retry(qp, &qp_counters(qp)->local_ack_timeout_err, WIRE_NOTE_ACK_TIMEOUT);
     }
     if (qp_may_send(qp)) {
@@ -296,12 +298,14 @@ static void requester_rx_ack(struct qp *qp, const struct roce_packet *pkt)
         }
         break;
     case AETH_CLASS_RNR_NAK:
+        qp->hca->rdma->counts.rnr_naks_received++;
         desc = requester_answered(qp, pkt);
         if (desc) {
             requester_rx_rnr_nak(qp, desc, aeth_value(pkt->aeth.syndrome));
         }
         break;
     case AETH_CLASS_NAK:
+        qp->hca->rdma->counts.naks_received++;
         desc = requester_answered(qp, pkt);
         if (desc) {
             requester_rx_nak(qp, desc, pkt->aeth.syndrome);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "model/core/ledger.h"
 #include "model/rdma/dc.h"
+#include "model/rdma/rdma.h"
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/sig_report.h"
@@ -144,6 +145,8 @@ static void send_advance(struct qp *qp, struct send_desc *desc)
     flight->tx_psn = send_is_one_packet(desc) ? end : (flight->tx_psn + 1) & PSN_MASK;
     if (psn_diff(flight->tx_psn, flight->sent_psn) > 0) {
         flight->sent_psn = flight->tx_psn;
+    } else {
+        qp->hca->rdma->counts.retransmitted++;
     }
     if (flight->tx_psn == end) {
         flight->tx++;

@@ -295,6 +295,7 @@ static void responder_repeat_atomic(struct peer *peer, const struct roce_packet 
 static void responder_rx_duplicate(struct peer *peer, const struct roce_packet *pkt, uint32_t flags)
 {
     qp_counters(peer->qp)->duplicate_request++;
+    peer->qp->hca->rdma->counts.duplicates++;
     if (flags & PKT_READ) {
         responder_repeat_read(peer, pkt);
     } else if (flags & PKT_ATOMIC) {
@@ -314,6 +315,7 @@ void responder_rx_gap(struct peer *peer)
         return;
     }
     qp_counters(peer->qp)->out_of_sequence++;
+    peer->qp->hca->rdma->counts.out_of_sequence++;
     if (responder_step(peer, RESPONDER_GAP)) {
         responder_ack(peer, peer->resp.epsn, AETH_NAK_SEQ);
     }
@@ -438,6 +440,7 @@ static void responder_rx_uc(struct peer *peer, const struct roce_packet *pkt, ui
         resp->msg = MSG_NONE;
     } else if (pkt->psn != resp->epsn) {
         qp_counters(peer->qp)->out_of_sequence++;
+        peer->qp->hca->rdma->counts.out_of_sequence++;
         resp->msg = MSG_NONE;
         return;
     }

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "model/rdma/paging.h"
+#include "model/rdma/rdma.h"
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/responder_internal.h"
 #include "model/rdma/sig_report.h"
@@ -214,6 +215,12 @@ static bool responder_send_ack(struct peer *peer)
         responder_note(qp, resp->ack_psn, responder_ack_why(resp));
     }
     port_tx_commit_roce(qp->hca, &pkt, 0);
+    if (G_UNLIKELY(aeth_class(resp->ack_syndrome) != AETH_CLASS_ACK)) {
+        bool waits = aeth_class(resp->ack_syndrome) == AETH_CLASS_RNR_NAK;
+
+        qp->hca->rdma->counts.rnr_naks_sent += waits;
+        qp->hca->rdma->counts.naks_sent += !waits;
+    }
     resp->ack_due = false;
     resp->acked_psn = resp->ack_psn;
     return true;

@@ -112,10 +112,30 @@ class Ctl(unittest.TestCase):
 
     def test_a_socket_at_which_nobody_listens(self):
         gone = self.socket.with_name("gone")
-        self.assertEqual(hcasim("ctl", gone), (1, "", f"hcasim: {gone}: No such file or directory\n"))
+        self.assertEqual(hcasim("ctl", gone), (1, "", f"hcasim: {gone}: there is no such socket\n"))
         with socket.socket(socket.AF_UNIX) as left:
             left.bind(str(gone))
         self.assertEqual(hcasim("ctl", gone), (1, "", f"hcasim: {gone}: no process listens there any more\n"))
+
+    def test_a_folder_stands_for_its_sockets(self):
+        folder, name = self.socket.parent, self.socket.name
+        (folder / "file").touch()
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(folder / "killed"))
+        self.assertEqual(hcasim("ctl", folder), (0, COMMANDS, ""))
+        second = folder / "s10"
+        with subprocess.Popen([SERVER, second], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+            server.stdout.readline()
+            self.assertEqual(hcasim("ctl", second, "set-link", "up=false"), (0, "", ""))
+            status, out, err = hcasim("ctl", "--json", folder, "query-status")
+            self.assertEqual({each: answer["up"] for each, answer in json.loads(out).items()}, {name: True, "s10": False})
+            self.assertEqual((status, err), (0, ""))
+            self.assertIn("s10:\n  name: mlx5_0\n  up: false\n", hcasim("ctl", folder, "query-status")[1])
+            self.assertEqual(hcasim("ctl", folder, "fail"), (1, "", f"hcasim: {name}: there is no? QP 7\n"))
+            server.stdin.close()
+        with tempfile.TemporaryDirectory() as empty:
+            self.assertEqual(hcasim("ctl", empty, "query-status"),
+                             (1, "", f"hcasim: {empty}: no process has a control socket in this folder\n"))
 
     def test_wrong_use(self):
         self.assertEqual(hcasim("ctl"), (2, "", "hcasim: ctl needs the path of a control socket, see hcasim help ctl\n"))

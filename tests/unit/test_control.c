@@ -166,7 +166,7 @@ static int client(void)
 
     ck_assert_int_ge(fd, 0);
     greeting = take(fd);
-    ck_assert_str_eq(greeting, "{\"hcasim\":{\"version\":\"" HCASIM_VERSION "\"}}\n");
+    ck_assert_str_eq(greeting, "{\"hcasim\":{\"version\":\"" VERSION "\"}}\n");
     return fd;
 }
 
@@ -644,8 +644,7 @@ START_TEST(a_client_calls_commands_one_after_another)
     g_autoptr(GError) err = NULL;
 
     ck_assert_ptr_nonnull(c);
-    ck_assert_str_eq(json_string_value(json_object_get(control_greeting(c), "version")),
-                     HCASIM_VERSION);
+    ck_assert_str_eq(json_string_value(json_object_get(control_greeting(c), "version")), VERSION);
     result = control_call(c, "add", arguments, &err);
     ck_assert_int_eq(json_integer_value(json_object_get(result, "sum")), 42);
     ck_assert_ptr_null(control_call(c, "fail", NULL, &err));
@@ -683,7 +682,7 @@ START_TEST(a_client_says_why_it_cannot_connect)
     g_unlink(stale);
     close(fd);
     ck_assert_ptr_null(control_connect(stale, 50, &err));
-    ck_assert_msg(strstr(err->message, "No such file") != NULL, "%s", err->message);
+    ck_assert_msg(strstr(err->message, "there is no such socket") != NULL, "%s", err->message);
 }
 END_TEST
 

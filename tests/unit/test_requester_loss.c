@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tests lost packets, retries, peers that refuse or lie, and how a send queue ends. */
+#include "model/rdma/rdma.h"
 #include "tests/unit/requester_bench.h"
 #include "tests/unit/suite.h"
 
@@ -36,6 +37,12 @@ START_TEST(lost_request_is_repeated_after_the_nak)
     same(src, dst, 10240);
     ck_assert_uint_eq(counters()->packet_seq_err, 1);
     ck_assert_uint_eq(counters()->local_ack_timeout_err, 0);
+    ck_assert_uint_eq(a.qp->hca->rdma->counts.messages, 1);
+    ck_assert_uint_eq(a.qp->hca->rdma->counts.naks_received, 1);
+    ck_assert_uint_eq(a.qp->hca->rdma->counts.retransmitted, 10 - 4); /* of 1,024 bytes each */
+    ck_assert_uint_eq(a.qp->hca->rdma->counts.ack_timeouts, 0);
+    ck_assert_uint_eq(b.qp->hca->rdma->counts.naks_sent, 1);
+    ck_assert_uint_eq(b.qp->hca->rdma->counts.rnr_naks_sent, 0);
 }
 END_TEST
 
@@ -51,6 +58,7 @@ START_TEST(lost_last_packet_needs_the_timer)
     expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
     same(src, dst, 3000);
     ck_assert_uint_eq(counters()->local_ack_timeout_err, 1);
+    ck_assert_uint_eq(a.qp->hca->rdma->counts.ack_timeouts, 1);
 }
 END_TEST
 
@@ -435,6 +443,10 @@ START_TEST(receiver_not_ready)
     expect_received(3000);
     same(src, dst, 3000);
     ck_assert_uint_eq(counters()->rnr_nak_retry_err, 1);
+    ck_assert_uint_eq(a.qp->hca->rdma->counts.rnr_naks_received, 1);
+    ck_assert_uint_eq(b.qp->hca->rdma->counts.rnr_naks_sent, 1);
+    ck_assert_uint_eq(b.qp->hca->rdma->counts.naks_sent, 0);
+    ck_assert_uint_eq(b.qp->hca->rdma->counts.receives, 1);
 }
 END_TEST
 

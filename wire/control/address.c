@@ -20,21 +20,21 @@ bool control_address(struct sockaddr_un *at, const char *path, GError **err)
     return true;
 }
 
-void control_remove_stale(const struct sockaddr_un *at)
+bool control_is_stale(const struct sockaddr_un *at)
 {
     struct stat st;
+    bool refused;
     int fd;
 
     if (lstat(at->sun_path, &st) || !S_ISSOCK(st.st_mode)) {
-        return;
+        return false;
     }
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        return;
+        return false;
     }
     /* A full backlog is another error. */
-    if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) && errno == ECONNREFUSED) {
-        unlink(at->sun_path);
-    }
+    refused = connect(fd, (const struct sockaddr *)at, sizeof(*at)) && errno == ECONNREFUSED;
     close(fd);
+    return refused;
 }

@@ -11,7 +11,7 @@
 /* False: *err says that the path is too long, or empty. */
 bool control_address(struct sockaddr_un *at, const char *path, GError **err);
 
-/* Removes the file of a process that does not listen any more. Other files stay. */
-void control_remove_stale(const struct sockaddr_un *at);
+/* Whether the file is a socket at which no process listens any more. */
+bool control_is_stale(const struct sockaddr_un *at);
 
 #endif

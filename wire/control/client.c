@@ -176,8 +176,10 @@ static bool client_connect(struct control_client *client, GError **err)
     if (client->fd >= 0 && !connect(client->fd, (const struct sockaddr *)&at, sizeof(at))) {
         return true;
     }
-    if (errno == ECONNREFUSED) {
-        client_fail(client, err, "no process listens there any more");
+    if (errno == ECONNREFUSED || errno == ENOENT) {
+        g_set_error(err, CONTROL_ERROR, CONTROL_ERROR_NOT_FOUND, "%s: %s", client->path,
+                    errno == ENOENT ? "there is no such socket"
+                                    : "no process listens there any more");
     } else if (errno == EAGAIN) {
         client_fail(client, err, "too many clients are waiting there: try again");
     } else {

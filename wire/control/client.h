@@ -15,7 +15,7 @@
 struct control_client;
 
 /* Connects, and reads the greeting. timeout_ms: how long this call, and each other one, may take.
- * NULL: *err says why, with the path. */
+ * NULL: *err says why, with the path. CONTROL_ERROR_NOT_FOUND: no process listens there. */
 struct control_client *control_connect(const char *path, unsigned timeout_ms, GError **err);
 /* What the server says that it is: the greeting's value of "hcasim". */
 const json_t *control_greeting(const struct control_client *client);

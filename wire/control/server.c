@@ -258,11 +258,12 @@ void control_add(struct control *control, const struct control_command *table, v
     control_commands_add(control->commands, table, opaque);
 }
 
-void control_run(struct control *control)
+bool control_run(struct control *control)
 {
     struct epoll_event events[CONTROL_CLIENTS];
     int state = cancel_disable();
-    int n = control->epoll.fd < 0 ? 0 : epoll_wait(control->epoll.fd, events, CONTROL_CLIENTS, 0);
+    int n = control->epoll.fd < 0 ? -1 : epoll_wait(control->epoll.fd, events, CONTROL_CLIENTS, 0);
+    bool works = n >= 0 || errno == EINTR;
 
     for (int i = 0; i < n; i++) {
         if (events[i].data.ptr != control) {
@@ -274,6 +275,7 @@ void control_run(struct control *control)
         control_accept(control);
     }
     cancel_restore(state);
+    return works;
 }
 
 static void control_free(struct control *c)
@@ -289,15 +291,30 @@ static void control_free(struct control *c)
     g_free(c);
 }
 
-void control_close(struct control *control)
+void control_remove_stale(const char *path)
 {
-    int state = cancel_disable();
+    struct sockaddr_un at;
+
+    if (control_address(&at, path, NULL) && control_is_stale(&at)) {
+        unlink(path);
+    }
+}
+
+void control_unlink(struct control *control)
+{
     struct stat st;
 
     if (control->listener.fd >= 0 && !lstat(control->at.sun_path, &st) &&
         st.st_dev == control->dev && st.st_ino == control->ino) {
         unlink(control->at.sun_path);
     }
+}
+
+void control_close(struct control *control)
+{
+    int state = cancel_disable();
+
+    control_unlink(control);
     control_free(control);
     cancel_restore(state);
 }
@@ -313,7 +330,9 @@ static int control_try_bind(const struct sockaddr_un *at, int folder, bool needs
     if (folder >= 0 && needs_lock && flock(folder, LOCK_EX | LOCK_NB)) {
         return -1;
     }
-    control_remove_stale(at);
+    if (control_is_stale(at)) {
+        unlink(at->sun_path);
+    }
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     /* The mode of the socket becomes that of its file. */
     if (fd >= 0 &&

@@ -36,8 +36,13 @@ void control_add(struct control *control, const struct control_command *table, v
 /* A descriptor that is readable when control_run() has something to do. */
 int control_fd(const struct control *control);
 /* Takes new clients, runs requests, sends answers. A handler must not call control_run() or
- * control_close(). */
-void control_run(struct control *control);
+ * control_close(). False: the socket is gone, because this is a child of fork(), or the program has
+ * closed descriptors that it does not know. */
+bool control_run(struct control *control);
+/* Removes the file. To be called on any thread when the process ends without control_close(). */
+void control_unlink(struct control *control);
+/* Removes a file that a killed process left. Other files stay. */
+void control_remove_stale(const char *path);
 /* Closes all clients and removes the file. */
 void control_close(struct control *control);
 

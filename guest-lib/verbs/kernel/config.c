@@ -184,6 +184,7 @@ static void config_free_port(struct hv_port_config *port)
 {
     g_free(port->wire);
     g_free(port->profile);
+    g_free(port->control);
     g_free(port->capture);
     g_free(port->capture_run);
     g_free(port->remove_when);
@@ -291,6 +292,7 @@ static bool config_read_port(const struct config_plan *plan, struct hv_port_conf
     bool logs, has_profile;
 
     port->memory = FW_MEMORY_DEFAULT;
+    port->control = config_get("control");
     port->wire = g_strdup(plan->wires[MIN(index, plan->num_wires - 1)]);
     if (!config_get_number("mtu", &mtu, err) || !config_get_value("log", &log, &logs, err) ||
         !config_get_number("memory", &port->memory, err) ||

@@ -27,6 +27,7 @@ struct wire_port;
 
 struct hv_port_config {
     char *wire, *capture, *capture_run, *profile; /* all but wire may be NULL */
+    char *control;                                /* the folder of control sockets, or NULL */
     uint8_t mac[6];
     uint32_t ipv4; /* host byte order */
     unsigned mtu;

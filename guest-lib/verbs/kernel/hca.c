@@ -147,6 +147,9 @@ int hv_doorbell_soon(struct hv_hca *hca, uint64_t bar_offset, uint64_t value)
 
 void hv_finish(struct hv_hca *hca)
 {
+    if (hca->control) {
+        host_control_unlink(hca->control);
+    }
     local_finish(hca->local);
 }
 
@@ -329,6 +332,23 @@ static char *hca_capture_name(const struct hv_port_config *config)
                                            (int)getpid());
 }
 
+/* Opens the control socket, if the user wants one. */
+static bool hca_open_control(struct hv_hca *hca, const struct hv_port_config *config, GError **err)
+{
+    char address[INET_ADDRSTRLEN];
+    struct in_addr ip = {g_htonl(config->ipv4)};
+    struct host_control_config control = {
+        .folder = config->control,
+        .address = address,
+        .device = hca->device->ibv.name,
+        .wire = config->wire,
+    };
+
+    inet_ntop(AF_INET, &ip, address, sizeof(address));
+    hca->control = config->control ? host_control_start(hca->local, &control, err) : NULL;
+    return hca->control || !config->control;
+}
+
 struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config *config,
                            GError **err)
 {
@@ -395,6 +415,12 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         hca_free_parts(hca);
         return NULL;
     }
+    if (!hca_open_control(hca, config, err)) {
+        local_stop(hca->local);
+        drv_close(hca->drv);
+        hca_free_parts(hca);
+        return NULL;
+    }
     drv_arm_eqs(hca->drv);
     hca_service_eqs(hca, DRV_ALL_VECTORS);
     local_tell_irq(hca->local);
@@ -448,6 +474,9 @@ bool hv_is_removed(const struct hv_hca *hca)
 void hv_hca_close(struct hv_hca *hca)
 {
     hv_odp_stop(hca);
+    if (hca->control) {
+        host_control_stop(hca->control);
+    }
     if (hca->left_behind) {
         local_shut(hca->local);
     }

@@ -3,6 +3,7 @@
 #ifndef HCASIM_GUEST_LIB_VERBS_KERNEL_HCA_H
 #define HCASIM_GUEST_LIB_VERBS_KERNEL_HCA_H
 
+#include "guest-lib/host/control.h"
 #include "guest-lib/host/local.h"
 #include "guest-lib/verbs/kernel/config.h"
 #include "guest-lib/verbs/kernel/refuse.h"
@@ -39,6 +40,7 @@ struct hv_hca {
     gint devx_queues;                 /* a program made a queue by DevX (odp.c) */
     struct hv_said said;              /* lines of the log that explain refused verbs */
     bool explains;                    /* error completions are explained when they are polled */
+    struct host_control *control;     /* its control socket, or NULL */
     struct hv_hca *next_kept;         /* list of closed HCAs with objects left behind */
 };
 

@@ -76,6 +76,9 @@ static const struct hv_setting settings[] = {
     {"capture_comments", HV_SETTING_CHOICE, 0, 0, setting_on_off, "STATE", "on",
      "Each packet that the device sends has a comment in the capture: its QP, its WQE, the process, "
      "and why it is sent."},
+    {"control", HV_SETTING_TEXT, 0, 0, NULL, "DIR", "no control sockets",
+     "Makes the folder DIR, if it is missing, and a control socket in it for each device: hcasim ctl "
+     "DIR and hcasim top DIR use them."},
     {"loss", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
      "How many of the frames that the device sends are lost."},
     {"duplication", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
