@@ -9,8 +9,7 @@
 #define QPS_USUAL 256
 #define QPS_MOST  8192 /* QPs of one answer: about half of CONTROL_ANSWER_MAX */
 
-/* Enters the function. False: *err. */
-static bool fw_control_begin(const struct fw_control *c, GError **err)
+bool fw_control_begin(const struct fw_control *c, GError **err)
 {
     if (!c->begin || c->begin(c->opaque)) {
         return true;
@@ -19,7 +18,7 @@ static bool fw_control_begin(const struct fw_control *c, GError **err)
     return false;
 }
 
-static void fw_control_end(const struct fw_control *c)
+void fw_control_end(const struct fw_control *c)
 {
     if (c->end) {
         c->end(c->opaque);
@@ -143,6 +142,23 @@ static bool fw_control_set_link(void *opaque, const json_t *arguments, json_t **
     return did;
 }
 
+static const struct control_arg fault_add_args[] = {
+    {.name = "rules",
+     .type = CONTROL_TEXT,
+     .required = true,
+     .help = "rules with ; between them, as those of --fault"},
+    {.name = NULL},
+};
+
+static const struct control_arg fault_remove_args[] = {
+    {.name = "number",
+     .type = CONTROL_INT,
+     .least = 1,
+     .most = UINT32_MAX,
+     .help = "the number in fault-list (default: all)"},
+    {.name = NULL},
+};
+
 const struct control_command fw_control_commands[] = {
     {"query-status", "tells what the device is, its addresses and its link", NULL,
      fw_control_query_status},
@@ -150,6 +166,10 @@ const struct control_command fw_control_commands[] = {
      fw_control_query_stats},
     {"query-qps", "lists the QPs: type, state, peer, queue depths, PSNs, retries", qps_args,
      fw_control_query_qps},
+    {"fault-add", "adds faults of frames and of the device", fault_add_args, fw_control_fault_add},
+    {"fault-list", "lists the faults, with how often each matched and was caused", NULL,
+     fw_control_fault_list},
+    {"fault-remove", "removes a fault, or all", fault_remove_args, fw_control_fault_remove},
     {"set-link", "cuts the cable of the device, or mends it", link_args, fw_control_set_link},
     {.name = NULL},
 };

@@ -28,6 +28,15 @@ extern const struct control_command fw_control_commands[];
 
 /* -- inside ------------------------------------------------------------------------------------ */
 
+/* Enters the function, and leaves it. False: *err. */
+bool fw_control_begin(const struct fw_control *c, GError **err);
+void fw_control_end(const struct fw_control *c);
+
+/* Handlers (fw/control_faults.c). */
+bool fw_control_fault_add(void *opaque, const json_t *arguments, json_t **result, GError **err);
+bool fw_control_fault_list(void *opaque, const json_t *arguments, json_t **result, GError **err);
+bool fw_control_fault_remove(void *opaque, const json_t *arguments, json_t **result, GError **err);
+
 /* The counters and gauges of the function, and the numbers of QPs by type and state. */
 json_t *fw_control_stats(struct fw *fw);
 /* Up to count QPs with numbers from `from` on, in the order of their numbers. */

@@ -170,6 +170,26 @@ class Control(unittest.TestCase):
         self.ctl(at_server, "set-link", "up=false")
         wait_until(lambda: server.poll() or client.poll())
 
+    def test_faults_come_and_go_while_programs_run(self):
+        _, at_server, _, at_client = self.pair("ibv_rc_pingpong", options=["--fault", "none"])
+        self.assertEqual(self.ctl(at_server, "fault-list"), [])
+        before = self.counters(at_server)["retransmissions"]
+        self.ctl(at_server, "fault-add", "rules=loss 2%; drop NAK in once")
+        wait_until(lambda: self.counters(at_server)["retransmissions"] > before + 10)
+        first, second = self.ctl(at_server, "fault-list")
+        self.assertEqual((first["number"], first["done"] > 0, second["number"]), (1, True, 2))
+        self.ctl(at_server, "fault-remove", "number=2")
+        self.assertEqual([rule["number"] for rule in self.ctl(at_server, "fault-list")], [1])
+        self.ctl(at_server, "fault-remove")
+        self.assertEqual(self.ctl(at_server, "fault-list"), [])
+        for path, words, said in (
+                (at_server, ("fault-remove", "number=2"), "there is no fault 2, see fault-list"),
+                (at_server, ("fault-add", "rules=drop everything!"), "everything!"),
+                (at_client, ("fault-list",), "mlx5_0 was started without faults: start it with the fault 'none' at least")):
+            done = subprocess.run([HCASIM, "ctl", path, *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+            self.assertIn(said, done.stderr)
+
     def test_sockets_end_with_their_programs(self):
         server, at_server, client, at_client = self.pair("ibv_rc_pingpong")
         (self.sockets / "not-ours").touch()
