@@ -54,6 +54,8 @@ int cli_cluster(const struct cli_line *line);
 int cli_ctl(const struct cli_line *line);
 int cli_conformance(const struct cli_line *line);
 int cli_sim(const struct cli_line *line);
+int cli_switch(const struct cli_line *line);
+void cli_switch_add_options(GPtrArray *options);
 int cli_vm(const struct cli_line *line);
 void cli_vm_add_options(GPtrArray *options);
 int cli_wires(const struct cli_line *line);

@@ -131,6 +131,12 @@ static void commands_add_sim(GPtrArray *options)
     cli_option_add(options, &build);
 }
 
+static void commands_add_switch(GPtrArray *options)
+{
+    cli_switch_add_options(options);
+    cli_option_add(options, &build);
+}
+
 static void commands_add_vm(GPtrArray *options)
 {
     cli_vm_add_options(options);
@@ -212,6 +218,12 @@ static const struct cli_status ctl_statuses[] = {
     {"1", "The process refused the command, or cannot be reached: a line says why."},
     WRONG_USE,
     {"125", "The output cannot be written."},
+    {NULL, NULL}};
+
+static const struct cli_status switch_statuses[] = {
+    {"0", "A signal (SIGINT, SIGTERM) ended the switch."},
+    WRONG_USE,
+    {"125", "A port or socket could not be opened, or hcasim itself failed: a line says why."},
     {NULL, NULL}};
 
 static const struct cli_status wires_statuses[] = {
@@ -301,6 +313,33 @@ static const struct cli_command commands[] = {
                                        "Plays with the foreign device that FILE describes.", NULL},
      .add_options = commands_add_conformance,
      .run = cli_conformance},
+    {.name = "switch",
+     .arguments = "",
+     .summary = "joins many hosts and wires into one Ethernet segment",
+     .about =
+         "Runs an Ethernet switch until Ctrl-C or SIGTERM. Hosts connect to a socket of the switch "
+         "(--listen), and each is a port; --port adds wires in shared memory, tunnels and network "
+         "interfaces. The switch learns where stations are, and floods frames for unknown ones. "
+         "Hosts on a socket need a host number each (hcasim run --host N).\n"
+         "When the switch is ready, it prints a line that begins with \"switch:\". At its end it "
+         "prints what it has counted. Each frame that comes in has one fate, and each copy that "
+         "was meant for a port has one.\n"
+         "The options from --rate to --vlan are those of all ports. Behind AT or URI, and with "
+         "hcasim ctl while the switch runs, a port gets its own: rate, latency, queue, ecn, pfc, "
+         "pause, vlan as the options; link (up, down); island (ports of different numbers do not "
+         "hear each other); priority (0 to 7, of untagged frames without IP). " LAST_HOLDS
+         " --listen and --port add up.",
+     .statuses = switch_statuses,
+     .examples =
+         (const char *const[]){
+             "hcasim switch --listen /tmp/sw", "Joins all that connect to /tmp/sw.",
+             "hcasim run --wire connect:/tmp/sw --host 1 -- ibv_devinfo", "Is one of them.",
+             "hcasim switch --listen /tmp/sw --port shm:lab --rate 10G --ecn 100K:400K:10",
+             "The same with the hosts of the wire lab, at 10 Gb/s and with ECN marks.",
+             "hcasim switch --listen /tmp/sw --control /tmp/sw.ctl",
+             "Takes commands: hcasim ctl /tmp/sw.ctl port-set port=1 key=link value=down", NULL},
+     .add_options = commands_add_switch,
+     .run = cli_switch},
     {.name = "vm",
      .arguments = "[[--] COMMAND...]",
      .summary = "opens a shell, or runs commands, in a VM with the device",

@@ -21,6 +21,7 @@ enum wire_error {
     WIRE_ERROR_URI,   /* the URI has no known form */
     WIRE_ERROR_IO,    /* a system call failed */
     WIRE_ERROR_TAKEN, /* another host has the number, or others have all numbers */
+    WIRE_ERROR_NONE,  /* nobody waits to be accepted */
 };
 
 /*

@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_RANKS 120
+#define MAX_RANKS 128
 #define MESSAGE   256
 #define RECEIVES  2
 #define PROBE_MS  1000

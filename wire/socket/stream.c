@@ -4,17 +4,15 @@
 #include "wire/bytes.h"
 #include "wire/cancel.h"
 #include "wire/open.h"
-#include "wire/socket/address.h"
 #include "wire/own_fd.h"
+#include "wire/socket/listener.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -37,10 +35,12 @@ struct stream_buffer {
 
 struct stream {
     struct wire_port port;
-    struct socket_address address;
+    struct listener listener;      /* of the end that listens */
+    struct socket_address address; /* to which the other end connects */
     bool listens;
+    bool ends; /* the link was accepted by somebody else: when it is lost, it stays down */
     int epoll_fd, timer_fd;
-    struct own_fd listener, link;
+    struct own_fd link;
     enum stream_state state;
     bool is_told_up;     /* what link_change has told the client */
     bool rests;          /* no descriptor was left for an end that connects: the timer goes on */
@@ -157,8 +157,14 @@ static void stream_check_connected(struct stream *s)
 static void stream_rest(struct stream *s)
 {
     s->rests = true;
-    stream_watch(s, EPOLL_CTL_DEL, s->listener.fd, 0);
+    stream_watch(s, EPOLL_CTL_DEL, s->listener.own.fd, 0);
     stream_set_timer(s, STREAM_RETRY_MS * 1000000ull);
+}
+
+/* What accept() says if nobody waits, or not any more. */
+static bool stream_nobody_waits(int code)
+{
+    return code == EAGAIN || code == EINTR || code == ECONNABORTED;
 }
 
 /* Takes the ends that have connected: the first one if there is none, and closes the others. */
@@ -168,12 +174,12 @@ static void stream_accept(struct stream *s)
 
     for (unsigned i = 0; fd >= 0 && i < 16; i++) {
         own_fd_lock();
-        fd = accept4(s->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        fd = listener_accept(&s->listener);
         if (fd >= 0 && s->state == STREAM_DOWN) {
             stream_take_link(s, fd, true);
         } else if (fd >= 0) {
             close(fd);
-        } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+        } else if (!stream_nobody_waits(errno)) {
             stream_rest(s);
         }
         own_fd_unlock();
@@ -193,12 +199,12 @@ static void stream_step_link(struct stream *s, bool is_time)
 {
     if (s->state == STREAM_CONNECTING) {
         stream_check_connected(s);
-    } else if (s->state == STREAM_DOWN && !s->listens && !s->is_told_up && is_time) {
+    } else if (s->state == STREAM_DOWN && !s->listens && !s->ends && !s->is_told_up && is_time) {
         stream_connect(s);
     }
     if (s->rests && is_time) {
         s->rests = false;
-        stream_watch(s, EPOLL_CTL_ADD, s->listener.fd, EPOLLIN);
+        stream_watch(s, EPOLL_CTL_ADD, s->listener.own.fd, EPOLLIN);
     }
     if (s->listens && !s->rests) {
         stream_accept(s);
@@ -213,7 +219,7 @@ static void stream_tell(struct stream *s)
 
     if (s->is_told_up != is_up) {
         s->is_told_up = is_up;
-        if (!is_up && !s->listens) {
+        if (!is_up && !s->listens && !s->ends) {
             stream_set_timer(s, STREAM_RETRY_MS * 1000000ull);
         }
         if (client && client->link_change) {
@@ -443,20 +449,10 @@ static void stream_get_stats(struct wire_port *port, struct wire_stats *stats)
 
 /* -- opening and closing ----------------------------------------------------------------------- */
 
-static const char *stream_path(const struct stream *s)
-{
-    return s->address.at.ss_family == AF_UNIX
-               ? ((const struct sockaddr_un *)&s->address.at)->sun_path
-               : NULL;
-}
-
 static void stream_free_port(struct stream *s)
 {
-    if (s->listener.fd >= 0 && stream_path(s)) {
-        unlink(stream_path(s));
-    }
     own_fd_close(&s->link);
-    own_fd_close(&s->listener);
+    listener_close(&s->listener);
     if (s->timer_fd >= 0) {
         close(s->timer_fd);
     }
@@ -487,73 +483,18 @@ static const struct wire_port_ops stream_ops = {
     .get_stats = stream_get_stats,
 };
 
-/* Whether the address is a socket's file at which nobody listens. */
-static bool stream_is_stale(const struct stream *s)
+static struct stream *stream_new(void)
 {
-    const char *path = stream_path(s);
-    struct stat st;
-    bool refused;
-    int fd;
+    struct stream *s = g_new0(struct stream, 1);
 
-    if (!path || lstat(path, &st) || !S_ISSOCK(st.st_mode)) {
-        return false;
-    }
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    refused = fd >= 0 && connect(fd, (const struct sockaddr *)&s->address.at, s->address.len) &&
-              errno == ECONNREFUSED;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return refused;
+    s->port.ops = &stream_ops;
+    listener_init(&s->listener);
+    s->epoll_fd = s->timer_fd = s->link.fd = -1;
+    return s;
 }
 
-static bool stream_bind(const struct stream *s, int fd)
+static bool stream_open_fds(struct stream *s, GError **err)
 {
-    const struct sockaddr *at = (const struct sockaddr *)&s->address.at;
-    int one = 1;
-
-    if (at->sa_family != AF_UNIX) {
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    }
-    if (!bind(fd, at, s->address.len)) {
-        return true;
-    }
-    if (errno != EADDRINUSE || !stream_is_stale(s)) {
-        return false;
-    }
-    unlink(stream_path(s));
-    return !bind(fd, at, s->address.len);
-}
-
-static bool stream_listen(struct stream *s, GError **err)
-{
-    int fd, code;
-    bool good;
-
-    own_fd_lock();
-    fd = socket(s->address.at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    good = fd >= 0 && stream_bind(s, fd) && !listen(fd, 8);
-    code = errno;
-    if (good) {
-        own_fd_set(&s->listener, fd);
-    } else if (fd >= 0) {
-        close(fd);
-    }
-    own_fd_unlock();
-    if (good) {
-        stream_watch(s, EPOLL_CTL_ADD, s->listener.fd, EPOLLIN);
-        return true;
-    }
-    g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "cannot listen there: %s", g_strerror(code));
-    return false;
-}
-
-static bool stream_open_at(struct stream *s, const char *rest, GError **err)
-{
-    if (rest[0] == '/' ? !socket_address_of_path(&s->address, rest, err)
-                       : !socket_address_of_host(&s->address, rest, SOCK_STREAM, err)) {
-        return false;
-    }
     s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     if (s->epoll_fd < 0 || s->timer_fd < 0) {
@@ -561,8 +502,25 @@ static bool stream_open_at(struct stream *s, const char *rest, GError **err)
         return false;
     }
     stream_watch(s, EPOLL_CTL_ADD, s->timer_fd, EPOLLIN);
+    return true;
+}
+
+static bool stream_open_at(struct stream *s, const char *rest, GError **err)
+{
     if (s->listens) {
-        return stream_listen(s, err);
+        if (!stream_open_fds(s, err) || !listener_open(&s->listener, rest, 8, err)) {
+            return false;
+        }
+        s->address = s->listener.address;
+        stream_watch(s, EPOLL_CTL_ADD, s->listener.own.fd, EPOLLIN);
+        return true;
+    }
+    if (rest[0] == '/' ? !socket_address_of_path(&s->address, rest, err)
+                       : !socket_address_of_host(&s->address, rest, SOCK_STREAM, err)) {
+        return false;
+    }
+    if (!stream_open_fds(s, err)) {
+        return false;
     }
     stream_connect(s);
     return true;
@@ -570,16 +528,46 @@ static bool stream_open_at(struct stream *s, const char *rest, GError **err)
 
 struct wire_port *wire_stream_open(const char *rest, bool listens, GError **err)
 {
-    struct stream *s = g_new0(struct stream, 1);
+    struct stream *s = stream_new();
     int state = cancel_disable();
     bool good;
 
-    s->port.ops = &stream_ops;
     s->listens = listens;
-    s->epoll_fd = s->timer_fd = s->listener.fd = s->link.fd = -1;
     good = stream_open_at(s, rest, err);
     s->is_told_up = s->state == STREAM_UP;
     if (!good) {
+        stream_free_port(s);
+    }
+    cancel_restore(state);
+    return good ? &s->port : NULL;
+}
+
+struct wire_port *wire_stream_accept(const struct listener *listener, char **peer, GError **err)
+{
+    struct stream *s = stream_new();
+    int fd = -1, state = cancel_disable();
+    bool good;
+
+    s->ends = true;
+    s->address.at.ss_family = listener->address.at.ss_family;
+    good = stream_open_fds(s, err);
+    if (good) {
+        own_fd_lock();
+        fd = listener_accept(listener);
+        if (fd >= 0) {
+            stream_take_link(s, fd, true);
+        } else {
+            good = false;
+            g_set_error(err, WIRE_ERROR,
+                        stream_nobody_waits(errno) ? WIRE_ERROR_NONE : WIRE_ERROR_IO,
+                        "cannot accept: %s", g_strerror(errno));
+        }
+        own_fd_unlock();
+    }
+    s->is_told_up = s->state == STREAM_UP;
+    if (good) {
+        *peer = listener_peer_of(s->link.fd);
+    } else {
         stream_free_port(s);
     }
     cancel_restore(state);

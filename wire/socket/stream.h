@@ -19,6 +19,7 @@
 #define HCASIM_WIRE_SOCKET_STREAM_H
 
 #include "wire/port.h"
+#include "wire/socket/listener.h"
 
 #include <glib.h>
 
@@ -28,5 +29,11 @@
  * address; the end that connects waits for the other one. A file /PATH at which nobody listens any
  * more is replaced, and the file is removed when the port is closed. */
 struct wire_port *wire_stream_open(const char *rest, bool listens, GError **err);
+
+/* A port for the next one that has connected to a listener, which may serve many. When this link is
+ * lost, it stays down, and link_change is the last that the client hears: it closes the port. *peer
+ * says who it is (listener_peer_of()); the caller frees it. NULL: *err says why; WIRE_ERROR_NONE:
+ * nobody waits. */
+struct wire_port *wire_stream_accept(const struct listener *listener, char **peer, GError **err);
 
 #endif

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`hcasim switch`: what it refuses, the line that says that it is ready, its commands, and its end.
+
+usage: test_switch.py HCASIM
+"""
+import json
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HCASIM = pathlib.Path(sys.argv.pop(1)).resolve()
+PATIENCE = 60
+REFUSED = {  # options -> what is said; status 2
+    (): "a switch needs ports: say --listen /PATH, or --port URI",
+    ("--listen", "/tmp/x", "more"): "switch takes options only, but there is 'more'",
+    ("--listen", "/tmp/x", "--rate", "fast"):
+        "rate is bits per second, 0 or from 1000 to 10000G, with K, M or G or without, but it is 'fast'",
+    ("--listen", "/tmp/x", "--ecn", "1:2"):
+        "ecn is off or MIN:MAX:PERCENT, bytes with K, M or G or without, such as 100K:400K:10, but it is '1:2'",
+    ("--listen", "/tmp/x,vlan=5000"):
+        "vlan is all, a number from 1 to 4094, trunk:LIST or trunk:LIST:NUMBER, such as trunk:10,20-29:1, but it is '5000'",
+    ("--listen", ",rate=1G"): "listen must be AT[,KEY=VALUE]..., but it begins with a setting, or is empty",
+}
+FAILED = {  # status 125
+    ("--listen", "/no/such/folder/x"): "switch: /no/such/folder/x: cannot listen there: No such file or directory",
+    ("--port", "nonsense"): "switch: nonsense: 'nonsense' names no port: ",
+}
+
+
+def mac(n):
+    return bytes([2, 0, 0, 0, 0, n])
+
+
+class End:
+    """A station of this test: frames framed as on a stream."""
+
+    def __init__(self, at, number):
+        self.number = number
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect(at)
+
+    def send(self, to, payload=b"", kind=0x88b5):
+        frame = to + mac(self.number) + struct.pack(">H", kind) + payload.ljust(46, b"\0")
+        self.socket.sendall(struct.pack(">I", len(frame)) + frame)
+
+    def receive(self):
+        length = struct.unpack(">I", self._read(4))[0]
+        return self._read(length)
+
+    def _read(self, length):
+        data = b""
+        while len(data) < length:
+            if not (more := self.socket.recv(length - len(data))):
+                raise EOFError
+            data += more
+        return data
+
+    def close(self):
+        self.socket.close()
+
+
+class Refusals(unittest.TestCase):
+    def test_wrong_use(self):
+        for statuses, status in (REFUSED, 2), (FAILED, 125):
+            for options, says in statuses.items():
+                done = subprocess.run([HCASIM, "switch", *options], capture_output=True, text=True, timeout=PATIENCE, check=False)
+                self.assertEqual((done.returncode, done.stdout), (status, ""), options)
+                self.assertTrue(done.stderr.startswith(f"hcasim: {says}"), done.stderr)
+
+
+class Switch(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="hcasim-switch-")
+        self.at, self.ctl = (f"{self.folder.name}/{name}" for name in ("sw", "ctl"))
+        self.ends = []
+
+    def tearDown(self):
+        for end in self.ends:
+            end.close()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+        self.folder.cleanup()
+
+    def begin(self, *options):
+        self.process = subprocess.Popen([HCASIM, "switch", "--listen", self.at, "--control", self.ctl, *options],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(self.process.stdout.readline(), f"switch: listening at {self.at.split(',')[0]}; 0 fixed ports\n")
+
+    def end(self, signum=signal.SIGTERM):
+        self.process.send_signal(signum)
+        said, warned = self.process.communicate(timeout=PATIENCE)
+        self.assertEqual(self.process.returncode, 0, warned)
+        return said, warned
+
+    def connect(self, count):
+        """Ends whose addresses are known."""
+        self.ends = [End(self.at, n + 1) for n in range(count)]
+        for end in self.ends:
+            end.send(b"\xff" * 6)
+            for other in self.ends:
+                if other is not end:
+                    self.assertEqual(other.receive()[6:12], mac(end.number))
+        return self.ends
+
+    def ask(self, *words):
+        done = subprocess.run([HCASIM, "ctl", "--json", self.ctl, *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_frames_go_where_they_belong(self):
+        self.begin()
+        a, b, c = self.connect(3)
+        a.send(mac(2), b"to b")
+        a.send(mac(3), b"to c")
+        self.assertIn(b"to b", b.receive())
+        self.assertIn(b"to c", c.receive())
+        said, _ = self.end(signal.SIGINT)
+        self.assertEqual(said.split("\n")[0].split(), "PORT FRAMES IN FRAMES OUT DROPPED MARKED PEER".split())
+        self.assertRegex(said, r"\n +1 +3 +2 +0 +0  \S+ from process \d+ \(python3")
+        self.assertRegex(said, r"\n +all +5 +8 +0 +0 ")
+
+    def test_a_length_that_no_frame_has_ends_the_connection(self):
+        self.begin()
+        a, b = self.connect(2)
+        a.socket.sendall(struct.pack(">I", 0xffffffff))
+        self.assertRaises(EOFError, a.receive)
+        b.send(b"\xff" * 6)  # others go on
+        end = time.monotonic() + PATIENCE
+        while len(self.ask("query-ports")) != 1:
+            self.assertLess(time.monotonic(), end)
+        self.end()
+
+    def test_settings_of_a_socket_are_those_of_its_ports(self):
+        at = self.at
+        self.at = f"{at},vlan=trunk:10,20:1,rate=5G"
+        self.begin("--rate", "1G", "--latency", "5us")
+        self.at = at
+        self.ends = [End(self.at, 1)]
+        end = time.monotonic() + PATIENCE
+        while not (ports := self.ask("query-ports")):
+            self.assertLess(time.monotonic(), end)
+        settings = ports[0]["settings"]
+        self.assertEqual((settings["vlan"], settings["rate"], settings["latency"]), ("trunk:10,20:1", "5G", "5us"))
+        self.end()
+
+    def test_commands(self):
+        self.begin()
+        a, b, _ = self.connect(3)
+        self.assertEqual({(row["mac"][-2:], row["port"]) for row in self.ask("query-fdb")}, {("01", 1), ("02", 2), ("03", 3)})
+        self.assertEqual(self.ask("query-groups"), [])
+        self.ask("port-set", "port=2", "key=island", "value=7")
+        a.send(mac(2), b"parted")
+        end = time.monotonic() + PATIENCE
+        while not self.ask("query-ports", "port=2")[0]["statistics"]["parted"]:
+            self.assertLess(time.monotonic(), end)
+        self.ask("port-remove", "port=2")
+        self.assertRaises(EOFError, b.receive)
+        added = self.ask("port-add", f"uri=unix:{self.folder.name}/x:{self.folder.name}/y,link=down")["port"]
+        self.assertEqual(self.ask("query-ports", f"port={added}")[0]["settings"]["link"], "down")
+        self.ask("switch-set", "querier=true")
+        whole = self.ask("query-switch")
+        self.assertEqual((whole["ports"], whole["querier"], whole["adds-up"]), (3, True, True))
+        for words, says in ((("port-set", "port=9", "key=rate", "value=1"), "there is no port 9"),
+                            (("port-set", "port=1", "key=rate", "value=x"), "rate is bits per second"),
+                            (("port-remove", "port=9"), "there is no port 9"), (("port-add", "uri=x"), "'x' names no port")):
+            done = subprocess.run([HCASIM, "ctl", self.ctl, *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(says, done.stderr)
+        self.end()
+
+    def test_a_file_that_is_left_is_replaced_and_removed(self):
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(self.at)
+        self.begin()
+        self.end()
+        self.assertFalse(pathlib.Path(self.at).exists() or pathlib.Path(self.ctl).exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
