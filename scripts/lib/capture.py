@@ -7,7 +7,9 @@ annex A17: CRC-32 over the packet behind eight bytes of ones, with the fields th
 taken as ones.
 """
 import collections
+import functools
 import mmap
+import pathlib
 import struct
 import subprocess
 import zlib
@@ -18,9 +20,9 @@ ETHERNET = 1  # the link type, of pcap and pcapng alike
 # IBTA 9.2.1: the upper three bits of an opcode name the transport.
 TRANSPORTS = {0x00: "RC", 0x20: "UC", 0x40: "DC", 0x60: "UD", 0x80: "CNP", 0xa0: "XRC"}
 EXTENDED = {0xc0: 0x00, 0xc8: 0xa0, 0xd0: 0x40}  # first opcodes of extended atomics (docs/adr/0011)
-# tshark 4.0 takes DC for the reliable datagram, which has other headers, and knows no
-# manufacturer's opcodes. Therefore it is not asked about such packets.
-NOT_DISSECTED = "infiniband.bth.opcode in {64 .. 95, 192 .. 223}"
+WRONG = "_ws.malformed || _ws.expert.severity >= 0x00800000"  # 0x00800000: an error
+# Without it, tshark takes DC for the reliable datagram, which has other headers.
+LUA = pathlib.Path(__file__).resolve().parents[2] / "wire/wireshark/hcasim.lua"
 
 
 def frames(path):
@@ -149,6 +151,7 @@ def notices_a_flipped_bit(path):
     return icrc(ip, udp, spoilt) != struct.unpack("<I", ib[-4:])[0]
 
 
+@functools.lru_cache(None)
 def payload_guessers():
     """Returns the protocols that tshark guesses from a payload. A test program's bytes may look
     like any protocol."""
@@ -159,19 +162,19 @@ def payload_guessers():
                    if row.split("\t")[0] in parents} - {"ethertype"})
 
 
-def tshark_complaints(path, checksums=True):
-    """Returns tshark's lines about frames that are malformed or that it finds an error in.
-    checksums: IP, UDP and TCP checksums count (not where a virtio NIC leaves them out). A UDP
-    checksum of zero is what annex A17 requires, over IPv6 as well."""
+def tshark_complaints(path, checksums=True, only="frame"):
+    """Returns tshark's lines about frames that are malformed or that it finds an error in, and that no
+    fault has corrupted. checksums: IP, UDP and TCP checksums count (not where a virtio NIC leaves them
+    out). A UDP checksum of zero is what annex A17 requires, over IPv6 as well. only: a filter."""
     verify = str(checksums).upper()
-    command = ["tshark", "-n", "-r", path, "-o", f"ip.check_checksum:{verify}",
+    command = ["tshark", "-n", "-r", path, "-X", f"lua_script:{LUA}", "-o", f"ip.check_checksum:{verify}",
                "-o", f"udp.check_checksum:{verify}", "-o", f"tcp.check_checksum:{verify}",
                "-o", "udp.ignore_ipv6_zero_checksum:TRUE",
                "--disable-heuristic", "eth_over_ib",
-               "-Y", f"(_ws.malformed || _ws.expert.severity >= 0x00800000) && !({NOT_DISSECTED})"]
+               "-Y", f'({WRONG}) && {only} && !(hcasim.fate == "corrupted")']
     for protocol in payload_guessers():
         command += ["--disable-protocol", protocol]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode:
-        return [done.stderr.strip()]
+    if done.returncode or "Lua Error" in done.stdout:
+        return [done.stderr.strip(), *done.stdout.splitlines()]
     return done.stdout.splitlines()

@@ -58,7 +58,7 @@ class Install(unittest.TestCase):
                      "libexec/hcasim/libhcasim-mlx5.so", "libexec/hcasim/libhcasim-cuda.so",
                      "libexec/hcasim/cuda-standin/libcuda.so.1", "libexec/hcasim/hcasim-sim", "libexec/hcasim/cluster.py",
                      "libexec/hcasim/conformance", "libexec/hcasim/conformance-scripts/uc.txt",
-                     "share/bash-completion/completions/hcasim", "share/doc/hcasim/README.md",
+                     "share/bash-completion/completions/hcasim", "share/hcasim/hcasim.lua", "share/doc/hcasim/README.md",
                      "share/man/man7/hcasim-device.7",
                      "share/man/man7/hcasim-wire.7",
                      *(f"share/man/man1/hcasim{command}.1" for command in ("", *(f"-{each}" for each in COMMANDS)))):

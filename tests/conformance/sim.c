@@ -51,6 +51,9 @@ static void sim_party(struct stand_party *party, const struct hv_port_config *co
 /* Applies the script's options. Everything that no user configures is as in hcasim run. */
 static void sim_take_wishes(struct sim *sim, const struct sim_wishes *wishes)
 {
+    /* The cases of a run append to one file, if somebody wants the packets. Both are only read. */
+    sim->device.capture = (char *)g_getenv("HCASIM_SIM_CAPTURE");
+    sim->device.capture_run = (char *)"conformance";
     sim->device.profile = wishes->profile;
     sim->device.responders = wishes->responders ? wishes->responders : RESPONDERS;
 }

@@ -4,7 +4,8 @@
  * (docs/adr/0011), of every size, on words that they share, up to 16 outstanding. Each takes effect
  * once, in the order posted, and returns the previous value.
  *
- * HCASIM_SIM_CAPTURE: a file for the packets, if there is only one seed (tests/sim/seeds.h).
+ * HCASIM_SIM_CAPTURE=FILE.pcapng: the packets of each service go to FILE.RC.pcapng and so on, if
+ * there is only one seed (tests/sim/seeds.h).
  */
 #include <check.h>
 #include <stdlib.h>
@@ -321,10 +322,21 @@ static void connect(struct run *r, uint8_t st)
     }
 }
 
+/* Where the packets of a service go, or NULL. */
+static char *capture_path(const char *service)
+{
+    const char *path = g_getenv("HCASIM_SIM_CAPTURE");
+    const char *suffix = path ? strrchr(path, '.') : NULL;
+
+    return suffix ? g_strdup_printf("%.*s.%s%s", (int)(suffix - path), path, service, suffix)
+                  : NULL;
+}
+
 START_TEST(atomics_take_effect_once_and_in_order)
 {
     const struct service_under_test *service = &services_under_test[_i];
     struct seeds seeds = seeds_of_run(25);
+    g_autofree char *path = capture_path(service->name);
     uint64_t faults = 0;
 
     for (uint32_t i = 0; i < seeds.num; i++) {
@@ -336,7 +348,7 @@ START_TEST(atomics_take_effect_once_and_in_order)
         /* A DC target answers to the source MAC address of a request, which no ICRC covers. On a
          * real cable Ethernet's own check sequence covers it. */
         loss.corrupt = service->st == PRM_QP_ST_DCI ? 0 : loss.corrupt;
-        r.t = two_hcas_captured(&loss, g_getenv("HCASIM_SIM_CAPTURE"));
+        r.t = two_hcas_captured(&loss, path);
         connect(&r, service->st);
         r.results = node_buf(&r.t->a, OUTSTANDING * MASKED_MAX, DRV_LOCAL_WRITE, 0);
         r.target = node_buf(&r.t->b, AREA, DRV_ALL, seed);

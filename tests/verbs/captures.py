@@ -144,7 +144,44 @@ def a_reader_that_does_not_read(hosts_, folder):
     os.close(reader)
 
 
-STATEMENTS = (processes_of_a_run, another_run, runs_at_a_time, a_sequence_diagram, a_ring_of_files, a_live_feed,
+PROGRAMS = ("ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong", "ibv_xsrq_pingpong", "ib_write_bw -n 20 -s 5000",
+            "ib_read_bw -n 20 -s 5000", "ib_atomic_bw -n 20", "ib_send_bw -c DC -n 20 -s 5000", "ib_send_bw -c XRC -n 20 -s 5000")
+
+
+def nothing_is_malformed(hosts_, folder):
+    """tshark finds nothing malformed in the packets of pingpongs and of perftest."""
+    for number, command in enumerate(PROGRAMS):
+        program, *words = command.split()
+        path = folder / f"malformed.{number}.pcapng"
+        hosts_.pair(program, *words, *(hosts.ON_DEVICE if program.startswith("ibv_") else hosts.PERFTEST),
+                    options=["--capture", str(path)])
+        wrong, seen = capture.wrong_icrcs(path)
+        if complaints := capture.tshark_complaints(path):
+            raise hosts.Failure("\n".join([command, *complaints[:10]]))
+        if wrong or not seen:
+            raise hosts.Failure(f"{command}: wrong ICRCs of {wrong[:10]}; packets {dict(seen)}")
+
+
+def comments_name_what_happened(hosts_, folder):
+    """With lost and corrupted frames, tshark shows the fate of each, and why packets are sent again."""
+    path = folder / "faults.pcapng"
+    hosts_.pair("ibv_rc_pingpong", *hosts.ON_DEVICE, "-n", "300",
+                options=["--capture", str(path), "--loss", "2%", "--corruption", "2%"])
+    said = [line.split("\t") for line in subprocess.run(
+        ["tshark", "-n", "-r", path, "-X", f"lua_script:{capture.LUA}", "-T", "fields", "-E", "occurrence=f", *(
+            word for field in ("hcasim.fate", "hcasim.repeated", "hcasim.why", "hcasim.process", "hcasim.qp", "hcasim.wqe")
+            for word in ("-e", field))], capture_output=True, text=True, check=True).stdout.splitlines()]
+    fates = collections.Counter(row[0] for row in said)
+    again = [row for row in said if row[1] in ("1", "True")]
+    if not fates["lost"] or not fates["corrupted"] or not any("NAK" in row[2] for row in again):
+        raise hosts.Failure(f"fates {dict(fates)}; {len(again)} sent again: {collections.Counter(row[2] for row in again)}")
+    if not all(row[4] and "ibv_rc_pingpong[" in row[3] for row in again):
+        raise hosts.Failure(f"{again[:5]}: no QP or process")
+    if complaints := capture.tshark_complaints(path):
+        raise hosts.Failure("\n".join(complaints[:10]))
+
+
+STATEMENTS = (nothing_is_malformed, comments_name_what_happened, processes_of_a_run, another_run, runs_at_a_time, a_sequence_diagram, a_ring_of_files, a_live_feed,
               a_reader_that_does_not_read)
 
 

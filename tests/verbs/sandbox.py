@@ -24,7 +24,7 @@ ENTERED = "HCASIM_TEST_SANDBOX"  # names what is lacking
 DEVICE_FOLDERS = ("/dev/infiniband", "/sys/class/infiniband")
 NOBODY = "65534"  # Debian's user and group without rights
 TREE = ("scripts/hcasim", "scripts/lib/common.sh", "scripts/lib/tries.py",
-        "scripts/lib/capture.py", "tests/verbs/*.py",
+        "scripts/lib/capture.py", "wire/wireshark/hcasim.lua", "tests/verbs/*.py",
         "tests/programs/known*", "tests/programs/collective.c")
 BUILD = ("guest-lib/verbs/libibverbs.so.1", "guest-lib/verbs/libmlx5.so.1", "guest-lib/verbs/libhcasim*.so",
          "cli/hcasim", "cli/cluster.py", "cli/source-tree", "tests/programs/*")

@@ -82,14 +82,14 @@ void sim_note(const struct job *job, const char *fmt, ...)
 
 /* Shows the fate of a frame that arrives, or would have arrived, in the capture of its host. A
  * frame that is sent while the cable is out is marked by the capture itself. */
-static void sim_capture_fate(const struct sim *sim, unsigned number, const uint8_t *frame,
-                             size_t len, unsigned fate)
+static void sim_capture_fate(const struct sim *sim, unsigned port, const uint8_t *frame, size_t len,
+                             unsigned fate)
 {
-    const struct sim_host *host = &sim->hosts[number];
+    const struct sim_host *host = sim->at_port[port];
     g_autofree char *said = frame_describe_fate(fate);
     struct wire_port *capture;
 
-    if (!said || !host->ctx) {
+    if (!said || !host || !host->ctx) {
         return;
     }
     capture = hv_context(host->ctx)->hca->local->port;
@@ -280,6 +280,7 @@ void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
     host->config.capture = sim->options.capture;
     host->config.capture_run = sim->capture_run;
     host->config.capture_comments = true;
+    sim->at_port[host->port] = host;
     host->device = hv_sim_device_new(host->number, &host->config);
     host->ctx = ibv_open_device(host->device);
     if (!host->ctx) {
@@ -355,6 +356,7 @@ void sim_host_down(struct sim_host *host)
         sim_fail(NULL, "host %u does not go down", host->number);
     }
     host->ctx = NULL;
+    running->at_port[host->port] = NULL;
     hv_sim_device_free(host->device);
 }
 

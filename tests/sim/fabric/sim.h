@@ -56,7 +56,8 @@ struct sim {
     struct chance strays;
     char *capture_run; /* hosts that come again append to the capture (wire/capture.h) */
     struct sim_host *hosts;
-    GPtrArray *jobs; /* struct job */
+    struct sim_host *at_port[FABRIC_PORTS]; /* also the hosts that jobs have for themselves */
+    GPtrArray *jobs;                        /* struct job */
     unsigned undone;
     bool stepping;        /* a job is in its step, and may be waiting for a command */
     GQueue late;          /* jobs whose time came meanwhile */
