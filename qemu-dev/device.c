@@ -36,6 +36,7 @@
 #include "wire/port.h"
 #include "qemu-dev/config.h"
 #include "qemu-dev/device.h"
+#include "qemu-dev/faults.h"
 #include "qemu-dev/health.h"
 #include "qemu-dev/netdev.h"
 #include "qemu-dev/properties.h"
@@ -88,6 +89,8 @@ struct HcasimState {
     uint64_t memory;
     uint32_t responders;
     bool trace;
+    char *fault_rules;
+    uint32_t fault_seed;
 
     MemoryRegion bar;
     MemoryRegion device_memory; /* RAM in the BAR, so that a vCPU accesses it without an exit */
@@ -96,7 +99,8 @@ struct HcasimState {
     struct vpd vpd;
     struct fw *fw;
     struct wire_port *port; /* the outermost port, which the firmware uses */
-    int wire_fd;            /* the descriptor that QEMU watches for the port, or -1 */
+    struct hcasim_faults faults;
+    int wire_fd; /* the descriptor that QEMU watches for the port, or -1 */
     QEMUBH *bh;
     QEMUTimer *timer;    /* the HCA's timer */
     QEMUTimer *breather; /* see TURNS_IN_A_ROW */
@@ -488,6 +492,7 @@ static void device_dismantle(HcasimState *s)
         wire_close(s->port);
         s->port = NULL;
     }
+    hcasim_faults_end(&s->faults);
     if (s->bh) {
         qemu_bh_delete(s->bh);
         s->bh = NULL;
@@ -549,6 +554,31 @@ static bool device_create_firmware(HcasimState *s, const struct fw_pci_id *id, E
     return true;
 }
 
+static void device_log_fault(void *opaque, const char *line)
+{
+    host_log(opaque, HCA_LOG_INFO, line);
+}
+
+/* Puts the filter of the property "fault" before the port, and has the firmware ask the rules. */
+static bool device_plug_faults(HcasimState *s, Error **errp)
+{
+    const struct hcasim_faults_begin begin = {.rules = s->fault_rules,
+                                              .seed = s->fault_seed,
+                                              .mac = s->conf.macaddr.a,
+                                              .log = device_log_fault,
+                                              .log_opaque = s,
+                                              .capture = s->capture ? s->port : NULL};
+
+    if (!s->fault_rules) {
+        return true;
+    }
+    if (!hcasim_faults_init(&s->faults, &begin, &s->port, errp)) {
+        return false;
+    }
+    fw_set_faults(s->fw, s->faults.set);
+    return true;
+}
+
 static void device_realize(PCIDevice *dev, Error **errp)
 {
     HcasimState *s = HCASIM(dev);
@@ -567,7 +597,8 @@ static void device_realize(PCIDevice *dev, Error **errp)
                    (unsigned)MSIX_MAX);
         return;
     }
-    if (!device_plug_cable(s, errp) || !device_create_firmware(s, &id, errp)) {
+    if (!device_plug_cable(s, errp) || !device_create_firmware(s, &id, errp) ||
+        !device_plug_faults(s, errp)) {
         device_dismantle(s);
         return;
     }
@@ -624,6 +655,16 @@ static void device_set_health(Object *obj, const char *value, Error **errp)
     hcasim_health_set(HCASIM(obj)->fw, value, errp);
 }
 
+static char *device_get_faults(Object *obj, Error **errp)
+{
+    return hcasim_faults_get(&HCASIM(obj)->faults);
+}
+
+static void device_set_faults(Object *obj, const char *value, Error **errp)
+{
+    hcasim_faults_set(&HCASIM(obj)->faults, value, errp);
+}
+
 /* The type. */
 
 static const VMStateDescription vmstate_hcasim = {
@@ -670,6 +711,7 @@ static void device_class_init(ObjectClass *klass, void *data)
     compat_set_reset(dc, device_reset);
     compat_set_properties(dc, properties, ARRAY_SIZE(properties));
     object_class_property_add_str(klass, "health", device_get_health, device_set_health);
+    object_class_property_add_str(klass, "faults", device_get_faults, device_set_faults);
     for (i = 0; (property = device_property_at(i)); i++) {
         g_autofree char *range = device_property_range(property);
         g_autofree char *text = g_strdup_printf("%s (%s)", property->help, range);

@@ -158,9 +158,9 @@ static bool local_plug_in(struct local_hca *hca, const struct local_config *conf
             wire_close(hca->port);
             return false;
         }
-        hca->port = port;
+        hca->port = hca->capture = port;
     }
-    if (!local_plug_in_faults(hca, config, config->capture ? hca->port : NULL, err)) {
+    if (!local_plug_in_faults(hca, config, hca->capture, err)) {
         wire_close(hca->port);
         return false;
     }
@@ -266,7 +266,7 @@ static void local_unplug(struct local_hca *hca)
         local_settle_faults(hca);
         wire_close(hca->port);
         local_end_faults(hca);
-        hca->port = NULL;
+        hca->port = hca->capture = NULL;
         hca->wire_fd = -1;
     }
 }

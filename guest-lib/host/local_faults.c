@@ -143,7 +143,7 @@ void local_settle_faults(struct local_hca *hca)
     local_log(hca, HCA_LOG_GUEST_ERROR, line);
     list = fault_set_list(hca->faults.set);
     rules = g_strsplit(list, "\n", -1);
-    for (char **rule = rules; **rule; rule++) {
+    for (char **rule = rules; *rule && **rule; rule++) {
         g_autofree char *said = g_strdup_printf("fault %s", *rule);
 
         local_log(hca, HCA_LOG_GUEST_ERROR, said);

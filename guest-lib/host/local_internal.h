@@ -99,9 +99,10 @@ struct local_hca {
     _Alignas(LINE) struct notes notes;   /* queues that other threads rang for */
     _Alignas(LINE) pthread_mutex_t lock; /* around every call into fw */
     struct fw *fw;
-    void *device_memory;     /* FW_DEVICE_MEMORY bytes */
-    struct hca_host_ops ops; /* the HCA's callbacks: local_ops, or those of local_gpu.c */
-    struct wire_port *port;  /* NULL: it was removed */
+    void *device_memory;       /* FW_DEVICE_MEMORY bytes */
+    struct hca_host_ops ops;   /* the HCA's callbacks: local_ops, or those of local_gpu.c */
+    struct wire_port *port;    /* NULL: it was removed */
+    struct wire_port *capture; /* the capture in it, or NULL */
     struct local_scan scan;
     struct memory_missed missed;
     int wire_fd;

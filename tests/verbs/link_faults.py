@@ -111,6 +111,13 @@ class Pair(unittest.TestCase):
                     count = counts(end.err)
                     self.assertEqual(count["delayed"], count["frames"])
 
+    def test_a_program_that_sleeps_is_woken_late(self):
+        server, client = self.good_ends("--fault", "interrupt late 20ms", more=["-n", "10", "-e"])
+        for end in server, client:
+            self.assertGreater(int(re.search(r"fault 1: interrupt late 20ms: matched \d+, done (\d+)", end.err).group(1)), 5)
+        took = float(re.search(r"10 iters in ([\d.]+) seconds", client.out).group(1))
+        self.assertGreaterEqual(took, 0.2)
+
 
 class Connection(unittest.TestCase):
     """Both ends in one process. If a peer ended early, an ACK of its last message might be lost for ever."""
@@ -141,6 +148,47 @@ class Connection(unittest.TestCase):
             self.assertEqual(count["lost"], 0)
         for end in 0, 1:
             self.assertIn(f"mlx5_{end}: a RoCE packet with a wrong ICRC is dropped", log)
+
+
+class Rules(unittest.TestCase):
+    """Rules in words (--fault). Each is done, and the messages of a connection arrive all the same."""
+
+    def messages(self, rule):
+        done = Ended(start(["--devices", "2", "--fault", rule], [ONE_THREAD, "send", "20000", "100", "4"]))
+        self.assertEqual(done.status, 0, f"{rule}: {done.err}")
+        return done.err
+
+    def test_each_rule_is_done_and_does_no_harm(self):
+        for rule in ("drop RESPONSE every 10", "drop NAK in once; loss 2%", "duplicate both 5%", "corrupt in every 40",
+                     "reorder both 5% within 200us", "delay 100us in jitter 20us", "rate 1Gbit queue 1M",
+                     "link down 20ms after 100", "link flap 2ms every 20ms for 200ms", "part for 5ms after 100",
+                     "interrupt late 1ms", "command any slow 1ms times 20", "doorbell unseen nth 20"):
+            with self.subTest(rule):
+                said = self.messages(rule)
+                last = rule.split("; ")[-1]
+                counted = re.findall(rf"^mlx5_\d: fault \d: {re.escape(last)}: matched \d+, done (\d+)$", said, re.MULTILINE)
+                self.assertEqual(len(counted), 2, said)
+                if not rule.startswith("interrupt"):  # a program that polls has no interrupts
+                    self.assertGreater(sum(map(int, counted)), 0, said)
+
+    def test_a_host_without_rules_ends_well(self):
+        self.assertIn("frames, none had a fault", self.messages("none"))
+
+    def test_a_command_fails(self):
+        done = Ended(start(["--fault", "command CREATE_CQ fail once status NO_RES"], [*PINGPONG, "-p", free_port()]))
+        self.assertEqual(done.status, 1)
+        self.assertIn("Couldn't create CQ", done.err)
+        self.assertIn("mlx5_0: fault 1: command CREATE_CQ fail once status NO_RES: matched 1, done 1", done.err)
+
+    def test_a_fault_has_a_line_in_the_log_and_in_the_capture(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "rules.pcapng")
+            done = Ended(start(["--devices", "2", "--fault", "drop REQUEST nth 7", "--capture", str(file)],
+                               [ONE_THREAD, "send", "20000", "100", "4"]))
+            comments, _, _ = what_a_capture_shows(file)
+        self.assertEqual(done.status, 0, done.err)
+        self.assertRegex(done.err, r"(?m)^mlx5_0: fault 1, drop REQUEST nth 7: sent RC_SEND_\w+ qp 0x\w+ psn \d+")
+        self.assertEqual(sum(count for text, count in comments.items() if text and "lost: never sent" in text), 1)
 
 
 class Datagrams(unittest.TestCase):

@@ -184,16 +184,32 @@ def reset_under_traffic(lab):
 
 # Driver: poll_health(), mlx5_error_sw_reset(). Uses the other guest, whose driver has not recovered
 # anything yet.
-@check("the firmware fails under traffic, and the driver resets it and recovers", only="hcasim")
+@check("a fault rule fails the firmware under traffic, and the driver resets it and recovers", only="hcasim")
 def firmware_fails(lab):
     vm = lab.vms[1]
     path = "/machine/peripheral/hca1"
+    expect(vm.qmp("qom-get", path=path, property="faults") == "", "there are rules before the first one")
     traffic = Traffic(lab, 8)
-    vm.qmp("qom-set", path=path, property="health", value="fatal:1")
+    vm.qmp("qom-set", path=path, property="faults", value="health 1 after 100ms; drop REQUEST nth 99 once")
     vm.until("dmesg | grep -q 'health recovery succeeded'", 120)
     traffic.end()
     expect(any("Issuing FW Reset" in line for _, line in vm.dmesg()), "the driver reset no firmware")
     expect(vm.qmp("qom-get", path=path, property="health") == "ok", "the reset did not heal")
+    said = vm.qmp("qom-get", path=path, property="faults")
+    expect(re.search(r"^1: health 1 after 100ms: matched 1, done 1$", said, re.M), said)
+    works(lab)
+
+
+@check("the firmware reports an error, and the driver goes on", only="hcasim")
+def firmware_reports(lab):
+    vm = lab.vms[1]
+    path = "/machine/peripheral/hca1"
+    vm.qmp("qom-set", path=path, property="health", value="report:8")
+    expect(vm.qmp("qom-get", path=path, property="health") == "report:0x8", "health is another one")
+    pingpong(lab, "rc", "-n 100")
+    vm.qmp("qom-set", path=path, property="health", value="ok")
+    vm.qmp("qom-set", path=path, property="faults", value="clear")
+    expect(vm.qmp("qom-get", path=path, property="faults") == "", "rules are left")
     works(lab)
 
 

@@ -53,6 +53,10 @@ void fault_set_free(struct fault_set *set);
  * allowed in its place. The empty description, and `none`, have no rules. */
 bool fault_check(const char *text, const struct fault_names *names, GError **err);
 
+/* The longest time for which the rules of a right description may hold back a frame, in all. A rate
+ * counts as long as its queue takes, or a store. */
+uint64_t fault_longest_ns(const char *text);
+
 /* Adds the rules of a description: all of them, or none with *err. */
 bool fault_set_add(struct fault_set *set, const char *text, GError **err);
 /* Removes a rule. False: there is no rule with this number. */

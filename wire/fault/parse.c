@@ -399,3 +399,23 @@ bool fault_check(const char *text, const struct fault_names *names, GError **err
 
     return rules != NULL;
 }
+
+#define STORE_BITS (8ull << 23) /* of a store (store.c) */
+#define NS_PER_S   1000000000ull
+
+uint64_t fault_longest_ns(const char *text)
+{
+    g_autoptr(GPtrArray) rules = fault_parse(text, NULL, NULL);
+    uint64_t ns = 0;
+
+    for (unsigned i = 0; rules && i < rules->len; i++) {
+        const struct fault_rule *rule = g_ptr_array_index(rules, i);
+        uint64_t bits = rule->queue ? rule->queue * 8 : STORE_BITS;
+
+        if (rule->action->subject == FAULT_ABOUT_FRAMES) {
+            ns += rule->time_ns + rule->jitter_ns + rule->within_ns;
+            ns += rule->rate ? (uint64_t)((unsigned __int128)bits * NS_PER_S / rule->rate) : 0;
+        }
+    }
+    return ns;
+}

@@ -40,6 +40,7 @@ struct fault_port {
     bool down;             /* the link, by a rule */
     uint64_t link_next_ns; /* when `down` is to be looked at again */
     uint64_t timer_ns;     /* what the timer is set to; NEVER: it is not set */
+    bool has_told;         /* the client knows that received frames are due, and will poll */
     bool is_blocked;       /* the client waits for room in the store */
     bool tells_room;       /* within tx_ready, for this reason */
     bool is_full;          /* the last reservation failed for this reason */
@@ -130,7 +131,8 @@ static void fault_port_set_timerfd(const struct fault_port *f, uint64_t due_ns)
 static void fault_port_set_timer(struct fault_port *f, uint64_t due_ns)
 {
     due_ns = MIN(due_ns, f->link_next_ns);
-    due_ns = MIN(due_ns, MIN(f->out.next_due_ns, f->in.next_due_ns));
+    due_ns = MIN(due_ns, f->out.next_due_ns);
+    due_ns = MIN(due_ns, f->has_told ? NEVER : f->in.next_due_ns);
     if (due_ns == f->timer_ns || due_ns == NEVER) {
         return;
     }
@@ -516,6 +518,7 @@ static unsigned fault_port_poll(struct wire_port *port, unsigned max)
     struct fault_port *f = fault_port_of(port);
     unsigned n;
 
+    f->has_told = false;
     fault_port_look(f);
     n = f->in.queue.head ? fault_port_deliver_due(f, max) : 0;
     if (n < max && !fault_store_is_full(&f->in)) {
@@ -549,6 +552,7 @@ static void fault_port_fd_event(struct wire_port *port)
 
     if (fault_port_timer_expired(f)) {
         f->timer_ns = NEVER;
+        f->has_told = true;
         fault_port_look(f);
         wire_filter_client.rx_ready(f); /* a poll arms the inner port for credit */
     }

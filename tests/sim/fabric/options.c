@@ -6,6 +6,7 @@
 #include "guest-lib/verbs/kernel/settings.h"
 #include "guest-lib/verbs/kernel/spelling.h"
 #include "wire/chance.h"
+#include "wire/fault/fault.h"
 #include "tests/sim/fabric/options.h"
 
 enum option_kind {
@@ -14,6 +15,7 @@ enum option_kind {
     OPTION_FLAG,
     OPTION_LIST, /* words with commas between them */
     OPTION_FILE,
+    OPTION_RULES, /* fault rules about frames and the link */
 };
 
 struct option {
@@ -71,6 +73,8 @@ static const struct option options[] = {
      "The room of the queue of a switch's port, in bytes. 0: no limit."},
     {"ecn", OPTION_NUMBER, AT(ecn), 0, UINT32_MAX, 3, 5000, 100000,
      "Packets are marked (ECN) if a queue holds more than so many bytes. 0: no packet is marked."},
+    {"fault", OPTION_RULES, AT(fault), 0, 0, 0, 0, 0,
+     "Fault rules about the frames and the link of each host, such as 'drop READ_RESPONSE every 9; delay 1us jitter 2us' (docs/reference/faults.md). Each host draws for itself."},
     {"partitions", OPTION_NUMBER, AT(partitions), 0, 1000, 4, 1, 3,
      "How many times some hosts receive nothing from some others for a while."},
     {"flaps", OPTION_NUMBER, AT(flaps), 0, 1000, 4, 1, 3,
@@ -128,7 +132,7 @@ static bool option_is_number(const struct option *opt)
 
 static bool option_is_text(const struct option *opt)
 {
-    return opt->kind == OPTION_LIST || opt->kind == OPTION_FILE;
+    return opt->kind == OPTION_LIST || opt->kind == OPTION_FILE || opt->kind == OPTION_RULES;
 }
 
 void sim_options_init(struct sim_options *o)
@@ -183,7 +187,8 @@ bool sim_option_describe(unsigned i, struct sim_option_about *about)
     static const char *const metavars[] = {[OPTION_NUMBER] = "N",
                                            [OPTION_PERCENT] = "PERCENT",
                                            [OPTION_LIST] = "LIST",
-                                           [OPTION_FILE] = "FILE"};
+                                           [OPTION_FILE] = "FILE",
+                                           [OPTION_RULES] = "RULES"};
     g_autofree char *usual = NULL;
 
     if (i >= G_N_ELEMENTS(options)) {
@@ -245,6 +250,8 @@ bool sim_options_set(struct sim_options *o, const char *name, const char *value,
     }
     if (opt->kind == OPTION_FLAG) {
         *(bool *)((char *)o + opt->at) = !value || strcmp(value, "false") != 0;
+    } else if (opt->kind == OPTION_RULES && !fault_check(value ? value : "", NULL, err)) {
+        return false;
     } else if (option_is_text(opt)) {
         g_free(*option_text(opt, o));
         *option_text(opt, o) = g_strdup(value);
@@ -349,7 +356,11 @@ char *sim_options_print(const struct sim_options *o)
             continue;
         }
         g_string_append_printf(text, " --%s", opt->name);
-        if (option_is_text(opt)) {
+        if (opt->kind == OPTION_RULES) {
+            g_autofree char *quoted = g_shell_quote(*option_text(opt, from));
+
+            g_string_append_printf(text, " %s", quoted);
+        } else if (option_is_text(opt)) {
             g_string_append_printf(text, " %s", *option_text(opt, from));
         } else if (opt->kind == OPTION_NUMBER) {
             g_string_append_printf(text, " %" G_GUINT64_FORMAT, *option_number(opt, from));

@@ -18,6 +18,7 @@ struct sim_options {
     char *workload; /* names of kinds, with commas; NULL: all usual kinds */
     char *only;     /* numbers of jobs, with commas; NULL: all */
     char *capture;  /* file for the frames of all hosts */
+    char *fault;    /* rules about the frames of all hosts (wire/fault/fault.h), or NULL */
     /* what happens in the run */
     uint64_t hosts, jobs, ops, size, window;
     bool exact;

@@ -25,6 +25,7 @@
 #include "tests/sim/fabric/weather.h"
 #include "tests/sim/fabric/witness.h"
 #include "wire/capture.h"
+#include "wire/fault/fault.h"
 
 #define ARENA_AT   0x200000000000ull
 #define ARENA_SIZE (64ull << 30)
@@ -92,7 +93,7 @@ static void sim_capture_fate(const struct sim *sim, unsigned port, const uint8_t
     if (!said || !host || !host->ctx) {
         return;
     }
-    capture = hv_context(host->ctx)->hca->local->port;
+    capture = hv_context(host->ctx)->hca->local->capture;
     if (capture && fate & FRAME_GONE) {
         wire_capture_lost(capture, frame, len, true, said);
     } else if (capture) {
@@ -112,7 +113,9 @@ static void sim_on_frame(void *opaque, unsigned port, bool arrives, const uint8_
     if (fate & FRAME_GONE) {
         return;
     }
-    witness_frame(sim->witness, port, arrives, frame, len);
+    if (!sim->options.fault) { /* the witness would take what rules do for what hosts do */
+        witness_frame(sim->witness, port, arrives, frame, len);
+    }
     if (!arrives) {
         strays_frame(sim, port, frame, len);
     }
@@ -155,12 +158,12 @@ bool sim_is_lossy(const struct sim *sim)
 {
     const struct sim_options *o = &sim->options;
 
-    return o->loss || o->corruption || o->queue || o->partitions || o->flaps;
+    return o->loss || o->corruption || o->queue || o->partitions || o->flaps || o->fault;
 }
 
 bool sim_is_disorderly(const struct sim *sim)
 {
-    return sim->options.reorder || sim->options.duplication;
+    return sim->options.reorder || sim->options.duplication || sim->options.fault;
 }
 
 /* A frame waits in an uplink, then behind all other frames in a downlink, then at a host that takes
@@ -177,6 +180,7 @@ uint64_t sim_quiet_ns(const struct sim *sim)
     wait = config->rate ? 2 * (bytes + wait) * 8 * SIM_SECOND / config->rate : 0;
     return sim->world->now_ns + wait +
            2 * (config->latency_ns + config->jitter_ns + config->faults.late_ns) +
+           (sim->options.fault ? 2 * fault_longest_ns(sim->options.fault) : 0) +
            10 * sim->options.whims + SIM_MS;
 }
 
@@ -279,6 +283,9 @@ void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
     host->config.profile = (char *)host->profile; /* only read */
     host->config.capture = sim->options.capture;
     host->config.capture_run = sim->capture_run;
+    host->config.faults = sim->options.fault; /* only read */
+    host->config.fault_seed = sim->options.seed;
+    host->config.fault_stream = host->number;
     host->config.capture_comments = true;
     sim->at_port[host->port] = host;
     host->device = hv_sim_device_new(host->number, &host->config);

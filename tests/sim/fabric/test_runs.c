@@ -52,6 +52,41 @@ START_TEST(the_same_seed_is_the_same_run_bit_by_bit)
 }
 END_TEST
 
+/* Rules are about each host's own frames, and its virtual time. */
+START_TEST(fault_rules_repeat_with_the_seed)
+{
+    struct verdict first, again, other;
+    g_autofree char *printed = NULL;
+
+    set("seed", "3");
+    set("workload", "rc");
+    set("fault", "drop 2%; delay 1us jitter 3us both; link down 50us after 100");
+    first = runner_run(&options);
+    again = runner_run(&options);
+    printed = sim_options_print(&options);
+    set("fault", "drop 2%; delay 1us jitter 4us both; link down 50us after 100");
+    other = runner_run(&options);
+    ck_assert_msg(first.passed && again.passed && other.passed, "%s %s %s", first.said, again.said,
+                  other.said);
+    ck_assert_mem_eq(&first.tally, &again.tally, sizeof(first.tally));
+    ck_assert_uint_ne(first.tally.fingerprint, other.tally.fingerprint);
+    ck_assert_ptr_nonnull(strstr(printed, " --fault 'drop 2%; delay 1us jitter 3us both; "));
+    g_free(first.said);
+    g_free(again.said);
+    g_free(other.said);
+}
+END_TEST
+
+START_TEST(rules_about_devices_are_refused)
+{
+    g_autoptr(GError) err = NULL;
+
+    ck_assert(!sim_options_set(&options, "fault", "health 1", &err));
+    ck_assert_str_eq(err->message, "fault rule 'health 1': there is no device here; rules can be "
+                                   "about frames and the link");
+}
+END_TEST
+
 START_TEST(a_job_that_is_left_out_changes_no_other_draw)
 {
     struct sim_options drawn, again;
@@ -311,6 +346,8 @@ Suite *unit_suite(void)
     tcase_set_timeout(tcase, 240);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_same_seed_is_the_same_run_bit_by_bit);
+    tcase_add_test(tcase, fault_rules_repeat_with_the_seed);
+    tcase_add_test(tcase, rules_about_devices_are_refused);
     tcase_add_test(tcase, a_job_that_is_left_out_changes_no_other_draw);
     tcase_add_test(tcase, a_failure_names_its_job);
     tcase_add_test(tcase, a_failing_seed_is_made_smaller);
