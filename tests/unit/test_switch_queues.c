@@ -277,6 +277,102 @@ START_TEST(a_flood_is_stored_once)
 }
 END_TEST
 
+/* A port with a receiver for each last byte of an address, each with a credit of its own. */
+struct many {
+    struct wire_port port;
+    uint8_t asleep, failed; /* last bytes: who gives no credit, who was asked last */
+    unsigned got[256];
+    uint64_t credits;
+    uint8_t frame[WIRE_FRAME_MAX];
+};
+
+static struct many many;
+
+static uint8_t *many_reserve_to(struct wire_port *port, const uint8_t dmac[6], size_t len)
+{
+    if (dmac[5] == many.asleep) {
+        many.failed = dmac[5];
+        return NULL;
+    }
+    return many.frame;
+}
+
+static uint8_t *many_reserve(struct wire_port *port, size_t len)
+{
+    return many.frame;
+}
+
+static void many_commit(struct wire_port *port, size_t len, unsigned flags)
+{
+    many.got[many.frame[5]]++;
+}
+
+static unsigned many_class(struct wire_port *port)
+{
+    return many.failed % WIRE_CREDIT_CLASSES;
+}
+
+static uint64_t many_credits(struct wire_port *port)
+{
+    return many.credits;
+}
+
+static unsigned many_poll(struct wire_port *port, unsigned max)
+{
+    return 0;
+}
+
+static bool many_link_up(struct wire_port *port)
+{
+    return true;
+}
+
+static void many_close(struct wire_port *port)
+{
+}
+
+static const struct wire_port_ops many_ops = {.tx_reserve = many_reserve,
+                                              .tx_reserve_to = many_reserve_to,
+                                              .tx_commit = many_commit,
+                                              .tx_credit_class = many_class,
+                                              .tx_credits = many_credits,
+                                              .poll = many_poll,
+                                              .link_up = many_link_up,
+                                              .close = many_close};
+
+/* "one of them holds up the others for SWITCH_WAIT_NS, and then its own frames are dropped until it
+ * gives credit" */
+START_TEST(one_of_several_receivers_does_not_hold_up_the_others)
+{
+    bench_begin(NULL, 1, 64);
+    many = (struct many){.port = {.ops = &many_ops}, .asleep = 50};
+    ck_assert_uint_eq(wire_switch_add(bench_sw, &many.port, "many", false, NULL), 2);
+    ck_assert(bench_send(1, 50));
+    ck_assert(bench_send(1, 51));
+    ck_assert(bench_send(1, 50));
+    bench_pass(50 * BENCH_MS - 1);
+    ck_assert_uint_eq(many.got[51], 0);
+    bench_pass(1);
+    ck_assert_uint_eq(many.got[51], 1);
+    ck_assert(bench_send(1, 50));
+    ck_assert(bench_send(1, 51));
+    bench_turn();
+    ck_assert_uint_eq(many.got[51], 2);
+    ck_assert_uint_eq(wire_switch_total(bench_sw).stuck, 3);
+    many.asleep = 0;
+    many.credits = 1ull << 50;
+    many.port.client->tx_ready(many.port.opaque);
+    ck_assert(bench_send(1, 50));
+    bench_turn();
+    ck_assert_uint_eq(many.got[50], 1);
+    many.asleep = 50;
+    ck_assert(bench_send(1, 50)); /* it is waited for again */
+    bench_turn();
+    ck_assert_uint_eq(wire_switch_total(bench_sw).waiting, 1);
+    bench_end();
+}
+END_TEST
+
 /* -- pauses ------------------------------------------------------------------------------------ */
 
 /* Two senders at full speed into a slow port: nothing is lost, and the queue has a bound. */
@@ -494,6 +590,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_peer_without_credit_holds_its_own_queue_only);
     tcase_add_test(tc, sleeping_peers_do_not_take_the_whole_buffer);
     tcase_add_test(tc, a_flood_is_stored_once);
+    tcase_add_test(tc, one_of_several_receivers_does_not_hold_up_the_others);
     tcase_add_test(tc, a_full_queue_pauses_its_senders_and_loses_nothing_with_pfc);
     tcase_add_test(tc, a_full_queue_pauses_its_senders_and_loses_nothing_with_pause);
     tcase_add_test(tc, a_sender_that_does_not_obey_loses_nothing);

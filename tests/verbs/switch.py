@@ -120,6 +120,24 @@ def a_wire_of_shared_memory(hosts):
                 pairs(hosts, wires, ("ibv_rc_pingpong -c", "ibv_ud_pingpong -c -n 200", "ib_write_bw -n 200"))
 
 
+def a_stopped_host_of_many(hosts):
+    """A host of a wire in shared memory that is stopped under traffic does not hold up the other hosts of that wire."""
+    with tempfile.TemporaryDirectory() as folder:
+        wire = f"{hosts.wire}-switch"
+        with Switch(hosts.build, folder, "--port", f"shm:{wire}") as switch:
+            server, _ = endless(hosts, (f"shm:{wire}", switch.wire))
+            server.send_signal(signal.SIGSTOP)
+            time.sleep(0.2)
+            port = free_port()
+            command = ["ibv_rc_pingpong", *ON_DEVICE, "-p", str(port)]
+            other = start(hosts, 3, f"shm:{wire}", *command)
+            wait_listening(other, port)
+            hosts.output(start(hosts, 4, switch.wire, *command, "localhost"))
+            hosts.output(other)
+            server.send_signal(signal.SIGCONT)
+            hosts.kill()
+
+
 def two_switches(hosts):
     """A switch is a port of another one, by a stream and by UDP."""
     with tempfile.TemporaryDirectory() as folder:
@@ -260,6 +278,9 @@ class MeshWire(mesh.Wire):
         self.switch = switch
 
     def start(self, program, *arguments):
+        # Each new host asks all others for their addresses, by floods: some time lies between hosts, so that their answers
+        # come within the 3 s in which a program waits for them, on a busy machine, too.
+        time.sleep(RANKS / 500)
         process = subprocess.Popen(
             [HCASIM, "run", "--build", self.build, "--wire", self.switch.wire, "--host", str(len(self.started) + 1), "--",
              self.build / "tests/programs" / program, *map(str, arguments)],
@@ -307,7 +328,7 @@ def a_mesh_with_ports_that_flap(hosts):
             raise Failure(f"no frame was lost by a flap: {total}")
 
 
-STATEMENTS = (programs_through_a_switch, a_wire_of_shared_memory, two_switches, a_qemu_is_a_port, a_killed_end, a_killed_switch,
+STATEMENTS = (programs_through_a_switch, a_wire_of_shared_memory, a_stopped_host_of_many, two_switches, a_qemu_is_a_port, a_killed_end, a_killed_switch,
               a_restarted_switch, no_more_ports, settings_at_run_time, a_mesh_with_ports_that_flap)
 
 

@@ -11,7 +11,9 @@
  *
  * Who ends a wait: the line's time (due_ns), a pause's end (due_ns, or a pause frame of zero
  * length), a credit (tx_ready). A peer that gives no credit for a second loses the frames of
- * senders that would be held up for it (stuck).
+ * senders that would be held up for it (stuck). If several receivers are behind the port (a segment
+ * of shared memory), one of them holds up the others for SWITCH_WAIT_NS, and then its own frames
+ * are dropped until it gives credit.
  */
 #include "wire/encap/ecn.h"
 #include "wire/encap/ip.h"
@@ -43,6 +45,14 @@ static void egress_put_tag(uint8_t *at, const struct switch_frame *f)
     put16(at + 2, (uint16_t)(f->priority << 13 | f->dei << 12 | f->vid));
 }
 
+void egress_block(struct switch_port *p)
+{
+    p->stats.blocked++;
+    p->blocked = true;
+    p->blocked_ns = p->sw->now_ns;
+    p->blocked_class = wire_tx_credit_class(p->wire);
+}
+
 static enum egress_end egress_emit(struct switch_port *p, const struct switch_frame *f, bool marked)
 {
     size_t tag = f->vid == p->config.vlans.native ? 0 : VLAN_BYTES, len = f->len + tag;
@@ -54,10 +64,12 @@ static enum egress_end egress_emit(struct switch_port *p, const struct switch_fr
         return EGRESS_DONE;
     }
     room = wire_tx_reserve_to(p->wire, f->head, len);
+    if (!room && p->stuck_classes >> wire_tx_credit_class(p->wire) & 1) {
+        p->stats.stuck++;
+        return EGRESS_DONE;
+    }
     if (!room) {
-        p->stats.blocked++;
-        p->blocked = true;
-        p->blocked_ns = p->sw->now_ns;
+        egress_block(p);
         return EGRESS_NO_CREDIT;
     }
     memcpy(room, f->head, head);
@@ -231,12 +243,23 @@ static void egress_send(struct switch_port *p)
     }
 }
 
+/* Whether several receivers are behind the port, with credits of their own. */
+static bool egress_has_classes(const struct switch_port *p)
+{
+    return p->wire->ops->tx_credit_class != NULL;
+}
+
+static uint64_t egress_patience(const struct switch_port *p)
+{
+    return egress_has_classes(p) ? SWITCH_WAIT_NS : SWITCH_STUCK_NS;
+}
+
 static uint64_t egress_due(const struct switch_port *p)
 {
     uint64_t due = p->pauses ? p->refresh_ns : SWITCH_NEVER;
 
     if (p->blocked) {
-        return p->stuck ? SWITCH_NEVER : p->blocked_ns + SWITCH_STUCK_NS;
+        return p->stuck ? SWITCH_NEVER : p->blocked_ns + egress_patience(p);
     }
     if (p->pause_pending) {
         return p->sw->now_ns;
@@ -290,10 +313,13 @@ static bool egress_has_lossless(const struct switch_port *p)
 
 static void egress_look_stuck(struct switch_port *p)
 {
-    if (p->stuck || p->sw->now_ns - p->blocked_ns < SWITCH_STUCK_NS) {
+    if (p->stuck || p->sw->now_ns - p->blocked_ns < egress_patience(p)) {
         return;
     }
-    if (egress_has_lossless(p)) {
+    if (egress_has_classes(p)) {
+        p->stuck_classes |= 1ull << p->blocked_class;
+        p->blocked = false;
+    } else if (egress_has_lossless(p)) {
         p->stuck = true;
         egress_drop_all(p, &p->stats.stuck);
     } else {

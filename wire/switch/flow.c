@@ -137,9 +137,7 @@ bool flow_send(struct switch_port *p)
     if (p->link_up && !p->config.down) {
         room = wire_tx_reserve_to(p->wire, flow_address, FLOW_FRAME);
         if (!room) {
-            p->stats.blocked++;
-            p->blocked = true;
-            p->blocked_ns = p->sw->now_ns;
+            egress_block(p);
             return false;
         }
         flow_build(p, room);

@@ -21,6 +21,7 @@ enum {
 };
 
 #define SWITCH_STUCK_NS 1000000000ull
+#define SWITCH_WAIT_NS  50000000ull /* for one of several receivers behind a port */
 #define SWITCH_NEVER    UINT64_MAX
 #define SWITCH_SPEED    100000000000ull /* bits/s, by which pauses count at a port without a rate */
 
@@ -58,7 +59,9 @@ struct switch_port {
     uint8_t waiting_priorities; /* queues that are not empty, a bit each */
     bool blocked, stuck, dirty;
     uint64_t blocked_ns;
-    uint64_t free_ps; /* when the line is free, as in the simulation's link */
+    unsigned blocked_class; /* the class of credits that is waited for */
+    uint64_t stuck_classes; /* those for which nobody waits any more, a bit each */
+    uint64_t free_ps;       /* when the line is free, as in the simulation's link */
     uint64_t paused_until[SWITCH_PRIORITIES];
 
     /* From the wire. */
@@ -108,6 +111,8 @@ void egress_run(struct switch_port *p);
 void egress_hurry(struct switch_port *p);
 /* Gives back a user's share of a stored frame. */
 void egress_put_frame(struct wire_switch *sw, uint32_t at);
+/* A reservation found no credit: the port waits for it. */
+void egress_block(struct switch_port *p);
 /* Drops all frames that wait. *fate is a counter of the port's statistics. */
 void egress_drop_all(struct switch_port *p, uint64_t *fate);
 

@@ -31,7 +31,7 @@
     X(no_buffer, OUT, "copies dropped because the buffer of the switch was full")                  \
     X(parted, OUT, "copies dropped because they came from another island")                         \
     X(down, OUT, "copies dropped because the link was down")                                       \
-    X(stuck, OUT, "copies dropped because the peer gave no credit for a second")                   \
+    X(stuck, OUT, "copies dropped because the receiver gave no credit for too long")               \
     X(too_long, OUT, "copies dropped because their tag does not fit")                              \
     X(waiting, OUT, "copies that wait now")                                                        \
     X(tx_bytes, MORE, "bytes that were sent")                                                      \

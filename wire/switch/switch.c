@@ -28,6 +28,7 @@ static void switch_on_tx_ready(void *client)
     uint64_t now_ps = p->sw->now_ns * 1000;
 
     p->blocked = p->stuck = false;
+    p->stuck_classes &= ~wire_tx_credits(p->wire);
     p->free_ps = MAX(p->free_ps, now_ps); /* the line did nothing meanwhile */
     p->sw->due_ns[p->number] = 0;
 }
