@@ -56,6 +56,7 @@ int cli_conformance(const struct cli_line *line);
 int cli_sim(const struct cli_line *line);
 int cli_switch(const struct cli_line *line);
 void cli_switch_add_options(GPtrArray *options);
+int cli_top(const struct cli_line *line);
 int cli_vm(const struct cli_line *line);
 void cli_vm_add_options(GPtrArray *options);
 int cli_wires(const struct cli_line *line);

@@ -59,6 +59,25 @@ static const struct cli_option ctl_options[] = {
     {.row = {.name = "json", .kind = HV_SETTING_FLAG, .help = "Prints the answer as JSON."}},
 };
 
+static const struct cli_option top_options[] = {
+    {.row = {.name = "once",
+             .kind = HV_SETTING_FLAG,
+             .help = "Prints one table, with the rates of one interval, and ends; so it does if "
+                     "the standard output is no terminal."}},
+    {.row = {.name = "interval",
+             .kind = HV_SETTING_NUMBER,
+             .least = 1,
+             .most = 3600,
+             .metavar = "SECONDS",
+             .usual = "1",
+             .help = "The time between two looks."}},
+    {.row = {.name = "prometheus",
+             .kind = HV_SETTING_TEXT,
+             .metavar = "ADDRESS",
+             .help = "Shows nothing, but answers HTTP requests at /PATH, a Unix socket, or at "
+                     "HOST:PORT with the numbers as Prometheus reads them."}},
+};
+
 static const struct cli_option wires_options[] = {
     {.row = {.name = "clean",
              .kind = HV_SETTING_FLAG,
@@ -113,6 +132,14 @@ static void commands_add_ctl(GPtrArray *options)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(ctl_options); i++) {
         cli_option_add(options, &ctl_options[i]);
+    }
+    cli_option_add(options, &build);
+}
+
+static void commands_add_top(GPtrArray *options)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(top_options); i++) {
+        cli_option_add(options, &top_options[i]);
     }
     cli_option_add(options, &build);
 }
@@ -224,6 +251,15 @@ static const struct cli_status switch_statuses[] = {
     {"0", "A signal (SIGINT, SIGTERM) ended the switch."},
     WRONG_USE,
     {"125", "A port or socket could not be opened, or hcasim itself failed: a line says why."},
+    {NULL, NULL}};
+
+static const struct cli_status top_statuses[] = {
+    {"0", "The user quit, or the table was printed."},
+    {"1",
+     "A folder cannot be read, no process has a control socket there (--once), or --prometheus "
+     "cannot listen: a line says why."},
+    WRONG_USE,
+    {"125", "The output cannot be written."},
     {NULL, NULL}};
 
 static const struct cli_status wires_statuses[] = {
@@ -411,6 +447,27 @@ static const struct cli_command commands[] = {
                                        "Cuts the cable of one host.", NULL},
      .add_options = commands_add_ctl,
      .run = cli_ctl},
+    {.name = "top",
+     .arguments = "[DIR|SOCKET...]",
+     .summary = "shows the traffic of hosts and switches while they run",
+     .about =
+         "Shows a line for each host that has a control socket in the folder DIR or at SOCKET "
+         "(hcasim run --control), and for each port of a switch there: rates of bits, frames and "
+         "messages, the number of QPs, WQEs in flight, retransmissions, NAKs that were received, "
+         "and all ACK timeouts so far. Without an argument it looks at the folder that "
+         "HCASIM_CONTROL names. The line of a process that does not answer says silent.\n"
+         "q quits. Other keys, which the last line lists, choose the column to sort by.\n"
+         "With --prometheus, the same numbers are served to Prometheus: counters as "
+         "hcasim_NAME_total and gauges as hcasim_NAME, with the labels socket, host, device and "
+         "program. Each request asks the processes anew.",
+     .statuses = top_statuses,
+     .examples =
+         (const char *const[]){"hcasim top /tmp/lab",
+                               "Shows the hosts that run with --control /tmp/lab.",
+                               "hcasim top --prometheus localhost:9100 /tmp/lab",
+                               "Serves their numbers at http://localhost:9100/metrics.", NULL},
+     .add_options = commands_add_top,
+     .run = cli_top},
 };
 
 const struct cli_command *cli_command_at(unsigned i)

@@ -18,7 +18,7 @@ import unittest
 
 HCASIM = pathlib.Path(sys.argv.pop(1)).resolve()
 HERE = pathlib.Path(__file__).resolve().parent
-COMMANDS = ("run", "cluster", "sim", "conformance", "vm", "wires", "ctl", "switch")
+COMMANDS = ("run", "cluster", "sim", "conformance", "vm", "wires", "ctl", "switch", "top")
 WRONG_USE, FAILED, NOT_EXECUTABLE, NOT_FOUND = 2, 125, 126, 127
 WIRE = f"cli-{os.getpid()}"
 

@@ -19,7 +19,7 @@ import unittest
 import hidden
 
 SOURCE, BUILD = pathlib.Path(sys.argv.pop()).resolve(), pathlib.Path(sys.argv.pop()).resolve()
-COMMANDS = ("run", "cluster", "sim", "conformance", "vm", "wires", "ctl", "switch")
+COMMANDS = ("run", "cluster", "sim", "conformance", "vm", "wires", "ctl", "switch", "top")
 WIRE = f"install-{os.getpid()}"
 
 class Install(unittest.TestCase):

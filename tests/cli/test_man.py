@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-PAGES = ("run", "cluster", "sim", "conformance", "vm", "wires", "ctl", "switch", "device", "wire")
+PAGES = ("run", "cluster", "sim", "conformance", "vm", "wires", "ctl", "switch", "top", "device", "wire")
 
 
 def main():

@@ -5,7 +5,8 @@
  * The first byte says who sends the rest. 'c': a client, in pieces which end at each byte 0. The
  * server must answer each line with one line of JSON, a result or an error, and run no command
  * whose arguments do not have their types. 's': a server, to a client that makes one call. The
- * client must return with a value or with an error, and not wait once the socket is closed.
+ * client must return with a value or with an error, and not wait once the socket is closed. 'h': a
+ * client of HTTP, which gets the text or an error in one answer, and is closed.
  */
 #include <errno.h>
 #include <glib.h>
@@ -15,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "wire/control/client.h"
+#include "wire/control/http.h"
 #include "wire/control/server.h"
 
 #define MAX_SIZE 4096
@@ -185,12 +187,50 @@ static void fuzz_client(const char *text, size_t size)
     unlink(at.sun_path);
 }
 
+/* -- HTTP ------------------------------------------------------------------------------------ */
+
+static GString *the_text(void *asked)
+{
+    *(bool *)asked = true;
+    return g_string_new("the text");
+}
+
+static void fuzz_http(const char *text, size_t size)
+{
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    GString *got = g_string_new(NULL);
+    struct sockaddr_un at;
+    bool asked = false;
+
+    begin(&at);
+    require(!bind(listener, (struct sockaddr *)&at, sizeof(at)) && !listen(listener, 1));
+    require(!connect(fd, (struct sockaddr *)&at, sizeof(at)));
+    require(send(fd, text, size, MSG_NOSIGNAL) == (ssize_t)size);
+    shutdown(fd, SHUT_WR);
+    http_serve(listener, the_text, &asked);
+    take(fd, got);
+    require(g_str_has_prefix(got->str, "HTTP/1.1 "));
+    require(g_str_has_prefix(got->str, "HTTP/1.1 200 OK\r\n") == asked);
+    require(g_str_has_suffix(got->str, "\r\n\r\nthe text") == asked);
+    if (asked) {
+        require(size > 12 && !memcmp(text, "GET /", 5) &&
+                g_strstr_len(text, (gssize)size, "\r\n\r\n"));
+    }
+    close(fd);
+    close(listener);
+    unlink(at.sun_path);
+    g_string_free(got, TRUE);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size && size <= MAX_SIZE && data[0] == 'c') {
         fuzz_server((const char *)data + 1, size - 1);
     } else if (size && size <= MAX_SIZE && data[0] == 's') {
         fuzz_client((const char *)data + 1, size - 1);
+    } else if (size && size <= MAX_SIZE && data[0] == 'h') {
+        fuzz_http((const char *)data + 1, size - 1);
     }
     return 0;
 }

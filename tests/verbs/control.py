@@ -7,16 +7,20 @@ pingpongs while these run is what the capture says, a cable that is cut is a lin
 the way of the next program. Exit status 77: rdma-core's programs are not installed.
 """
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -54,6 +58,29 @@ def listens(port):
 def end(process, number=signal.SIGKILL):
     process.send_signal(number)
     process.wait(timeout=PATIENCE)
+
+
+def exposition(text):
+    """Reads the text format of Prometheus: a name's type, and its samples as (labels, value)."""
+    metrics, name = {}, None
+    assert text.endswith("\n")
+    for line in text[:-1].split("\n"):
+        if found := re.fullmatch(r"# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) (counter|gauge)", line):
+            name = found[1]
+            assert name not in metrics, f"{name} has two places"
+            metrics[name] = (found[2], [])
+            continue
+        found = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)\{(.*)\} (\d+)", line)
+        assert found and found[1] == name, line
+        label = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"'
+        assert re.fullmatch(f"{label}(,{label})*", found[2]), line
+        labels = re.findall(label, found[2])
+        assert len(dict(labels)) == len(labels), line
+        metrics[name][1].append((dict(labels), int(found[3])))
+    for kind, samples in metrics.values():
+        keys = [tuple(sorted(labels.items())) for labels, _ in samples]
+        assert samples and len(set(keys)) == len(keys)
+    return metrics
 
 
 class Control(unittest.TestCase):
@@ -189,6 +216,101 @@ class Control(unittest.TestCase):
             done = subprocess.run([HCASIM, "ctl", path, *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
             self.assertIn(said, done.stderr)
+
+    def top(self, *words):
+        done = subprocess.run([HCASIM, "top", *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        return done.returncode, done.stdout.splitlines(), done.stderr
+
+    def test_top_has_a_line_for_each_host(self):
+        _, _, client, _ = self.pair("ibv_uc_pingpong")
+        status, lines, err = self.top("--once", self.sockets)
+        self.assertEqual((status, err, len(lines)), (0, "", 3))
+        titles = re.split(r"  +", lines[0])
+        for address, line in zip(("10.0.0.1", "10.0.0.2"), lines[1:]):
+            row = dict(zip(titles, re.split(r"  +", line)))
+            self.assertEqual([row[name] for name in ("HOST", "DEVICE", "LINK", "QPS", "RETR/s", "TIMEOUT", "PROGRAM")],
+                             [address, "mlx5_0", "up", "1", "0", "0", "ibv_uc_pingpong"])
+            for name in ("TX bit/s", "RX bit/s", "TX fr/s", "MSG/s"):
+                self.assertRegex(row[name], r"^[1-9][0-9.]*[kMG]?$")
+        client.send_signal(signal.SIGSTOP)
+        _, lines, _ = self.top(self.sockets)    # the output is no terminal
+        self.assertEqual([line.split()[2] for line in lines[1:]], ["up", "silent"])
+        client.send_signal(signal.SIGCONT)
+
+    def test_top_says_what_is_wrong(self):
+        environment = {name: value for name, value in os.environ.items() if name != "HCASIM_CONTROL"}
+        for words, status, said in ((["--once", self.folder], 1, "no process has a control socket there: start it with --control"),
+                                    ([], 2, "top needs a folder of control sockets, or a control socket, see hcasim help top"),
+                                    (["--once", "--prometheus", "/tmp/x", "/tmp"], 2, "--once and --prometheus exclude each other"),
+                                    (["--prometheus", "nowhere", "/tmp"], 1, "'nowhere' is not HOST:PORT")):
+            done = subprocess.run([HCASIM, "top", *words], capture_output=True, text=True, timeout=PATIENCE, check=False,
+                                  env=environment)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (status, "", f"hcasim: {said}\n"))
+
+    def test_top_on_a_terminal(self):
+        self.pair("ibv_uc_pingpong")
+        pid, terminal = pty.fork()
+        if not pid:
+            os.execv(HCASIM, [HCASIM, "top", str(self.sockets)])
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 40, 0, 0))
+        seen = b""
+        asked = False
+        while True:
+            try:
+                seen += os.read(terminal, 65536)
+            except OSError:
+                break       # it has ended
+            if not asked and seen.count(b"10.0.0.2") >= 2:
+                os.write(terminal, b"m")
+                os.write(terminal, b"q")
+                asked = True
+        os.close(terminal)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertTrue(seen.startswith(b"\x1b[?1049h\x1b[?25l") and seen.endswith(b"\x1b[?25h\x1b[?1049l"))
+        last = re.sub(rb"\x1b\[[?0-9]*[a-zA-Z]", b"", seen.split(b"\x1b[H")[-1]).decode().replace("\r", "").split("\n")
+        self.assertEqual(last[0][:20], "HOST      DEVICE  LI")
+        self.assertEqual({line.split()[0] for line in last[1:3]}, {"10.0.0.1", "10.0.0.2"})
+        self.assertLessEqual(max(map(len, last)), 40)
+
+    def ask(self, path, request):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            client.sendall(request)
+            answer = b""
+            while piece := client.recv(65536):
+                answer += piece
+        head, _, body = answer.decode().partition("\r\n\r\n")
+        return head.split("\r\n")[0], body
+
+    def test_prometheus_reads_the_same_numbers(self):
+        _, at_server, _, at_client = self.pair("ibv_srq_pingpong", "-q", "3")
+        path = self.folder / "metrics"
+        server = subprocess.Popen([HCASIM, "top", "--prometheus", path, self.sockets])
+        self.at_end.callback(end, server)
+        wait_until(path.exists)
+        before = self.counters(at_server)
+        status, text = self.ask(path, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        after = self.counters(at_server)
+        self.assertEqual(status, "HTTP/1.1 200 OK")
+        metrics = exposition(text)
+        kinds = {name: kind for name, (kind, _) in metrics.items()}
+        self.assertEqual((kinds["hcasim_messages_total"], kinds["hcasim_qps"]), ("counter", "gauge"))
+        for name, least in before.items():
+            kind, samples = metrics[f"hcasim_{name}_total"]
+            (value,) = (value for labels, value in samples if labels["socket"] == at_server.name)
+            self.assertEqual(kind, "counter")
+            self.assertTrue(least <= value <= after[name], name)
+        self.assertEqual({(labels["host"], labels["device"], labels["program"], value)
+                          for labels, value in metrics["hcasim_qps"][1]},
+                         {("10.0.0.1", "mlx5_0", "ibv_srq_pingpong", 3), ("10.0.0.2", "mlx5_0", "ibv_srq_pingpong", 3)})
+        self.assertEqual({(labels["type"], labels["state"], value) for labels, value in metrics["hcasim_qps_in_state"][1]},
+                         {("RC", "RTS", 3)})
+        self.assertEqual(self.ask(path, b"GET /other HTTP/1.1\r\n\r\n")[0], "HTTP/1.1 404 Not Found")
+        self.assertEqual(self.ask(path, b"PUT / HTTP/1.1\r\n\r\n")[0], "HTTP/1.1 405 Method Not Allowed")
+        self.assertEqual(self.ask(path, b"x" * 8192)[0], "HTTP/1.1 400 Bad Request")
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        end(server, signal.SIGTERM)
+        self.assertEqual((server.returncode, path.exists()), (0, False))
 
     def test_sockets_end_with_their_programs(self):
         server, at_server, client, at_client = self.pair("ibv_rc_pingpong")
