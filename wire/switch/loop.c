@@ -6,6 +6,7 @@
 #include "wire/switch/config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -18,6 +19,7 @@ enum {
     LOOP_BACKLOG = 128,
 };
 
+#define LOOP_FAR_NS  10000000ull
 #define LOOP_S_NS    1000000000ull
 #define LOOP_REST_NS 200000000ull /* without descriptors: until the next try to accept */
 
@@ -347,21 +349,32 @@ static void loop_handle(struct switch_loop *loop, uint64_t data)
     }
 }
 
+/* Sleeps as long as it takes nanoseconds to tell. Returns the milliseconds that may be slept
+ * otherwise, for epoll_wait(): a deadline that is far off, or none, needs one system call only. */
+static int loop_sleep(const struct switch_loop *loop, uint64_t deadline_ns)
+{
+    uint64_t now = loop_now(), ns = deadline_ns > now ? deadline_ns - now : 0;
+    struct timespec timeout = {0, (long)ns};
+    struct pollfd fd = {.fd = loop->epoll_fd, .events = POLLIN};
+
+    if (deadline_ns == UINT64_MAX) {
+        return -1;
+    }
+    if (ns >= LOOP_FAR_NS) {
+        return (int)MIN(ns / 1000000, INT_MAX);
+    }
+    if (ns) {
+        ppoll(&fd, 1, &timeout, NULL);
+    }
+    return 0;
+}
+
 /* Waits until the deadline for events, and handles them. */
 static void loop_wait(struct switch_loop *loop, uint64_t deadline_ns)
 {
     struct epoll_event events[LOOP_EVENTS];
-    uint64_t now = loop_now();
-    int n;
+    int n = epoll_wait(loop->epoll_fd, events, LOOP_EVENTS, loop_sleep(loop, deadline_ns));
 
-    if (deadline_ns > now) {
-        uint64_t ns = deadline_ns == UINT64_MAX ? 0 : deadline_ns - now;
-        struct timespec timeout = {(time_t)(ns / LOOP_S_NS), (long)(ns % LOOP_S_NS)};
-        struct pollfd fd = {.fd = loop->epoll_fd, .events = POLLIN};
-
-        ppoll(&fd, 1, ns ? &timeout : NULL, NULL);
-    }
-    n = epoll_wait(loop->epoll_fd, events, LOOP_EVENTS, 0);
     for (int i = 0; i < n; i++) {
         loop_handle(loop, events[i].data.u64);
     }
