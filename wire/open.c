@@ -102,7 +102,7 @@ static int wire_open_find_scheme(const char *uri, char **path, bool *own_only, G
     g_set_error(
         err, WIRE_ERROR, WIRE_ERROR_URI,
         "'%s' names no port: it is shm:NAME (letters, digits, '.', '_', '-'), shm:/PATH, or a "
-        "socket (connect:, listen:, unix:, udp:, vxlan:, tap:, if:)",
+        "socket (connect:, listen:, unix:, udp:, vxlan:, tap:, if:, slirp:)",
         uri);
     return -1;
 }

@@ -4,6 +4,7 @@
 #include "wire/forks.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,15 +45,29 @@ static void own_fd_close_one(struct own_fd *own)
     own->fd = -1;
 }
 
-void own_fd_close(struct own_fd *own)
+/* Whether it was on the list. */
+static bool own_fd_take_off(struct own_fd *own)
 {
-    pthread_mutex_lock(&lock);
     for (struct own_fd **at = &all; *at; at = &(*at)->next) {
         if (*at == own) {
             *at = own->next;
-            own_fd_close_one(own);
-            break;
+            return true;
         }
+    }
+    return false;
+}
+
+void own_fd_forget(struct own_fd *own)
+{
+    own_fd_take_off(own);
+    own->fd = -1;
+}
+
+void own_fd_close(struct own_fd *own)
+{
+    pthread_mutex_lock(&lock);
+    if (own_fd_take_off(own)) {
+        own_fd_close_one(own);
     }
     pthread_mutex_unlock(&lock);
 }

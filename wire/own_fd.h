@@ -36,4 +36,7 @@ bool own_fd_is_there(const struct own_fd *own);
 /* Closes the descriptor, if there is one, without the lock. */
 void own_fd_close(struct own_fd *own);
 
+/* Takes a descriptor off the list, under the lock; another library closes it. */
+void own_fd_forget(struct own_fd *own);
+
 #endif

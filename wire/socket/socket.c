@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Implements socket.h: the table of schemes. */
 #include "wire/socket/socket.h"
+#include "wire/slirp/slirp.h"
 #include "wire/socket/datagram.h"
 #include "wire/socket/stream.h"
 
@@ -22,7 +23,7 @@ static const struct {
 } kinds[] = {
     {"connect:", socket_open_connect}, {"listen:", socket_open_listen}, {"unix:", wire_unix_open},
     {"udp:", wire_udp_open},           {"vxlan:", wire_vxlan_open},     {"tap:", wire_tap_open},
-    {"if:", wire_interface_open},
+    {"if:", wire_interface_open},      {"slirp:", wire_slirp_open},
 };
 
 static unsigned socket_kind(const char *uri)

@@ -10,6 +10,7 @@
  *   vxlan:VNI:PORT:HOST:PORT           the same, with the header of VXLAN (RFC 7348)
  *   tap:NAME                           the user-space end of a tap interface (tun(4))
  *   if:NAME                            a network interface (packet(7))
+ *   slirp:, slirp:KEY=VALUE+...        a user-mode network as a way out (wire/slirp)
  *
  * Behind such a port is one peer, which may lead to many hosts or to none. So these ports know no
  * hosts, report no pauses, and do not tell of hosts that have ended. A stream loses nothing between
@@ -32,7 +33,8 @@
     "udp:PORT:HOST:PORT                datagrams of UDP from our PORT\n"                           \
     "vxlan:VNI:PORT:HOST:PORT          the same with the header of VXLAN\n"                        \
     "tap:NAME                          a tap interface\n"                                          \
-    "if:NAME                           a network interface"
+    "if:NAME                           a network interface\n"                                      \
+    "slirp:[KEY=VALUE+...]             a user-mode network as the way out"
 
 /* Whether a URI begins like one of these. */
 bool wire_socket_is(const char *uri);
