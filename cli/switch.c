@@ -42,6 +42,11 @@ static bool switch_check_setting(const struct cli_option *option, const char *te
     return switch_config_set(&config, option->row.name, text, err);
 }
 
+static bool switch_check_row(const struct cli_option *option, const char *text, GError **err)
+{
+    return hv_setting_check(&option->row, text, err);
+}
+
 static const struct cli_option switch_options[] = {
     {.row = {.name = "listen",
              .kind = HV_SETTING_TEXT,
@@ -132,6 +137,27 @@ static const struct cli_option switch_options[] = {
              .metavar = "N",
              .usual = "1",
              .help = "Decides by chance which packets are marked."}},
+    {.row = {.name = "capture",
+             .kind = HV_SETTING_NEW_FILE,
+             .metavar = "FILE",
+             .help =
+                 "Writes the frames of all ports to FILE (pcapng). Each port is an interface of "
+                 "it: inbound is what comes to the switch."},
+     .check = switch_check_row},
+    {.row = {.name = "capture_size",
+             .kind = HV_SETTING_SIZE,
+             .least = CAPTURE_SIZE_MIN,
+             .most = UINT64_MAX,
+             .metavar = "SIZE",
+             .usual = "no limit",
+             .help = "The capture is a ring of files of at most this size."}},
+    {.row = {.name = "capture_files",
+             .kind = HV_SETTING_NUMBER,
+             .least = 1,
+             .most = CAPTURE_RING_FILES_MAX,
+             .metavar = "N",
+             .usual = "10",
+             .help = "How many files a ring of captures has. Needs --capture-size."}},
     {.row = {.name = "control",
              .kind = HV_SETTING_TEXT,
              .metavar = "PATH",
@@ -208,7 +234,7 @@ static void switch_on_control(void *opaque)
     control_run(opaque);
 }
 
-/* Each port needs three descriptors. */
+/* Each port needs three descriptors, and one for a capture. */
 static void switch_allow_descriptors(void)
 {
     struct rlimit limit;
@@ -274,6 +300,32 @@ static bool switch_set_defaults(struct switch_loop *loop, const struct cli_line 
         }
     }
     return true;
+}
+
+/* The number that an option gives, or the usual one. The value has been checked. */
+static uint64_t switch_number(const struct cli_line *line, const char *name, uint64_t usual)
+{
+    const char *text = cli_line_get(line, name);
+    struct hv_value value = {.number = usual};
+
+    for (unsigned i = 0; text && i < G_N_ELEMENTS(switch_options); i++) {
+        if (!strcmp(switch_options[i].row.name, name)) {
+            hv_setting_parse(&switch_options[i].row, text, &value, NULL);
+        }
+    }
+    return value.number;
+}
+
+static void switch_set_capture(struct switch_loop *loop, const struct cli_line *line)
+{
+    struct capture_ring ring = {
+        .size = switch_number(line, "capture_size", 0),
+        .files = (unsigned)switch_number(line, "capture_files", CAPTURE_RING_FILES),
+    };
+
+    if (cli_line_get(line, "capture")) {
+        switch_loop_capture(loop, cli_line_get(line, "capture"), &ring);
+    }
 }
 
 /* Opens a socket or a port. */
@@ -389,6 +441,9 @@ int cli_switch(const struct cli_line *line)
     }
     switch_allow_descriptors();
     loop = switch_loop_new(&config, switch_say, NULL, &err);
+    if (loop) {
+        switch_set_capture(loop, line);
+    }
     status = loop ? switch_run(loop, line, &err) : CLI_FAILED;
     if (err) {
         cli_say("switch: %s", err->message);

@@ -314,7 +314,7 @@ struct capture_file *capture_file_open(const char *path, const char *name, const
         f->ring.files = CLAMP(ring->files, 1, CAPTURE_RING_FILES_MAX);
     }
     if (!is_regular) {
-        f->pipe = capture_pipe_open(path, S_ISFIFO(st.st_mode), name, err);
+        f->pipe = capture_pipe_open(path, &st, name, err);
     }
     if (is_regular ? !capture_file_open_regular(f, run, err) : !f->pipe) {
         capture_file_close(f);

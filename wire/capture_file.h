@@ -38,7 +38,7 @@ enum capture_direction {
  * the same ring; opening fails if others have another one. If the file is emptied, the older files
  * of its ring are removed.
  *
- * A path that is no regular file (a pipe, a terminal) has one writer and no ring
+ * A path that is no regular file (a pipe, a terminal) has the ports of one process and no ring
  * (wire/capture_pipe.h).
  *
  * NULL: the file cannot be made (*err, of WIRE_ERROR).

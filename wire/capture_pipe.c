@@ -8,8 +8,10 @@
  * bytes together: n bytes take up at most 2n/4096 + 2 pages. If a block fits beside so many pages,
  * the kernel takes all of it at once. A block of PIPE_BUF bytes or less it never divides.
  *
- * A lock of the open pipe (F_OFD_SETLK) keeps a second writer away: their blocks could not be told
- * apart. The kernel releases it when the writer ends. A child of fork() closes its copy at once.
+ * A lock of the open pipe (F_OFD_SETLK) keeps a second process away: nobody could number their
+ * interfaces. The kernel releases it when the writer ends. A child of fork() closes its copy at
+ * once. The ports of one process share a stream, in which each describes its interface before its
+ * first frame.
  */
 #include "wire/capture_pipe.h"
 #include "wire/cancel.h"
@@ -19,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -33,17 +36,35 @@ enum {
     LOOK_US = LOOK_NS / 1000,
 };
 
-struct capture_pipe {
+/* What the ports of a process that write one pipe share. */
+struct capture_stream {
+    struct capture_stream *next;
     char *path;
-    char name[CAPTURE_NAME_MAX + 1];
+    dev_t dev;
+    ino_t ino;
+    pid_t pid; /* a child of fork() does not write */
+    unsigned ports;
     bool is_pipe;
     bool has_warned;
-    struct own_fd own; /* fd -1: there is no reader, or capturing has ended */
     bool has_ended;
-    uint64_t look_ns; /* when to look for a reader again */
-    size_t slots;     /* of the open pipe */
+    pthread_mutex_t lock; /* of all below: ports may have threads of their own */
+    struct own_fd own;    /* fd -1: there is no reader, or capturing has ended */
+    uint64_t look_ns;     /* when to look for a reader again */
+    size_t slots;         /* of the open pipe */
+    uint64_t readers;     /* how many there have been */
+    uint32_t interfaces;  /* that the reader has been told of */
+};
+
+struct capture_pipe {
+    struct capture_stream *stream;
+    char name[CAPTURE_NAME_MAX + 1];
+    uint64_t reader; /* the one that has been told of this interface; 0: none */
+    uint32_t interface;
     uint64_t missing; /* frames that were left out since the last one that was written */
 };
+
+/* Changed under own_fd_lock(), which is never held during a fork(). */
+static struct capture_stream *streams;
 
 static uint64_t capture_pipe_now_ns(void)
 {
@@ -54,7 +75,8 @@ static uint64_t capture_pipe_now_ns(void)
 }
 
 /* Writes without a signal if the reader is gone: the program may have its own use for SIGPIPE. */
-static ssize_t capture_pipe_write(const struct capture_pipe *p, const struct iovec *parts, int num)
+static ssize_t capture_pipe_write(const struct capture_stream *p, const struct iovec *parts,
+                                  int num)
 {
     static const struct timespec now;
     sigset_t sigpipe, old, pending;
@@ -78,7 +100,7 @@ static ssize_t capture_pipe_write(const struct capture_pipe *p, const struct iov
     return written;
 }
 
-static bool capture_pipe_has_room(const struct capture_pipe *p, size_t len)
+static bool capture_pipe_has_room(const struct capture_stream *p, size_t len)
 {
     int bytes = 0;
 
@@ -87,23 +109,23 @@ static bool capture_pipe_has_room(const struct capture_pipe *p, size_t len)
             2 * ((size_t)bytes / SLOT) + 2 + len / SLOT + 2 <= p->slots);
 }
 
-static bool capture_pipe_begin(struct capture_pipe *p)
+/* Begins the stream of a new reader. The ports describe their interfaces when they have frames. */
+static bool capture_pipe_begin(struct capture_stream *p)
 {
-    struct capture_record record = {.interfaces = 1, .number = 1};
+    struct capture_record record = {.bytes = sizeof(struct capture_section), .number = 1};
     struct capture_section section;
-    struct capture_interface interface;
-    size_t len = capture_interface_make(&interface, p->name);
-    struct iovec parts[] = {{&section, sizeof(section)}, {&interface, len}};
+    struct iovec part = {&section, sizeof(section)};
 
-    record.bytes = sizeof(section) + len;
+    p->readers++;
+    p->interfaces = 0;
     capture_section_make(&section, &record);
     errno = EAGAIN; /* for a short write */
-    return capture_pipe_write(p, parts, 2) == (ssize_t)(sizeof(section) + len);
+    return capture_pipe_write(p, &part, 1) == (ssize_t)sizeof(section);
 }
 
 /* Opens the pipe and begins the stream. False: errno says why; ENXIO: nobody reads the pipe, EBUSY:
  * another port writes it. */
-static bool capture_pipe_attach(struct capture_pipe *p)
+static bool capture_pipe_attach(struct capture_stream *p)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
     int why, fd, size;
@@ -139,7 +161,7 @@ static bool capture_pipe_attach(struct capture_pipe *p)
 }
 
 /* Says once why there are no frames for the reader. */
-static void capture_pipe_warn(struct capture_pipe *p, const char *why)
+static void capture_pipe_warn(struct capture_stream *p, const char *why)
 {
     if (!p->has_warned) {
         p->has_warned = true;
@@ -147,7 +169,7 @@ static void capture_pipe_warn(struct capture_pipe *p, const char *why)
     }
 }
 
-static void capture_pipe_end(struct capture_pipe *p, const char *why)
+static void capture_pipe_end(struct capture_stream *p, const char *why)
 {
     g_warning("%s: capture ends: %s", p->path, why);
     own_fd_close(&p->own);
@@ -155,7 +177,7 @@ static void capture_pipe_end(struct capture_pipe *p, const char *why)
 }
 
 /* Whether there is a reader. Looks for one now and then if there was none. */
-static bool capture_pipe_find_reader(struct capture_pipe *p)
+static bool capture_pipe_find_reader(struct capture_stream *p)
 {
     uint64_t now;
 
@@ -171,72 +193,181 @@ static bool capture_pipe_find_reader(struct capture_pipe *p)
         return true;
     }
     if (errno == EBUSY) {
-        capture_pipe_warn(p, "another port writes the pipe: frames are left out until it ends");
+        capture_pipe_warn(p, "another process writes the pipe: frames are left out until it ends");
     } else if (errno != ENXIO && errno != EAGAIN) {
         capture_pipe_end(p, g_strerror(errno));
     }
     return false;
 }
 
-struct capture_pipe *capture_pipe_open(const char *path, bool is_pipe, const char *name,
-                                       GError **err)
+/* Whether there is no reader, or one that has read nothing yet. */
+static bool capture_pipe_may_come(int err)
 {
-    struct capture_pipe *p = g_new0(struct capture_pipe, 1);
-    int state = cancel_disable();
-    bool is_open;
+    return err == ENXIO || err == EAGAIN;
+}
 
-    p->path = g_strdup(path);
-    p->is_pipe = is_pipe;
-    p->own.fd = -1;
-    g_strlcpy(p->name, name, sizeof(p->name));
-    is_open = capture_pipe_attach(p);
+/* Opens the pipe for the first port, and gives a reader time to come. */
+static bool capture_pipe_open_first(struct capture_stream *p, GError **err)
+{
+    bool is_open = capture_pipe_attach(p);
+
     for (unsigned waited = 0;
-         !is_open && is_pipe && (errno == ENXIO || errno == EAGAIN) && waited < PATIENCE_US;
+         !is_open && p->is_pipe && capture_pipe_may_come(errno) && waited < PATIENCE_US;
          waited += LOOK_US) {
         g_usleep(LOOK_US);
         is_open = capture_pipe_attach(p);
     }
-    if (!is_open && is_pipe && (errno == ENXIO || errno == EAGAIN)) {
-        capture_pipe_warn(p, "nobody reads the pipe: frames are left out until somebody does");
-    } else if (!is_open) {
-        g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: cannot write the capture: %s", path,
-                    errno == EBUSY ? "another port writes the pipe, and a pipe has one writer: "
-                                     "name another pipe, or a file"
-                                   : g_strerror(errno));
-        capture_pipe_close(p);
-        p = NULL;
+    if (is_open) {
+        return true;
     }
-    cancel_restore(state);
+    if (p->is_pipe && capture_pipe_may_come(errno)) {
+        capture_pipe_warn(p, "nobody reads the pipe: frames are left out until somebody does");
+        return true;
+    }
+    g_set_error(err, WIRE_ERROR, WIRE_ERROR_IO, "%s: cannot write the capture: %s", p->path,
+                errno == EBUSY ? "another process writes the pipe, and a pipe has one writer: name "
+                                 "another pipe, or a file"
+                               : g_strerror(errno));
+    return false;
+}
+
+/* The stream of this process to that file, with one more port; or NULL. */
+static struct capture_stream *capture_pipe_find(const struct stat *st)
+{
+    struct capture_stream *p;
+
+    own_fd_lock();
+    for (p = streams; p && !(p->dev == st->st_dev && p->ino == st->st_ino && p->pid == getpid());
+         p = p->next) {
+    }
+    if (p) {
+        p->ports++;
+    }
+    own_fd_unlock();
     return p;
 }
 
-void capture_pipe_frame(struct capture_pipe *p, const struct capture_frame *frame, uint64_t now_ns)
+static struct capture_stream *capture_pipe_make(const char *path, const struct stat *st)
 {
-    struct capture_packet packet;
-    size_t len = capture_packet_len(frame, p->missing);
-    ssize_t written;
+    struct capture_stream *p = g_new0(struct capture_stream, 1);
 
-    if (!capture_pipe_find_reader(p) || !capture_pipe_has_room(p, len)) {
-        p->missing++;
-        return;
+    p->path = g_strdup(path);
+    p->dev = st->st_dev;
+    p->ino = st->st_ino;
+    p->pid = getpid();
+    p->ports = 1;
+    p->is_pipe = S_ISFIFO(st->st_mode);
+    p->own.fd = -1;
+    pthread_mutex_init(&p->lock, NULL);
+    own_fd_lock();
+    p->next = streams;
+    streams = p;
+    own_fd_unlock();
+    return p;
+}
+
+/* Takes a port away, and ends the stream with its last port. */
+static void capture_pipe_release(struct capture_stream *p)
+{
+    bool is_last;
+
+    own_fd_lock();
+    is_last = !--p->ports;
+    for (struct capture_stream **at = &streams; is_last && *at; at = &(*at)->next) {
+        if (*at == p) {
+            *at = p->next;
+            break;
+        }
     }
-    capture_packet_make(&packet, frame, 0, now_ns, p->missing);
-    written = capture_pipe_write(p, packet.parts, CAPTURE_PACKET_PARTS);
+    own_fd_unlock();
+    if (is_last) {
+        own_fd_close(&p->own);
+        g_free(p->path);
+        g_free(p);
+    }
+}
+
+struct capture_pipe *capture_pipe_open(const char *path, const struct stat *st, const char *name,
+                                       GError **err)
+{
+    struct capture_pipe *port = g_new0(struct capture_pipe, 1);
+    int state = cancel_disable();
+
+    g_strlcpy(port->name, name, sizeof(port->name));
+    port->stream = capture_pipe_find(st);
+    if (!port->stream) {
+        port->stream = capture_pipe_make(path, st);
+        if (!capture_pipe_open_first(port->stream, err)) {
+            capture_pipe_close(port);
+            port = NULL;
+        }
+    }
+    cancel_restore(state);
+    return port;
+}
+
+/* Tells the reader of this port's interface, if it does not know it. False: there is no room. */
+static bool capture_pipe_describe(struct capture_pipe *port)
+{
+    struct capture_stream *p = port->stream;
+    struct capture_interface interface;
+    struct iovec part = {&interface, capture_interface_make(&interface, port->name)};
+
+    if (port->reader == p->readers) {
+        return true;
+    }
+    errno = EAGAIN;
+    if (capture_pipe_write(p, &part, 1) != (ssize_t)part.iov_len) {
+        return false;
+    }
+    port->reader = p->readers;
+    port->interface = p->interfaces++;
+    return true;
+}
+
+/* Writes the frame. False: it is left out. */
+static bool capture_pipe_put(struct capture_pipe *port, const struct capture_frame *frame,
+                             uint64_t now_ns)
+{
+    struct capture_stream *p = port->stream;
+    size_t len = capture_packet_len(frame, port->missing);
+    struct capture_packet packet;
+    ssize_t written = -1;
+
+    if (!capture_pipe_find_reader(p) ||
+        !capture_pipe_has_room(p, len + sizeof(struct capture_interface))) {
+        return false;
+    }
+    if (capture_pipe_describe(port)) {
+        capture_packet_make(&packet, frame, port->interface, now_ns, port->missing);
+        written = capture_pipe_write(p, packet.parts, CAPTURE_PACKET_PARTS);
+    }
     if (written == (ssize_t)len) {
-        p->missing = 0;
-        return;
+        return true;
     }
-    p->missing++;
     if (written < 0 && errno == EPIPE) {
         own_fd_close(&p->own); /* the next reader gets a stream of its own */
     } else if (written >= 0 || errno != EAGAIN) {
         capture_pipe_end(p, written < 0 ? g_strerror(errno) : "short write");
     }
+    return false;
 }
 
-void capture_pipe_close(struct capture_pipe *p)
+void capture_pipe_frame(struct capture_pipe *port, const struct capture_frame *frame,
+                        uint64_t now_ns)
 {
-    own_fd_close(&p->own);
-    g_free(p->path);
-    g_free(p);
+    struct capture_stream *p = port->stream;
+
+    if (p->pid != getpid()) {
+        return; /* the lock may be held by a thread that this child does not have */
+    }
+    pthread_mutex_lock(&p->lock);
+    port->missing = capture_pipe_put(port, frame, now_ns) ? 0 : port->missing + 1;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void capture_pipe_close(struct capture_pipe *port)
+{
+    capture_pipe_release(port->stream);
+    g_free(port);
 }

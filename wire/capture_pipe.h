@@ -15,12 +15,14 @@
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include "wire/capture_blocks.h"
 
 struct capture_pipe;
 
-/* NULL with *err: the pipe cannot be written, or another port writes it now. */
-struct capture_pipe *capture_pipe_open(const char *path, bool is_pipe, const char *name,
+/* st is that of path. Several ports of a process may write one pipe: each is an interface. NULL
+ * with *err: the pipe cannot be written, or another process writes it now. */
+struct capture_pipe *capture_pipe_open(const char *path, const struct stat *st, const char *name,
                                        GError **err);
 void capture_pipe_frame(struct capture_pipe *pipe, const struct capture_frame *frame,
                         uint64_t now_ns);

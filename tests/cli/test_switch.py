@@ -4,6 +4,7 @@
 usage: test_switch.py HCASIM
 """
 import json
+import os
 import pathlib
 import signal
 import socket
@@ -13,6 +14,10 @@ import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/lib"))
+
+import capture  # noqa: E402
 
 HCASIM = pathlib.Path(sys.argv.pop(1)).resolve()
 PATIENCE = 60
@@ -25,9 +30,14 @@ REFUSED = {  # options -> what is said; status 2
         "ecn is off or MIN:MAX:PERCENT, bytes with K, M or G or without, such as 100K:400K:10, but it is '1:2'",
     ("--listen", "/tmp/x,vlan=5000"):
         "vlan is all, a number from 1 to 4094, trunk:LIST or trunk:LIST:NUMBER, such as trunk:10,20-29:1, but it is '5000'",
+    ("--listen", "/tmp/x", "--capture", "/no/such/folder/x"):
+        "capture must be a file that can be written, but it is /no/such/folder/x: No such file or directory",
+    ("--listen", "/tmp/x", "--capture-size", "1K"): "capture_size must be 1M or more, in bytes or with K, M or G, but it is 1K",
     ("--listen", ",rate=1G"): "listen must be AT[,KEY=VALUE]..., but it begins with a setting, or is empty",
 }
 FAILED = {  # status 125
+    ("--port", "vxlan:7:14789:127.0.0.1:14790", "--capture", "/dev/full"):
+        "switch: vxlan:7:14789:127.0.0.1:14790: /dev/full: cannot write the capture: No space left on device",
     ("--listen", "/no/such/folder/x"): "switch: /no/such/folder/x: cannot listen there: No such file or directory",
     ("--port", "nonsense"): "switch: nonsense: 'nonsense' names no port: ",
 }
@@ -175,6 +185,33 @@ class Switch(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(says, done.stderr)
         self.end()
+
+    def test_a_capture_has_each_port(self):
+        file = pathlib.Path(self.folder.name, "all.pcapng")
+        self.begin("--capture", file)
+        one, two = self.connect(2)
+        one.send(mac(2), b"hello")
+        two.receive()
+        two.send(mac(1), b"answer")
+        one.receive()
+        self.end()
+        frames = [(outbound, frame[14:20]) for _, outbound, frame in capture.timed_frames(file) if frame[12:14] == b"\x88\xb5"]
+        self.assertEqual([text for outbound, text in frames if not outbound and text[:1] in b"ha"], [b"hello\0", b"answer"])
+        self.assertEqual([text for outbound, text in frames if outbound and text[:1] in b"ha"], [b"hello\0", b"answer"])
+
+    def test_a_pipe_has_all_ports(self):
+        pipe = pathlib.Path(self.folder.name, "pipe")
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self.begin("--capture", pipe)
+        one, two = self.connect(2)
+        one.send(mac(2), b"hello")
+        two.receive()
+        self.end()
+        stream = pathlib.Path(self.folder.name, "stream.pcapng")
+        stream.write_bytes(os.read(reader, 1 << 20))
+        os.close(reader)
+        self.assertEqual({outbound for _, outbound, frame in capture.timed_frames(stream) if b"hello" in frame}, {False, True})
 
     def test_a_file_that_is_left_is_replaced_and_removed(self):
         with socket.socket(socket.AF_UNIX) as left:

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -226,22 +227,73 @@ START_TEST(a_reader_may_go_and_another_one_come)
 }
 END_TEST
 
-START_TEST(a_pipe_has_one_writer)
+START_TEST(ports_of_a_process_share_a_pipe)
 {
-    g_autoptr(GError) err = NULL;
-    struct capture_file *file;
+    GByteArray *stream = g_byte_array_new();
+    struct capture_file *file[3];
     struct capture_contents c;
     int reader;
 
     make_pipe();
     reader = open_reader();
+    for (unsigned i = 0; i < 3; i++) {
+        file[i] = open_one();
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        write_frame(file[i % 2], 100); /* the third one has no frame */
+    }
+    read_pipe(reader, stream);
+    c = capture_read(stream->data, stream->len);
+    ck_assert_uint_eq(c.interfaces, 2);
+    ck_assert_uint_eq(c.of_interface[0], 5);
+    ck_assert_uint_eq(c.of_interface[1], 5);
+    /* The next reader is told of the interfaces anew, in the order of their frames. */
+    close(reader);
+    capture_file_close(file[0]);
+    write_frame(file[1], 100);
+    reader = open_reader();
+    g_usleep(50000);
+    write_frame(file[2], 100);
+    write_frame(file[1], 100);
+    capture_file_close(file[1]);
+    write_frame(file[2], 100);
+    capture_file_close(file[2]);
+    g_byte_array_set_size(stream, 0);
+    c = read_rest(reader, stream);
+    ck_assert_uint_eq(c.interfaces, 2);
+    ck_assert_uint_eq(c.of_interface[0], 2);
+    ck_assert_uint_eq(c.of_interface[1], 1);
+    ck_assert_uint_eq(c.missing_of[1], 1);
+    remove_pipe();
+}
+END_TEST
+
+/* "another process writes it now" */
+START_TEST(a_pipe_has_one_process_that_writes)
+{
+    struct capture_file *file;
+    struct capture_contents c;
+    int reader, status;
+    pid_t child;
+
+    make_pipe();
+    reader = open_reader();
     file = open_one();
-    ck_assert_ptr_null(capture_file_open(path, "two", NULL, NULL, &err));
-    ck_assert_ptr_nonnull(strstr(err->message, "a pipe has one writer"));
+    write_frame(file, 100);
+    child = fork();
+    if (!child) {
+        g_autoptr(GError) err = NULL;
+
+        write_frame(file, 100); /* the pipe is the parent's */
+        _exit(capture_file_open(path, "two", NULL, NULL, &err) ||
+              !strstr(err->message, "a pipe has one writer"));
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
     write_frame(file, 100);
     capture_file_close(file);
     c = read_rest(reader, g_byte_array_new());
-    ck_assert_uint_eq(c.packets, 1);
+    ck_assert_uint_eq(c.packets, 2);
     ck_assert_uint_eq(c.interfaces, 1);
     remove_pipe();
 }
@@ -297,7 +349,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, traffic_does_not_wait_for_a_reader);
     tcase_add_loop_test(tc, a_slow_reader_gets_whole_packets, 0, 4);
     tcase_add_test(tc, a_reader_may_go_and_another_one_come);
-    tcase_add_test(tc, a_pipe_has_one_writer);
+    tcase_add_test(tc, ports_of_a_process_share_a_pipe);
+    tcase_add_test(tc, a_pipe_has_one_process_that_writes);
     tcase_add_test(tc, a_child_of_the_moment_of_opening_has_no_copy);
     tcase_add_test(tc, a_device_is_written_as_a_stream);
     suite_add_tcase(s, tc);

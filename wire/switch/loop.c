@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Implements loop.h with one epoll set. */
 #include "wire/switch/loop.h"
+#include "wire/capture.h"
 #include "wire/open.h"
 #include "wire/socket/stream.h"
 #include "wire/switch/config.h"
@@ -50,9 +51,11 @@ struct switch_loop {
     bool ends;
     GPtrArray *listeners; /* struct loop_listener */
     GArray *watches;      /* struct loop_watch */
-    uint64_t held_ns;     /* when the ports that are held up are looked at; 0: none is */
-    uint64_t said_ns;     /* when a refusal was said last */
-    uint64_t refused;     /* since then */
+    char *capture;        /* the file of all ports' frames, or NULL */
+    struct capture_ring ring;
+    uint64_t held_ns; /* when the ports that are held up are looked at; 0: none is */
+    uint64_t said_ns; /* when a refusal was said last */
+    uint64_t refused; /* since then */
 };
 
 static uint64_t loop_now(void)
@@ -112,6 +115,7 @@ void switch_loop_free(struct switch_loop *loop)
     wire_switch_free(loop->sw);
     g_ptr_array_free(loop->listeners, TRUE);
     g_array_free(loop->watches, TRUE);
+    g_free(loop->capture);
     close(loop->epoll_fd);
     g_free(loop);
 }
@@ -123,13 +127,39 @@ struct wire_switch *switch_loop_switch(struct switch_loop *loop)
 
 /* -- ports ------------------------------------------------------------------------------------- */
 
+void switch_loop_capture(struct switch_loop *loop, const char *path,
+                         const struct capture_ring *ring)
+{
+    loop->capture = g_strdup(path);
+    loop->ring = *ring;
+}
+
+/* Wraps the wire if there is a capture. NULL with *err: the wire is closed. */
+static struct wire_port *loop_capture(const struct switch_loop *loop, struct wire_port *wire,
+                                      const char *about, GError **err)
+{
+    struct wire_capture_options options = {.name = about, .ring = loop->ring};
+    struct wire_port *port =
+        loop->capture ? wire_capture_new(wire, loop->capture, &options, err) : wire;
+
+    if (!port) {
+        wire_close(wire);
+    }
+    return port;
+}
+
 /* Makes a port of the wire, which it closes on failure. */
 static unsigned loop_plug(struct switch_loop *loop, struct wire_port *wire, const char *about,
                           bool passing, const char *const *settings, GError **err)
 {
-    int fd = wire_fd(wire);
     unsigned number = 0;
+    int fd;
 
+    wire = loop_capture(loop, wire, about, err);
+    if (!wire) {
+        return 0;
+    }
+    fd = wire_fd(wire);
     if (fd >= 0) {
         number = wire_switch_add(loop->sw, wire, about, passing, err);
     } else {

@@ -9,6 +9,7 @@
 #ifndef HCASIM_WIRE_SWITCH_LOOP_H
 #define HCASIM_WIRE_SWITCH_LOOP_H
 
+#include "wire/capture_blocks.h"
 #include "wire/switch/switch.h"
 
 struct switch_loop;
@@ -22,6 +23,11 @@ struct switch_loop *switch_loop_new(const struct wire_switch_config *config,
 /* Closes all ports and sockets. */
 void switch_loop_free(struct switch_loop *loop);
 struct wire_switch *switch_loop_switch(struct switch_loop *loop);
+
+/* Captures the frames of all ports to come to a file (wire/capture.h): each port is an interface of
+ * it. A port that the file cannot take is not made. To be called once. */
+void switch_loop_capture(struct switch_loop *loop, const char *path,
+                         const struct capture_ring *ring);
 
 /* Each end that connects to /PATH or HOST:PORT becomes a port, until it goes. settings: pairs of
  * key and value for these ports (wire_switch_set()), NULL at the end. The socket's file gives
