@@ -103,14 +103,6 @@ static int devx_watch_queue(const struct mlx5dv_devx_obj *obj, const void *in)
     /* the second word is the send counter, or the arm word */
     err =
         hv_watch_queue(hv_context(obj->context), obj, kind, obj->id, uar, dbrec ? dbrec + 1 : NULL);
-    if (err == EBUSY) {
-        hv_refuse(
-            hv_hca_of(obj->context), err,
-            "devx_obj_create: UAR %u has a QP with send_dbr_mode 1 already. Without a VM, one "
-            "doorbell register cannot hold the doorbells of two such QPs: give each a UAR of "
-            "its own (mlx5dv_devx_alloc_uar), or use doorbell records (send_dbr_mode 0)",
-            uar);
-    }
     if (!err && kind == HV_WATCH_SQ_NO_RECORD) {
         devx_watch_ring(obj, in);
     }

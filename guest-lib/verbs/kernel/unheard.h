@@ -5,7 +5,8 @@
  * The threads of a program ring one send queue each by itself: they raise a common counter, and
  * then store it to the doorbell register (gpunetio: doca_gpu_dev_verbs_submit_db_no_dbr()). A
  * thread that is late stores a smaller counter over a greater one. A card gets both stores. Memory
- * keeps the last one, and the WQEs of the greater counter would wait for the next doorbell.
+ * keeps the last one, and the WQEs of the greater counter would wait for the next doorbell. In the
+ * same way the doorbell of one queue hides the doorbell of another queue of the page.
  *
  * The ring shows them. Each WQE contains its own index and the queue's number. If the WQE behind
  * the last counter is there some time after a doorbell, and unchanged after the same time again,
@@ -38,7 +39,8 @@ struct unheard {
 
 /* A queue begins, at its creation or by a reset. */
 void unheard_begin(struct unheard *queue);
-/* A doorbell told this counter. */
+/* A doorbell told this counter. With the counter that was told last: a doorbell may have been lost.
+ */
 void unheard_tell(struct unheard *queue, uint16_t counter, uint64_t now_ns);
 /* Looks at the ring if it is time. True: a doorbell was lost; ring with the counter told. */
 bool unheard_look(struct unheard *queue, uint64_t now_ns);

@@ -55,6 +55,8 @@ struct watch_queue {
     bool is_far;           /* it is in memory of a GPU */
     bool was_seen;         /* seen is known; always so unless it is far */
     uint32_t seen;         /* its value at the last scan */
+    /* of a send queue without record whose ring is known */
+    struct unheard *unheard;
 };
 
 struct watch_page {
@@ -62,8 +64,7 @@ struct watch_page {
     uint64_t *registers; /* a mapping for this file only, so that no program can unmap it */
     void *told;          /* the mapping for the program: hv_watch_uar() */
     GArray *queues;      /* struct watch_queue */
-    /* of the send queue without record, if there is one, and its ring is known */
-    struct unheard *unheard;
+    unsigned unheard;    /* how many of them have an unheard */
 };
 
 /* -- memory ------------------------------------------------------------------------------------ */
@@ -157,8 +158,10 @@ static void watch_free_page(struct watch_page *page)
 {
     watch_unmap(page->registers);
     watch_unmap(page->told);
+    for (guint i = 0; i < page->queues->len; i++) {
+        g_free(g_array_index(page->queues, struct watch_queue, i).unheard);
+    }
     g_array_free(page->queues, TRUE);
-    g_free(page->unheard);
     g_free(page);
 }
 
@@ -172,16 +175,6 @@ static guint watch_index(const struct watch_page *page, const void *owner)
         i++;
     }
     return i;
-}
-
-static bool watch_has_kind(const struct watch_page *page, enum hv_watch_kind kind)
-{
-    for (guint i = 0; i < page->queues->len; i++) {
-        if (g_array_index(page->queues, struct watch_queue, i).kind == kind) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* -- functions for the library ----------------------------------------------------------------- */
@@ -254,8 +247,6 @@ int hv_watch_queue(struct hv_context *ctx, const void *owner, enum hv_watch_kind
     page = watch_make_page(ctx, uarn);
     if (!page) {
         err = errno;
-    } else if (kind == HV_WATCH_SQ_NO_RECORD && watch_has_kind(page, kind)) {
-        err = EBUSY;
     } else if (watch_index(page, owner) == page->queues->len) {
         if (page->queues->len == 0) {
             watch_clear(page);
@@ -269,16 +260,19 @@ int hv_watch_queue(struct hv_context *ctx, const void *owner, enum hv_watch_kind
     return err;
 }
 
-/* The page of the owner's queue without record, or NULL. */
-static struct watch_page *watch_find_page_of(struct hv_hca *hca, const void *owner)
+/* The owner's queue without record and its page. NULL: there is none. */
+static struct watch_queue *watch_find_no_record(struct hv_hca *hca, const void *owner,
+                                                struct watch_page **page)
 {
     for (guint i = 0; i < hca->doorbell_pages->len; i++) {
-        struct watch_page *page = hca->doorbell_pages->pdata[i];
-        guint at = watch_index(page, owner);
+        guint at;
 
-        if (at < page->queues->len &&
-            g_array_index(page->queues, struct watch_queue, at).kind == HV_WATCH_SQ_NO_RECORD) {
-            return page;
+        *page = hca->doorbell_pages->pdata[i];
+        at = watch_index(*page, owner);
+        if (at < (*page)->queues->len) {
+            struct watch_queue *queue = &g_array_index((*page)->queues, struct watch_queue, at);
+
+            return queue->kind == HV_WATCH_SQ_NO_RECORD ? queue : NULL;
         }
     }
     return NULL;
@@ -288,15 +282,17 @@ void hv_watch_ring(struct hv_hca *hca, const void *owner, uint32_t qpn, const vo
                    unsigned log_size)
 {
     struct watch_page *page;
+    struct watch_queue *queue;
 
     local_lock_scan(hca->local);
-    page = watch_find_page_of(hca, owner);
-    if (page && !page->unheard) {
-        page->unheard = g_new0(struct unheard, 1);
-        page->unheard->qpn = qpn;
-        page->unheard->ring = (uintptr_t)ring;
-        page->unheard->log_size = log_size;
-        unheard_begin(page->unheard);
+    queue = watch_find_no_record(hca, owner, &page);
+    if (queue && !queue->unheard) {
+        queue->unheard = g_new0(struct unheard, 1);
+        queue->unheard->qpn = qpn;
+        queue->unheard->ring = (uintptr_t)ring;
+        queue->unheard->log_size = log_size;
+        unheard_begin(queue->unheard);
+        page->unheard++;
     }
     local_unlock_scan(hca->local, watch_count(hca));
 }
@@ -304,14 +300,15 @@ void hv_watch_ring(struct hv_hca *hca, const void *owner, uint32_t qpn, const vo
 void hv_watch_reset(struct hv_hca *hca, const void *owner)
 {
     struct watch_page *page;
+    struct watch_queue *queue;
 
     if (!hv_is_ours(hca) || !local_is_watched(hca->local)) {
         return;
     }
     local_lock_scan(hca->local);
-    page = watch_find_page_of(hca, owner);
-    if (page && page->unheard) {
-        unheard_begin(page->unheard);
+    queue = watch_find_no_record(hca, owner, &page);
+    if (queue && queue->unheard) {
+        unheard_begin(queue->unheard);
     }
     local_unlock_scan(hca->local, watch_count(hca));
 }
@@ -325,13 +322,14 @@ void hv_watch_forget(struct hv_hca *hca, const void *owner)
     for (guint i = 0; i < hca->doorbell_pages->len; i++) {
         struct watch_page *page = hca->doorbell_pages->pdata[i];
         guint at = watch_index(page, owner);
+        struct unheard *unheard;
 
         if (at == page->queues->len) {
             continue;
         }
-        if (g_array_index(page->queues, struct watch_queue, at).kind == HV_WATCH_SQ_NO_RECORD) {
-            g_clear_pointer(&page->unheard, g_free);
-        }
+        unheard = g_array_index(page->queues, struct watch_queue, at).unheard;
+        page->unheard -= !!unheard;
+        g_free(unheard);
         g_array_remove_index_fast(page->queues, at);
     }
     local_unlock_scan(hca->local, watch_count(hca));
@@ -450,15 +448,18 @@ static bool watch_look_at_record(struct hv_hca *hca, const struct watch_page *pa
     return true;
 }
 
-/* Takes the doorbell that was found at the register of the queue without record; and, if it is
- * time, rings the one that was lost there. True: it did. */
-static bool watch_look_at_ring(struct hv_hca *hca, const struct watch_page *page, uint64_t found,
-                               uint64_t now_ns, hv_ring_fn *ring)
+/* Takes the doorbell that was found at the register of queues without record, of this queue or of
+ * another one, whose doorbell may have hidden one of this queue; and, if it is time, rings the one
+ * that was lost there. True: it did. */
+static bool watch_look_at_ring(struct hv_hca *hca, const struct watch_page *page,
+                               struct unheard *unheard, uint64_t found, uint64_t now_ns,
+                               hv_ring_fn *ring)
 {
-    struct unheard *unheard = page->unheard;
-
-    if (found != NO_DOORBELL && (found >> 8 & 0xffffff) == unheard->qpn) {
-        unheard_tell(unheard, uar_told_counter(found), now_ns);
+    if (found != NO_DOORBELL) {
+        unheard_tell(unheard,
+                     (found >> 8 & 0xffffff) == unheard->qpn ? uar_told_counter(found)
+                                                             : unheard->told,
+                     now_ns);
     }
     if (!unheard_look(unheard, now_ns)) {
         return false;
@@ -484,8 +485,10 @@ static bool watch_look_at_page(struct hv_hca *hca, struct watch_page *page, bool
         watch_look_at_sends(hca, page, reg, &found, ring);
     }
     rang = found.armed != NO_DOORBELL || found.sends || no_record != NO_DOORBELL;
-    if (page->unheard) {
-        rang |= watch_look_at_ring(hca, page, no_record, now_ns, ring);
+    for (guint i = 0; page->unheard && i < page->queues->len; i++) {
+        struct unheard *unheard = g_array_index(page->queues, struct watch_queue, i).unheard;
+
+        rang |= unheard && watch_look_at_ring(hca, page, unheard, no_record, now_ns, ring);
     }
     if (rang || records) {
         for (guint i = 0; i < page->queues->len; i++) {

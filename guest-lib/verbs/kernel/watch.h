@@ -33,8 +33,7 @@ enum hv_watch_kind {
 };
 /* The program owns the rings of this queue from now on. owner: the object that the queue belongs
  * to, for hv_watch_forget(). A queue that is known already is not added again. dbrec: the doorbell
- * record, big-endian; NULL: unknown. Returns 0 or errno; EBUSY: the page has a queue without record
- * already, and one register cannot hold the doorbells of two. */
+ * record, big-endian; NULL: unknown. Returns 0 or errno. */
 int hv_watch_queue(struct hv_context *ctx, const void *owner, enum hv_watch_kind kind, uint32_t num,
                    uint32_t uarn, const uint32_t *dbrec);
 /* The send queue of a queue without record, in memory of the program or of a GPU: where doorbells
