@@ -502,6 +502,9 @@ START_TEST(a_user_context_gets_none_of_the_kernels_memory)
     ck_assert_int_eq(alloc_as(uid, START, MEMIC_BAR_SIZE, 64, 0, &op_addr), SYN_BAD_UID);
     ck_assert_int_eq(dealloc_as(uid, addr, PAGE), SYN_BAD_UID);
     ck_assert_int_eq(modify_as(uid, PRM_MODIFY_MEMIC_OP_ALLOC, addr, 0, &op_addr), SYN_BAD_UID);
+    must_have_op(addr, 0);
+    ck_assert_int_eq(modify_as(uid, PRM_MODIFY_MEMIC_OP_DEALLOC, addr, 0, &op_addr), SYN_BAD_UID);
+    ck_assert_int_eq(modify(PRM_MODIFY_MEMIC_OP_DEALLOC, addr, 0), SYN_OK);
     ck_assert_int_eq(pd_alloc(&d.fw->hca, uid, &user_pdn), SYN_OK);
     fill_mkc(mkc, addr, 64);
     PRM_SET(mkc, mkc, pd, user_pdn);
@@ -589,6 +592,8 @@ START_TEST(operations_have_one_address)
     op_addr = must_have_op(addr, 0);
     ck_assert_int_eq(modify(PRM_MODIFY_MEMIC_OP_ALLOC, addr, 0), SYN_MEMIC_OP_STATE);
     ck_assert_int_eq(modify(PRM_MODIFY_MEMIC_OP_DEALLOC, addr, 1), SYN_MEMIC_OP_STATE);
+    ck_assert_int_eq(modify(PRM_MODIFY_MEMIC_OP_DEALLOC, addr, MEMIC_OPS), SYN_MEMIC_OP);
+    ck_assert_int_eq(modify(PRM_MODIFY_MEMIC_OP_DEALLOC, addr + PAGE, 0), SYN_NO_MEMIC);
     fw_mmio_write(d.fw, op_addr, 1, 1);
     ck_assert_int_eq(modify(PRM_MODIFY_MEMIC_OP_DEALLOC, addr, 0), SYN_OK);
     fw_mmio_write(d.fw, op_addr, 1, 1); /* the address is gone */

@@ -546,6 +546,26 @@ START_TEST(a_block_that_begins_in_vain_is_read_again)
 }
 END_TEST
 
+/* The bytes in front of a piece are read from memory for its block's guard. If that fails midway,
+ * nothing of it is kept: they are read again, and may have changed. */
+START_TEST(bytes_that_were_read_in_vain_are_read_again)
+{
+    const struct ref *m = &domains[0], *w = &domains[2];
+    size_t len = w->block, wire_len;
+
+    configure(m, w, len);
+    memset(ram(memory), 1, len);
+    rig.host.hole = mem + memory + 1500;
+    ck_assert_int_eq(transfer(false, 2000, got, 8, 8), MEM_NO_ANSWER);
+    rig.host.hole = 0;
+    memset(data, 2, len);
+    memcpy(ram(memory), data, len);
+    wire_len = ref_layout(w, data, len, on_wire);
+    ck_assert_int_eq(transfer(false, 1024, got, wire_len - 1024, wire_len), MEM_OK);
+    ck_assert_mem_eq(got, on_wire + 1024, wire_len - 1024);
+}
+END_TEST
+
 START_TEST(atomics_are_refused)
 {
     uint64_t original;
@@ -611,6 +631,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, bad_descriptors_are_refused);
     tcase_add_test(tc, what_ends_is_not_used);
     tcase_add_test(tc, a_block_that_begins_in_vain_is_read_again);
+    tcase_add_test(tc, bytes_that_were_read_in_vain_are_read_again);
     tcase_add_test(tc, atomics_are_refused);
     tcase_add_test(tc, no_list_names_a_key_with_signatures);
     tcase_add_test(tc, errors_without_a_reader_are_kept_once);
