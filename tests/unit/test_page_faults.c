@@ -308,9 +308,10 @@ START_TEST(the_memory_scheme_names_key_and_address)
 }
 END_TEST
 
-/* The access begins in the midst of a page. */
+/* The access begins in the midst of a page. It ends at the page's end, or in the next page. */
 START_TEST(the_memory_scheme_counts_the_pages_of_the_access)
 {
+    const uint32_t len = _i ? 500 : 100;
     const struct prm_memory_page_fault_event *e;
     const struct prm_eqe *eqe;
     struct lab_wr wr;
@@ -321,7 +322,7 @@ START_TEST(the_memory_scheme_counts_the_pages_of_the_access)
     paged = lab_mr(right, to, 2 * PAGE, 0x1f);
     fault_take_out(right, paged, 0);
     fault_take_out(right, paged, 1);
-    wr = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, from, 500, to + PAGE - 100);
+    wr = rdma_wr(PRM_WQE_OPCODE_RDMA_WRITE, from, len, to + PAGE - 100);
     wr.rkey = paged;
     lab_post(&a, &wr);
     lab_run(lab);
@@ -329,7 +330,7 @@ START_TEST(the_memory_scheme_counts_the_pages_of_the_access)
     ck_assert_ptr_nonnull(eqe);
     e = (const void *)PRM_PTR(eqe, eqe, event_data);
     ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, va), to);
-    ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, demand_fault_pages), 2);
+    ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, demand_fault_pages), _i ? 2 : 1);
     ck_assert_uint_eq(PRM_GET(memory_page_fault_event, e, post_demand_fault_pages), 0);
 }
 END_TEST
@@ -450,6 +451,36 @@ START_TEST(a_fault_ends_with_the_eq)
 }
 END_TEST
 
+/* Another EQ that takes page faults changes nothing, until the first one is gone. Who reads the
+ * second EQ does not know the faults of the first. */
+START_TEST(a_fault_stays_with_its_eq_and_not_with_the_next)
+{
+    const struct op *op = &ops[_i];
+    struct lab_side *side = faulting(op);
+    const uint64_t faults[4] = {1ull << PRM_EVENT_TYPE_PAGE_FAULT};
+    uint64_t page = GUINT64_TO_BE(fake_host_alloc(&side->host, PAGE, PAGE));
+    struct prm_eqc eqc[1] = {0};
+    struct lab_cqe cqe;
+    uint32_t second;
+
+    post(op);
+    PRM_SET(eqc, eqc, log_eq_size, 6);
+    PRM_SET(eqc, eqc, uar_page, side->uarn);
+    ck_assert_int_eq(eq_create(&side->hca, 0, eqc, &page, 1, faults, &second), SYN_OK);
+    go_on();
+    ck_assert_ptr_nonnull(side->hca.rdma->paging.first);
+    expect_none(left);
+    side->hca.eqs_for[PRM_EVENT_TYPE_PAGE_FAULT][side->eqn / 64] &= ~(1ull << side->eqn % 64);
+    paging_follow_eqs(&side->hca);
+    ck_assert_uint_eq(eq_obj(eq_for_page_faults(&side->hca))->num, second);
+    ck_assert_ptr_nonnull(side->hca.pager);
+    go_on();
+    ck_assert_ptr_null(side->hca.rdma->paging.first);
+    ck_assert(lab_poll(left, &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_REQ_ERR);
+}
+END_TEST
+
 /* The event is not lost: it comes when the driver has taken events. */
 START_TEST(a_fault_waits_for_room_in_the_eq)
 {
@@ -529,10 +560,11 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_fault_ends_with_its_qp, 0, n);
     tcase_add_test(tc, an_event_names_the_wqe);
     tcase_add_test(tc, many_faults_make_long_rnr_naks);
-    tcase_add_test(tc, the_memory_scheme_counts_the_pages_of_the_access);
+    tcase_add_loop_test(tc, the_memory_scheme_counts_the_pages_of_the_access, 0, 2);
     tcase_add_test(tc, a_fault_of_a_new_life_is_reported);
     tcase_add_loop_test(tc, a_flushed_qp_takes_the_answer, 0, n);
     tcase_add_loop_test(tc, a_fault_ends_with_the_eq, 0, n);
+    tcase_add_loop_test(tc, a_fault_stays_with_its_eq_and_not_with_the_next, 0, G_N_ELEMENTS(ops));
     tcase_add_loop_test(tc, a_fault_waits_for_room_in_the_eq, 0, n);
     tcase_add_loop_test(tc, the_refusal_of_a_page_is_no_refusal_of_another, 0, n);
     tcase_add_loop_test(tc, a_waiting_fault_ends_with_its_qp, 0, n);
