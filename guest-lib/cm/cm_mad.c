@@ -188,13 +188,19 @@ int cm_send_rep(struct cm_id *id, const struct cm_params *params, const void *pr
     return 0;
 }
 
-void cm_repeat_rtu(struct cm_id *id)
+/* Sends an answer that has nothing but the names of both ends. */
+static void cm_mad_repeat(struct cm_id *id, uint16_t attr)
 {
     uint8_t mad[CM_MAD_LEN];
 
-    cm_begin(mad, PRM_CM_ATTR_RTU, id->tid);
+    cm_begin(mad, attr, id->tid);
     cm_mad_names(mad, id);
     cm_send(id->cm, &id->av, mad);
+}
+
+void cm_repeat_rtu(struct cm_id *id)
+{
+    cm_mad_repeat(id, PRM_CM_ATTR_RTU);
 }
 
 int cm_send_rtu(struct cm_id *id)
@@ -310,11 +316,7 @@ int cm_send_dreq(struct cm_id *id)
 
 void cm_repeat_drep(struct cm_id *id)
 {
-    uint8_t mad[CM_MAD_LEN];
-
-    cm_begin(mad, PRM_CM_ATTR_DREP, id->tid);
-    cm_mad_names(mad, id);
-    cm_send(id->cm, &id->av, mad);
+    cm_mad_repeat(id, PRM_CM_ATTR_DREP);
 }
 
 int cm_send_drep(struct cm_id *id)

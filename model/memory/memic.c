@@ -8,6 +8,7 @@
  */
 #include "model/core/pd.h"
 #include "model/memory/memic.h"
+#include "model/memory/number.h"
 #include "model/memory/place.h"
 
 static uint8_t *memic_at(struct hca *hca, uint64_t addr)
@@ -291,23 +292,6 @@ static uint64_t memic_swap(uint64_t value, unsigned size)
     return G_BYTE_ORDER == G_BIG_ENDIAN ? value : __builtin_bswap64(value) >> (64 - 8 * size);
 }
 
-static uint64_t memic_load(const uint8_t *at, unsigned size)
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < size; i++) {
-        value = value << 8 | at[i];
-    }
-    return value;
-}
-
-static void memic_store(uint8_t *at, uint64_t value, unsigned size)
-{
-    for (unsigned i = 0; i < size; i++) {
-        at[i] = (uint8_t)(value >> 8 * (size - 1 - i));
-    }
-}
-
 /* The window that the offset is in: 0 for the memory, and 1 + op. */
 static unsigned memic_window(uint64_t offset)
 {
@@ -347,7 +331,7 @@ uint64_t memic_mmio_read(struct hca *hca, uint64_t offset, unsigned size)
     case 1 + PRM_MEMIC_OPERATION_INCREMENT: /* it has no result */
         return 0;
     default:
-        return memic_load(at, size);
+        return number_load(at, size);
     }
 }
 
@@ -365,7 +349,7 @@ void memic_mmio_write(struct hca *hca, uint64_t offset, uint64_t value, unsigned
         memic_increment(at, size, memic_swap(value, size));
         break;
     default:
-        memic_store(at, value, size);
+        number_store(at, value, size);
         break;
     }
 }

@@ -8,6 +8,7 @@
  * follows keys behind keys to a fixed depth, so that a list that names itself ends.
  */
 #include "model/memory/mkey_priv.h"
+#include "model/memory/number.h"
 
 /* The operation on each contiguous run of memory. */
 struct mem_op {
@@ -694,23 +695,6 @@ static void mkey_number_copy(uint8_t *to, const uint8_t *from, size_t len)
     }
 }
 
-static uint64_t mkey_number_to_word(const uint8_t *number, size_t len)
-{
-    uint64_t word = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        word = word << 8 | number[i];
-    }
-    return word;
-}
-
-static void mkey_word_to_number(uint8_t *number, uint64_t word, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        number[i] = (uint8_t)(word >> 8 * (len - 1 - i));
-    }
-}
-
 struct masked_word {
     enum masked_op masked;
     uint64_t operands[MASKED_OPERAND_WORDS];
@@ -732,7 +716,7 @@ static enum mem_result mkey_masked_word(struct hca *hca, struct mem_place at, en
     uint64_t held = 0;
 
     for (size_t i = 0; i < masked_operand_bytes(masked, len) / len; i++) {
-        word.operands[i] = mkey_number_to_word(operands + i * len, len);
+        word.operands[i] = number_load(operands + i * len, len);
     }
     result = mkey_atomic_word(hca, at, len,
                               &(struct host_atomic){
@@ -744,7 +728,7 @@ static enum mem_result mkey_masked_word(struct hca *hca, struct mem_place at, en
                               },
                               &held);
     if (result == MEM_OK) {
-        mkey_word_to_number(original, held, len);
+        number_store(original, held, len);
     }
     return result;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/user/to_itself.h"
 
 /* The calculations that the driver says may be in flight. */
 #define EXP_EC_INFLIGHT  1024
@@ -361,34 +362,14 @@ static int exp_ec_make_steps(struct exp_ec_calc *calc)
 /* Connects the QP to itself, with the attributes that libmlx5 gives it (alloc_calc_qp()). */
 static int exp_ec_connect(struct ibv_qp *qp)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-    int err = ibv_modify_qp(qp, &attr,
-                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    const struct ibv_qp_attr attr = {.path_mtu = IBV_MTU_1024,
+                                     .min_rnr_timer = 12,
+                                     .timeout = 14,
+                                     .retry_cnt = 7,
+                                     .rnr_retry = 7,
+                                     .max_rd_atomic = 1};
 
-    if (err) {
-        return err;
-    }
-    attr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = IBV_MTU_1024,
-        .dest_qp_num = qp->qp_num,
-        .min_rnr_timer = 12,
-        .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
-    };
-    if (ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid)) {
-        return errno ? errno : EINVAL;
-    }
-    err = ibv_modify_qp(qp, &attr,
-                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-    if (err) {
-        return err;
-    }
-    attr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
-    return ibv_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+    return hv_connect_to_itself(qp, &attr);
 }
 
 /* A step has up to 3 send WQEs; if the QP fails, each WQE has a completion. */

@@ -12,11 +12,16 @@ struct hv_mcast {
     struct hv_mcast *next;
 };
 
-/* Groups are for UD QPs, and have multicast GIDs: 0 or EINVAL. */
+/* The QP and its device are there; groups are for UD QPs, and have multicast GIDs: 0 or errno. */
 static int mcast_check(struct hv_qp *qp, const union ibv_gid *gid, const char *verb)
 {
+    int err = hv_check_there(qp->hca);
     struct hv_words name;
 
+    err = err ? err : hv_qp_check(&qp->ibv);
+    if (err) {
+        return err;
+    }
     if (qp->ibv.qp_type != IBV_QPT_UD) {
         return hv_refuse(qp->hca, EINVAL, "%s: QP 0x%x has the type %s; only UD QPs have groups",
                          verb, qp->ibv.qp_num, hv_qp_type_name(qp->ibv.qp_type));
@@ -68,13 +73,8 @@ static int mcast_join(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
     struct ibv_qp *ibqp = &qp->ibv;
     struct hv_mcast **at;
-    int err = hv_check_there(qp->hca);
+    int err = mcast_check(qp, gid, "attach_mcast");
 
-    err = err ? err : hv_qp_check(ibqp);
-    if (err) {
-        return err;
-    }
-    err = mcast_check(qp, gid, "attach_mcast");
     if (err) {
         return err;
     }
@@ -107,13 +107,8 @@ static int mcast_leave(struct hv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
     struct ibv_qp *ibqp = &qp->ibv;
     struct hv_mcast **at;
-    int err = hv_check_there(qp->hca);
+    int err = mcast_check(qp, gid, "detach_mcast");
 
-    err = err ? err : hv_qp_check(ibqp);
-    if (err) {
-        return err;
-    }
-    err = mcast_check(qp, gid, "detach_mcast");
     if (err) {
         return err;
     }

@@ -16,6 +16,7 @@
 #include <string.h>
 #include "guest-lib/verbs/user/cqe_data.h"
 #include "guest-lib/verbs/user/qp.h"
+#include "guest-lib/verbs/user/to_itself.h"
 
 #define FLAG_SW_CNT  0x40u /* in the segment of a WQE */
 #define FLAG_CQE_REQ 0x80u
@@ -75,37 +76,11 @@ static void tm_release(struct hv_tm *tm, struct tm_tag *tag)
 /* -- the command QP -----------------------------------------------------------------------------
  */
 
-/* Connects the command QP to itself. It sends no messages, but a connected QP needs a path: the
- * port's own address. (libmlx5 gives it no path, which a kernel accepts only for an InfiniBand
- * port.) */
+/* Connects the command QP to itself. It sends no messages. (libmlx5 gives it no path, which a
+ * kernel accepts only for an InfiniBand port.) */
 static int tm_connect(struct ibv_qp *qp)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-    int err = ibv_modify_qp(qp, &attr,
-                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-
-    if (err) {
-        return err;
-    }
-    attr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = IBV_MTU_256,
-        .dest_qp_num = qp->qp_num,
-        .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
-    };
-    if (ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid)) {
-        return errno;
-    }
-    err = ibv_modify_qp(qp, &attr,
-                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-    if (err) {
-        return err;
-    }
-    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS};
-    return ibv_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+    return hv_connect_to_itself(qp, &(const struct ibv_qp_attr){.path_mtu = IBV_MTU_256});
 }
 
 int hv_tm_refuse_gpu(struct hv_srq *srq)
