@@ -36,6 +36,7 @@
 #include "wire/port.h"
 #include "qemu-dev/config.h"
 #include "qemu-dev/device.h"
+#include "qemu-dev/control.h"
 #include "qemu-dev/faults.h"
 #include "qemu-dev/health.h"
 #include "qemu-dev/netdev.h"
@@ -82,6 +83,7 @@ struct HcasimState {
     /* properties */
     NICConf conf;
     char *profile;
+    char *control_path;
     char *wire_uri;
     char *capture;
     struct capture_ring capture_ring;
@@ -108,6 +110,7 @@ struct HcasimState {
     unsigned turns;
     bool in_mmio;  /* a register is being written; a requested turn follows at once */
     bool turn_due; /* a turn was requested */
+    struct hcasim_control control;
     VMChangeStateEntry *vm_state;
     bool stopped;        /* the machine is stopped: no turn is taken */
     bool port_completes; /* the root port reports atomics because of this function */
@@ -478,6 +481,7 @@ static bool device_plug_cable(HcasimState *s, Error **errp)
 /* Undoes what device_realize() has done so far, all of it or a part. */
 static void device_dismantle(HcasimState *s)
 {
+    hcasim_control_end(&s->control);
     if (s->vm_state) {
         qemu_del_vm_change_state_handler(s->vm_state);
         s->vm_state = NULL;
@@ -579,6 +583,15 @@ static bool device_plug_faults(HcasimState *s, Error **errp)
     return true;
 }
 
+static bool device_open_control(HcasimState *s, Error **errp)
+{
+    NetClientState *peer = s->conf.peers.ncs[0];
+
+    return hcasim_control_init(&s->control, s->control_path, s->fw,
+                               DEVICE(s)->id ? DEVICE(s)->id : TYPE_HCASIM,
+                               peer ? peer->name : s->wire_uri, errp);
+}
+
 static void device_realize(PCIDevice *dev, Error **errp)
 {
     HcasimState *s = HCASIM(dev);
@@ -607,6 +620,11 @@ static void device_realize(PCIDevice *dev, Error **errp)
         device_dismantle(s);
         return;
     }
+    if (s->control_path && !device_open_control(s, errp)) {
+        device_remove_config(s);
+        device_dismantle(s);
+        return;
+    }
     if (s->port) {
         fw_set_wire(s->fw, s->port);
     }
@@ -624,6 +642,7 @@ static void device_unrealize(PCIDevice *dev)
 {
     HcasimState *s = HCASIM(dev);
 
+    hcasim_control_end(&s->control);
     device_remove_config(s);
     fw_retire(s->fw);
     if (fw_is_entered(s->fw)) { /* the function's own DMA unplugs it */

@@ -104,6 +104,8 @@ refuses "a capture file that cannot be written" "hcasim: capture=$work/no/file: 
     -plugin "$so" "${user[@]}" -device "hcasim,netdev=n0,capture=$work/no/file"
 refuses "a capture of no port" "hcasim: capture=.* wants" \
     -plugin "$so" -device "hcasim,capture=$work/file"
+refuses "a control socket that is another file" "hcasim: control=$work/note: .* is no socket" \
+    -plugin "$so" -device "hcasim,control=$work/note"
 refuses "a property that is not there" "Property 'hcasim.color' not found" \
     -plugin "$so" -device hcasim,color=red
 

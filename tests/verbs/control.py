@@ -90,19 +90,19 @@ class Control(unittest.TestCase):
         self.folder = pathlib.Path(self.at_end.enter_context(tempfile.TemporaryDirectory(prefix="hcasim-control-")))
         self.sockets = self.folder / "sockets"
 
-    def start(self, host, *words, options=()):
-        process = subprocess.Popen([HCASIM, "run", "--wire", WIRE, "--host", str(host), "--control", self.sockets, *options,
+    def start(self, host, *words, options=(), wire=WIRE):
+        process = subprocess.Popen([HCASIM, "run", "--wire", wire, "--host", str(host), "--control", self.sockets, *options,
                                     "--", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.at_end.callback(end, process)
         return process
 
-    def pair(self, program, *more, options=()):
+    def pair(self, program, *more, options=(), wire=WIRE):
         """A server, host 1, with these options, and a client, host 2: (process, socket) of each."""
         port = free_port()
         words = [program, "-d", "mlx5_0", "-g", "1", "-n", ENDLESS, "-p", port, *more]
-        server = self.start(1, *words, options=options)
+        server = self.start(1, *words, options=options, wire=wire)
         wait_until(lambda: listens(port))
-        client = self.start(2, *words, "127.0.0.1")
+        client = self.start(2, *words, "127.0.0.1", wire=wire)
         return server, self.socket(1, server), client, self.socket(2, client)
 
     def socket(self, host, process):
@@ -236,6 +236,21 @@ class Control(unittest.TestCase):
         _, lines, _ = self.top(self.sockets)    # the output is no terminal
         self.assertEqual([line.split()[2] for line in lines[1:]], ["up", "silent"])
         client.send_signal(signal.SIGCONT)
+
+    def test_top_has_a_line_for_each_port_of_a_switch(self):
+        at, control = self.folder / "switch", self.folder / "switch.ctl"
+        switch = subprocess.Popen([HCASIM, "switch", "--listen", at, "--control", control], stdout=subprocess.DEVNULL)
+        self.at_end.callback(end, switch)
+        wait_until(lambda: at.exists() and control.exists())
+        self.pair("ibv_uc_pingpong", wire=f"connect:{at}")
+        status, lines, err = self.top("--once", control)
+        self.assertEqual((status, err, len(lines)), (0, "", 3))
+        for number, line in enumerate(lines[1:], 1):
+            row = re.split(r"  +", line)
+            self.assertEqual(row[:3], ["switch.ctl", f"port {number}", "up"])
+            self.assertRegex(row[5], r"^[1-9][0-9.]*[kMG]?$")
+        status, lines, err = self.top("--once", control, self.sockets)
+        self.assertEqual((status, err, len(lines)), (0, "", 5))
 
     def test_top_says_what_is_wrong(self):
         environment = {name: value for name, value in os.environ.items() if name != "HCASIM_CONTROL"}
