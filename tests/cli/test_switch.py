@@ -33,6 +33,8 @@ REFUSED = {  # options -> what is said; status 2
     ("--listen", "/tmp/x", "--capture", "/no/such/folder/x"):
         "capture must be a file that can be written, but it is /no/such/folder/x: No such file or directory",
     ("--listen", "/tmp/x", "--capture-size", "1K"): "capture_size must be 1M or more, in bytes or with K, M or G, but it is 1K",
+    ("--listen", "/tmp/x,fault=drop x"): "fault rule 'drop x': 'x' is not allowed there, but one of these words: qp, ",
+    ("--port", "udp:1,fault=health 1"): "fault rule 'health 1': there is no device here; rules can be about frames and the link",
     ("--listen", ",rate=1G"): "listen must be AT[,KEY=VALUE]..., but it begins with a setting, or is empty",
 }
 FAILED = {  # status 125
@@ -136,6 +138,22 @@ class Switch(unittest.TestCase):
         self.assertEqual(said.split("\n")[0].split(), "PORT FRAMES IN FRAMES OUT DROPPED MARKED PEER".split())
         self.assertRegex(said, r"\n +1 +3 +2 +0 +0  \S+ from process \d+ \(python3")
         self.assertRegex(said, r"\n +all +5 +8 +0 +0 ")
+
+    def test_a_port_has_fault_rules(self):
+        """Each port that connects has its own count: out is what the switch sends there."""
+        listens, self.at = self.at, f"{self.at},fault=drop nth 2; duplicate in nth 2,rate=1G"
+        self.begin()
+        self.at = listens
+        self.ends = a, b = End(self.at, 1), End(self.at, 2)
+        a.send(b"\xff" * 6, b"first")
+        self.assertIn(b"first", b.receive())
+        a.send(mac(2), b"lost")  # doubled as it comes in; the second copy is the third frame to b
+        self.assertIn(b"lost", b.receive())
+        a.send(mac(2), b"last")
+        self.assertIn(b"last", b.receive())
+        _, warned = self.end()
+        self.assertIn("switch: fault 1, drop nth 2: sent frame of 60 bytes, type 0x88b5", warned)
+        self.assertIn("switch: fault 2, duplicate in nth 2: received frame of 60 bytes", warned)
 
     def test_a_length_that_no_frame_has_ends_the_connection(self):
         self.begin()

@@ -600,6 +600,9 @@ static void fault_port_close(struct wire_port *port)
 
     wire_fault_settle(port);
     fault_set_unlisten(f->set, f);
+    if (f->options.owns_set) {
+        fault_set_free(f->set);
+    }
     if (f->options.wake_at) {
         f->options.wake_at(f->options.wake_opaque, NEVER);
     } else {

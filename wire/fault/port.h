@@ -29,6 +29,7 @@ struct wire_fault_options {
      * becomes readable at that time. */
     void (*wake_at)(void *wake_opaque, uint64_t time_ns);
     void *wake_opaque;
+    bool owns_set; /* closing the port frees the set */
 };
 
 struct wire_fault_stats {

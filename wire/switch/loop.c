@@ -2,6 +2,7 @@
 /* Implements loop.h with one epoll set. */
 #include "wire/switch/loop.h"
 #include "wire/capture.h"
+#include "wire/fault/port.h"
 #include "wire/open.h"
 #include "wire/socket/stream.h"
 #include "wire/switch/config.h"
@@ -21,6 +22,7 @@ enum {
 };
 
 #define LOOP_FAR_NS  10000000ull
+#define LOOP_FAULT   "fault" /* the setting of a port that is not the switch's */
 #define LOOP_S_NS    1000000000ull
 #define LOOP_REST_NS 200000000ull /* without descriptors: until the next try to accept */
 
@@ -53,9 +55,10 @@ struct switch_loop {
     GArray *watches;      /* struct loop_watch */
     char *capture;        /* the file of all ports' frames, or NULL */
     struct capture_ring ring;
-    uint64_t held_ns; /* when the ports that are held up are looked at; 0: none is */
-    uint64_t said_ns; /* when a refusal was said last */
-    uint64_t refused; /* since then */
+    uint64_t held_ns;      /* when the ports that are held up are looked at; 0: none is */
+    uint64_t said_ns;      /* when a refusal was said last */
+    uint64_t refused;      /* since then */
+    uint64_t seed, faulty; /* of fault rules: the seed, and how many ports have had some */
 };
 
 static uint64_t loop_now(void)
@@ -104,6 +107,7 @@ struct switch_loop *switch_loop_new(const struct wire_switch_config *config,
     loop->epoll_fd = fd;
     loop->say = say;
     loop->opaque = opaque;
+    loop->seed = config->seed;
     loop->sw = wire_switch_new(config, loop_now());
     loop->listeners = g_ptr_array_new_with_free_func(loop_free_listener);
     loop->watches = g_array_new(FALSE, FALSE, sizeof(struct loop_watch));
@@ -148,14 +152,42 @@ static struct wire_port *loop_capture(const struct switch_loop *loop, struct wir
     return port;
 }
 
+/* Puts the filter of the setting `fault` before the wire. capture: NULL, or a filter in the wire.
+ * NULL with *err: the wire is closed. */
+static struct wire_port *loop_add_faults(struct switch_loop *loop, struct wire_port *wire,
+                                         struct wire_port *capture, const char *rules, GError **err)
+{
+    const struct fault_options options = {
+        .seed = loop->seed, .stream = ++loop->faulty, .log = loop->say, .log_opaque = loop->opaque};
+    const struct wire_fault_options filter = {.capture = capture, .owns_set = true};
+    struct fault_set *set = fault_set_new(&options);
+    struct wire_port *port = NULL;
+
+    if (fault_set_add(set, rules, err)) {
+        port = wire_fault_new(wire, set, &filter, err);
+    }
+    if (!port) {
+        fault_set_free(set);
+        wire_close(wire);
+    }
+    return port;
+}
+
 /* Makes a port of the wire, which it closes on failure. */
 static unsigned loop_plug(struct switch_loop *loop, struct wire_port *wire, const char *about,
                           bool passing, const char *const *settings, GError **err)
 {
+    struct wire_port *capture;
     unsigned number = 0;
     int fd;
 
     wire = loop_capture(loop, wire, about, err);
+    capture = loop->capture ? wire : NULL;
+    for (unsigned i = 0; wire && settings && settings[i]; i += 2) {
+        if (!strcmp(settings[i], LOOP_FAULT)) {
+            wire = loop_add_faults(loop, wire, capture, settings[i + 1], err);
+        }
+    }
     if (!wire) {
         return 0;
     }
@@ -170,7 +202,8 @@ static unsigned loop_plug(struct switch_loop *loop, struct wire_port *wire, cons
         return 0;
     }
     for (unsigned i = 0; settings && settings[i]; i += 2) {
-        if (!wire_switch_set(loop->sw, number, settings[i], settings[i + 1], err)) {
+        if (strcmp(settings[i], LOOP_FAULT) &&
+            !wire_switch_set(loop->sw, number, settings[i], settings[i + 1], err)) {
             wire_switch_remove(loop->sw, number);
             return 0;
         }
@@ -443,6 +476,10 @@ static bool loop_begins_setting(const char *text, char **key)
     const char *const *keys = wire_switch_keys();
     size_t len = strcspn(text, "=");
 
+    if (g_str_has_prefix(text, LOOP_FAULT "=")) {
+        *key = g_strdup(LOOP_FAULT);
+        return true;
+    }
     for (unsigned i = 0; text[len] == '=' && keys[i]; i++) {
         if (strlen(keys[i]) == len && !strncmp(text, keys[i], len)) {
             *key = g_strdup(keys[i]);
@@ -473,7 +510,9 @@ bool switch_loop_split(const char *text, char **what, char ***settings, GError *
     g_ptr_array_add(list, NULL);
     switch_config_init(&config);
     for (unsigned i = 1; list->pdata[i]; i += 2) {
-        if (!switch_config_set(&config, list->pdata[i], list->pdata[i + 1], err)) {
+        if (!strcmp(list->pdata[i], LOOP_FAULT)
+                ? !fault_check(list->pdata[i + 1], NULL, err)
+                : !switch_config_set(&config, list->pdata[i], list->pdata[i + 1], err)) {
             return false;
         }
     }

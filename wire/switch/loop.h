@@ -30,7 +30,8 @@ void switch_loop_capture(struct switch_loop *loop, const char *path,
                          const struct capture_ring *ring);
 
 /* Each end that connects to /PATH or HOST:PORT becomes a port, until it goes. settings: pairs of
- * key and value for these ports (wire_switch_set()), NULL at the end. The socket's file gives
+ * key and value for these ports (wire_switch_set(); or "fault", whose value is rules of
+ * wire/fault/fault.h for the frames of the port), NULL at the end. The socket's file gives
  * access to the segment: whoever may write to it may join. */
 bool switch_loop_listen(struct switch_loop *loop, const char *at, const char *const *settings,
                         GError **err);
