@@ -5,6 +5,7 @@
  */
 #include "wire/open.h"
 #include "wire/look.h"
+#include "wire/number.h"
 #include "wire/shm/file.h"
 #include "wire/shm/look.h"
 #include "wire/shm/number.h"

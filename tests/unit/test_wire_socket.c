@@ -650,6 +650,36 @@ START_TEST(a_bad_uri_is_refused)
 }
 END_TEST
 
+/* -- numbers ----------------------------------------------------------------------------------- */
+
+/* Nothing holds it, so two hosts may have the same one; but a child of fork() has none. */
+START_TEST(a_number_is_the_one_that_was_chosen)
+{
+    struct wire_number *one = wire_number_take("udp:1:127.0.0.1:2", 7, NULL);
+    struct wire_number *other = wire_number_take("udp:1:127.0.0.1:2", 7, NULL);
+    GError *err = NULL;
+    int status;
+    pid_t child;
+
+    ck_assert_uint_eq(wire_number_get(one), 7);
+    ck_assert(wire_number_is_held(one) && wire_number_is_held(other));
+    child = fork();
+    if (!child) {
+        bool holds = wire_number_is_held(one);
+
+        wire_number_release(one);
+        _exit(holds);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    wire_number_release(one);
+    wire_number_release(other);
+    ck_assert_ptr_null(wire_number_take("udp:1:127.0.0.1:2", 0, &err));
+    ck_assert_msg(strstr(err->message, "choose a host number"), "%s", err->message);
+    g_error_free(err);
+}
+END_TEST
+
 static void make_dir(void)
 {
     a = b = (struct end){0};
@@ -695,6 +725,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, vxlan_has_its_header);
     tcase_add_test(tc, udp_hears_only_its_peer);
     tcase_add_loop_test(tc, a_bad_uri_is_refused, 0, G_N_ELEMENTS(bad));
+    tcase_add_test(tc, a_number_is_the_one_that_was_chosen);
     suite_add_tcase(suite, tc);
     return suite;
 }

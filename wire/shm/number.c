@@ -4,18 +4,36 @@
  * it, as a member does for its place, and keeps the file in place as a member does.
  */
 #include "wire/shm/number.h"
+#include "wire/number.h"
 #include "wire/shm/file.h"
 #include "wire/shm/segment.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-struct wire_number {
+struct shm_number {
+    struct wire_number head;
     char *path;
-    int fd; /* -1: nothing holds the number */
-    unsigned number;
-    pid_t pid; /* the process that owns it; a child of fork() has only a copy of this structure */
+    int fd;
 };
+
+static bool shm_number_is_held(const struct wire_number *number)
+{
+    return shm_file_is_open(((const struct shm_number *)number)->fd);
+}
+
+static void shm_number_end(struct wire_number *head, bool is_owner)
+{
+    struct shm_number *number = (struct shm_number *)head;
+
+    if (is_owner) {
+        shm_unlock(number->fd, SHM_LOCK_NUMBERS + (off_t)head->number);
+        shm_file_left(number->fd, number->path);
+        shm_file_close(number->fd);
+    }
+    g_free(number->path);
+    g_free(number);
+}
 
 static bool shm_number_is_free(int fd, off_t byte)
 {
@@ -38,7 +56,7 @@ struct wire_number *wire_shm_number_take(const char *path, bool own_only, unsign
                                          GError **err)
 {
     int fd = shm_file_open(path, own_only, err);
-    struct wire_number *number;
+    struct shm_number *number;
     unsigned n;
 
     if (fd < 0) {
@@ -56,17 +74,10 @@ struct wire_number *wire_shm_number_take(const char *path, bool own_only, unsign
         shm_file_close(fd);
         return NULL;
     }
-    number = g_new0(struct wire_number, 1);
-    *number = (struct wire_number){g_strdup(path), fd, n, getpid()};
-    return number;
-}
-
-struct wire_number *wire_number_unheld(unsigned n)
-{
-    struct wire_number *number = g_new0(struct wire_number, 1);
-
-    *number = (struct wire_number){NULL, -1, n, getpid()};
-    return number;
+    number = g_new0(struct shm_number, 1);
+    *number =
+        (struct shm_number){{n, getpid(), shm_number_is_held, shm_number_end}, g_strdup(path), fd};
+    return &number->head;
 }
 
 unsigned wire_shm_number_look(const char *path, unsigned beyond)
@@ -80,25 +91,4 @@ unsigned wire_shm_number_look(const char *path, unsigned beyond)
     n = shm_number_find(fd, beyond + 1, WIRE_NUMBER_MAX, shm_number_is_free);
     close(fd);
     return n;
-}
-
-unsigned wire_number_get(const struct wire_number *number)
-{
-    return number->number;
-}
-
-bool wire_number_is_held(const struct wire_number *number)
-{
-    return number->pid == getpid() && (number->fd < 0 || shm_file_is_open(number->fd));
-}
-
-void wire_number_release(struct wire_number *number)
-{
-    if (number->pid == getpid() && number->fd >= 0) {
-        shm_unlock(number->fd, SHM_LOCK_NUMBERS + (off_t)number->number);
-        shm_file_left(number->fd, number->path);
-        shm_file_close(number->fd);
-    }
-    g_free(number->path);
-    g_free(number);
 }

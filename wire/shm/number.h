@@ -10,8 +10,6 @@
 /* Implements wire_number_take() for the segment whose file is path. */
 struct wire_number *wire_shm_number_take(const char *path, bool own_only, unsigned wanted,
                                          GError **err);
-/* A number that was chosen and that nothing holds, on a wire that does not know its hosts. */
-struct wire_number *wire_number_unheld(unsigned number);
 /* Implements wire_number_look() for that segment. */
 unsigned wire_shm_number_look(const char *path, unsigned beyond);
 
