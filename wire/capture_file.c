@@ -299,6 +299,14 @@ static bool capture_file_open_regular(struct capture_file *f, const char *run, G
     return false;
 }
 
+/* The path as it stays when the program changes its folder: a ring and a pipe are opened again. */
+static char *capture_file_whole_path(const char *path)
+{
+    g_autofree char *folder = g_get_current_dir();
+
+    return g_path_is_absolute(path) ? g_strdup(path) : g_build_filename(folder, path, NULL);
+}
+
 struct capture_file *capture_file_open(const char *path, const char *name, const char *run,
                                        const struct capture_ring *ring, GError **err)
 {
@@ -307,14 +315,14 @@ struct capture_file *capture_file_open(const char *path, const char *name, const
     bool is_regular = stat(path, &st) < 0 || S_ISREG(st.st_mode);
 
     f->own[0].fd = f->own[1].fd = -1;
-    f->path = g_strdup(path);
+    f->path = capture_file_whole_path(path);
     f->name = g_strdup(name);
     if (ring && ring->size) {
         f->ring.size = MAX(ring->size, CAPTURE_RING_SIZE_MIN);
         f->ring.files = CLAMP(ring->files, 1, CAPTURE_RING_FILES_MAX);
     }
     if (!is_regular) {
-        f->pipe = capture_pipe_open(path, &st, name, err);
+        f->pipe = capture_pipe_open(f->path, &st, name, err);
     }
     if (is_regular ? !capture_file_open_regular(f, run, err) : !f->pipe) {
         capture_file_close(f);

@@ -157,6 +157,29 @@ START_TEST(a_ring_keeps_its_newest_files)
 }
 END_TEST
 
+/* A program may change its folder. */
+START_TEST(a_ring_stays_where_it_was_begun)
+{
+    g_autofree char *folder = NULL, *before = g_get_current_dir();
+    GError *err = NULL;
+    struct capture_file *file;
+
+    make_path();
+    folder = g_path_get_dirname(path);
+    ck_assert_int_eq(chdir(folder), 0);
+    file = capture_file_open("ring.pcapng", "one", NULL, &three, &err);
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(chdir(before), 0);
+    for (unsigned i = 0; i < 1000 && !has_number(2); i++) {
+        write_frame(file, 1, 1000);
+    }
+    ck_assert(has_number(2));
+    ck_assert_uint_eq(count_files(), 3);
+    capture_file_close(file);
+    remove_folder();
+}
+END_TEST
+
 START_TEST(a_ring_of_one_file_begins_anew)
 {
     static const struct capture_ring one = {SIZE, 1};
@@ -385,6 +408,7 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, the_number_stands_before_the_suffix);
     tcase_add_test(tc, a_ring_keeps_its_newest_files);
+    tcase_add_test(tc, a_ring_stays_where_it_was_begun);
     tcase_add_test(tc, a_ring_of_one_file_begins_anew);
     tcase_add_test(tc, each_file_has_the_interfaces_of_its_frames);
     tcase_add_test(tc, processes_share_a_ring);
