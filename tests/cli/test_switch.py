@@ -6,6 +6,7 @@ usage: test_switch.py HCASIM
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import struct
@@ -46,7 +47,7 @@ FAILED = {  # status 125
 
 
 def mac(n):
-    return bytes([2, 0, 0, 0, 0, n])
+    return bytes([2, 0, 0, 0]) + struct.pack(">H", n)
 
 
 class End:
@@ -55,8 +56,8 @@ class End:
     def __init__(self, at, number):
         self.number = number
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(PATIENCE)
         self.socket.connect(at)
+        self.socket.settimeout(PATIENCE)
 
     def send(self, to, payload=b"", kind=0x88b5):
         frame = to + mac(self.number) + struct.pack(">H", kind) + payload.ljust(46, b"\0")
@@ -164,6 +165,29 @@ class Switch(unittest.TestCase):
         end = time.monotonic() + PATIENCE
         while len(self.ask("query-ports")) != 1:
             self.assertLess(time.monotonic(), end)
+        self.end()
+
+    def test_three_hundred_ends(self):
+        """Each sends to all, then to its neighbour; the files and the memory of the switch are bounded."""
+        self.begin()
+        self.ends = [End(self.at, n) for n in range(300)]
+        end = time.monotonic() + PATIENCE
+        while self.ask("query-switch")["ports"] != 300:
+            self.assertLess(time.monotonic(), end)
+        for sender in self.ends:
+            sender.send(b"\xff" * 6)
+        for receiver in self.ends:
+            senders = {receiver.receive()[6:12] for _ in range(299)}
+            self.assertEqual(len(senders), 299)
+        for i, sender in enumerate(self.ends):
+            sender.send(mac((i + 1) % 300), b"to the next")
+        for i, receiver in enumerate(self.ends):
+            frame = receiver.receive()
+            self.assertEqual((frame[:12], frame[14:25]), (mac(i) + mac((i - 1) % 300), b"to the next"))
+        total = self.ask("query-switch")["total"]
+        self.assertEqual((total["rx_frames"], total["sent"], total["flooded"]), (600, 300 * 299 + 300, 300))
+        resident = int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{self.process.pid}/status").read_text())[1])
+        self.assertLess(resident, 200_000)
         self.end()
 
     def test_settings_of_a_socket_are_those_of_its_ports(self):

@@ -85,7 +85,7 @@ static enum egress_end egress_emit(struct switch_port *p, const struct switch_fr
     }
     p->stats.sent++;
     p->stats.tx_bytes += len;
-    p->dirty = true;
+    switch_set_put(&p->sw->dirty, p->number, true);
     wire_tx_commit_as(p->wire, len, WIRE_MORE | (f->no_icrc ? p->wire->offers & WIRE_NO_ICRC : 0u));
     return EGRESS_DONE;
 }

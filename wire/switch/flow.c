@@ -142,7 +142,7 @@ bool flow_send(struct switch_port *p)
         }
         flow_build(p, room);
         wire_tx_commit_as(p->wire, FLOW_FRAME, WIRE_MORE);
-        p->dirty = true;
+        switch_set_put(&p->sw->dirty, p->number, true);
         p->stats.pauses_sent++;
     }
     p->pause_pending = false;

@@ -55,6 +55,7 @@ struct switch_loop {
     GArray *watches;      /* struct loop_watch */
     char *capture;        /* the file of all ports' frames, or NULL */
     struct capture_ring ring;
+    bool unwatched[WIRE_SWITCH_PORTS_MAX + 1]; /* ports that are held up, by number */
     uint64_t held_ns;      /* when the ports that are held up are looked at; 0: none is */
     uint64_t said_ns;      /* when a refusal was said last */
     uint64_t refused;      /* since then */
@@ -213,6 +214,7 @@ static unsigned loop_plug(struct switch_loop *loop, struct wire_port *wire, cons
         wire_switch_remove(loop->sw, number);
         return 0;
     }
+    loop->unwatched[number] = false;
     return number;
 }
 
@@ -254,8 +256,11 @@ static void loop_watch_takers(struct switch_loop *loop)
         bool takes = wire_switch_takes(loop->sw, i);
 
         any |= !takes;
-        loop_control(loop, EPOLL_CTL_MOD, wire_fd(wire_switch_wire(loop->sw, i)),
-                     takes ? EPOLLIN : 0u, LOOP_PORT, i);
+        if (loop->unwatched[i] == takes) {
+            loop->unwatched[i] = !takes;
+            loop_control(loop, EPOLL_CTL_MOD, wire_fd(wire_switch_wire(loop->sw, i)),
+                         takes ? EPOLLIN : 0u, LOOP_PORT, i);
+        }
     }
     loop->held_ns = any ? loop_now() + SWITCH_HELD_NS : 0;
 }

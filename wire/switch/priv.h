@@ -48,7 +48,6 @@ struct switch_port {
     struct chance chance;
 
     /* What the wire has told: handled in the next turn. */
-    bool ready;   /* frames may be waiting there */
     bool changed; /* its link */
     bool link_up;
     bool lost; /* a passing port's link was lost */
@@ -57,7 +56,7 @@ struct switch_port {
     struct pool_queue queue[SWITCH_PRIORITIES];
     struct pool_queue line;
     uint8_t waiting_priorities; /* queues that are not empty, a bit each */
-    bool blocked, stuck, dirty;
+    bool blocked, stuck;
     uint64_t blocked_ns;
     unsigned blocked_class; /* the class of credits that is waited for */
     uint64_t stuck_classes; /* those for which nobody waits any more, a bit each */
@@ -75,14 +74,49 @@ struct switch_port {
     struct switch_stats stats;
 };
 
+/* A bit for each port, by number. */
+struct switch_set {
+    uint64_t word[WIRE_SWITCH_PORTS_MAX / 64 + 1];
+};
+
+static inline void switch_set_put(struct switch_set *set, unsigned number, bool is_in)
+{
+    uint64_t bit = 1ull << (number % 64);
+
+    set->word[number / 64] = (set->word[number / 64] & ~bit) | (is_in ? bit : 0);
+}
+
+static inline bool switch_set_has(const struct switch_set *set, unsigned number)
+{
+    return set->word[number / 64] >> (number % 64) & 1;
+}
+
+/* The next number behind one; 0: there is none. */
+static inline unsigned switch_set_next(const struct switch_set *set, unsigned number)
+{
+    unsigned at = (number + 1) / 64;
+    uint64_t left = at < G_N_ELEMENTS(set->word) ? set->word[at] >> ((number + 1) % 64) : 0;
+
+    if (left) {
+        return number + 1 + (unsigned)__builtin_ctzll(left);
+    }
+    while (++at < G_N_ELEMENTS(set->word)) {
+        if (set->word[at]) {
+            return at * 64 + (unsigned)__builtin_ctzll(set->word[at]);
+        }
+    }
+    return 0;
+}
+
 struct wire_switch {
     struct wire_switch_config config;
     uint64_t now_ns;
     struct switch_port *ports; /* by number; 0 is none, and has the defaults */
     uint64_t *due_ns;          /* by number: when the port's line or pauses need a turn */
+    struct switch_set ready;   /* frames may be waiting at the port's wire */
+    struct switch_set dirty;   /* frames were sent and not flushed */
     unsigned top;              /* no port has a higher number */
     unsigned num_ports, num_flows, num_lost;
-    unsigned turn_from;
     uint32_t serials;
     bool takes_changed;
     struct pool pool;

@@ -43,7 +43,9 @@ static void switch_on_link_change(void *client)
 
 static void switch_on_rx_ready(void *client)
 {
-    ((struct switch_port *)client)->ready = true;
+    struct switch_port *p = client;
+
+    switch_set_put(&p->sw->ready, p->number, true);
 }
 
 static const struct wire_client switch_client = {.rx = switch_on_rx,
@@ -81,13 +83,13 @@ unsigned wire_switch_add(struct wire_switch *sw, struct wire_port *port, const c
                               .passing = passing,
                               .config = sw->ports[0].config,
                               .chance = chance_of(sw->config.seed, "switch", sw->serials),
-                              .ready = true,
                               .link_up = wire_link_up(port)};
     pool_queue_init(&p->line);
     for (unsigned i = 0; i < SWITCH_PRIORITIES; i++) {
         pool_queue_init(&p->queue[i]);
     }
     sw->due_ns[number] = SWITCH_NEVER;
+    switch_set_put(&sw->ready, number, true);
     sw->top = MAX(sw->top, number);
     sw->num_ports++;
     sw->num_flows += p->config.flow != SWITCH_FLOW_DROPS;
@@ -111,6 +113,8 @@ void wire_switch_remove(struct wire_switch *sw, unsigned number)
     sw->num_flows -= p->config.flow != SWITCH_FLOW_DROPS;
     sw->num_lost -= p->lost;
     sw->due_ns[number] = SWITCH_NEVER;
+    switch_set_put(&sw->ready, number, false);
+    switch_set_put(&sw->dirty, number, false);
     g_free(p->about);
     wire = p->wire;
     wire_set_client(wire, NULL, NULL);
@@ -171,7 +175,7 @@ static void switch_look_at_link(struct switch_port *p)
     p->changed = false;
     p->link_up = wire_link_up(p->wire);
     if (p->link_up) {
-        p->ready = true;
+        switch_set_put(&p->sw->ready, p->number, true);
         return;
     }
     egress_drop_all(p, &p->stats.down);
@@ -199,26 +203,27 @@ static void switch_run_due(struct wire_switch *sw)
     }
 }
 
-/* Takes a batch of frames from the port, if it has any. True: there may be more. */
+/* Takes a batch of frames from the port. True: there may be more. */
 static bool switch_take(struct switch_port *p)
 {
-    if (!p->wire || !p->ready || (p->config.flow != SWITCH_FLOW_DROPS && !flow_takes(p))) {
+    if (p->config.flow != SWITCH_FLOW_DROPS && !flow_takes(p)) {
         return false;
     }
-    p->ready = false;
-    p->ready |= wire_poll(p->wire, SWITCH_BATCH) == SWITCH_BATCH;
-    return p->ready;
+    switch_set_put(&p->sw->ready, p->number, false);
+    if (wire_poll(p->wire, SWITCH_BATCH) == SWITCH_BATCH) {
+        switch_set_put(&p->sw->ready, p->number, true);
+    }
+    return switch_set_has(&p->sw->ready, p->number);
 }
 
-/* Whether any port has more frames. */
+/* Takes a batch from each port that has frames. Whether any has more. */
 static bool switch_take_all(struct wire_switch *sw)
 {
     bool more = false;
 
-    for (unsigned i = 0; i < sw->top; i++) {
-        more |= switch_take(&sw->ports[1 + (sw->turn_from + i) % sw->top]);
+    for (unsigned i = 0; (i = switch_set_next(&sw->ready, i));) {
+        more |= switch_take(&sw->ports[i]);
     }
-    sw->turn_from++;
     return more;
 }
 
@@ -231,7 +236,9 @@ static void switch_note_holds(struct wire_switch *sw)
 
         if (p->holds != holds) {
             p->holds = holds;
-            p->ready |= !holds;
+            if (!holds) {
+                switch_set_put(&sw->ready, i, true);
+            }
             sw->takes_changed = true;
         }
     }
@@ -239,11 +246,9 @@ static void switch_note_holds(struct wire_switch *sw)
 
 static void switch_flush(struct wire_switch *sw)
 {
-    for (unsigned i = 1; i <= sw->top; i++) {
-        if (sw->ports[i].dirty) {
-            sw->ports[i].dirty = false;
-            wire_tx_flush(sw->ports[i].wire);
-        }
+    for (unsigned i = 0; (i = switch_set_next(&sw->dirty, i));) {
+        switch_set_put(&sw->dirty, i, false);
+        wire_tx_flush(sw->ports[i].wire);
     }
 }
 
@@ -269,8 +274,8 @@ bool wire_switch_turn(struct wire_switch *sw, uint64_t now_ns)
     }
     switch_note_holds(sw);
     switch_flush(sw);
-    for (unsigned i = 1; i <= sw->top && !more; i++) {
-        more = sw->ports[i].wire && sw->ports[i].ready && !sw->ports[i].holds;
+    for (unsigned i = 0; !more && (i = switch_set_next(&sw->ready, i));) {
+        more = !sw->ports[i].holds;
     }
     return more || wire_switch_deadline(sw) <= sw->now_ns;
 }

@@ -44,7 +44,7 @@ static void view_apply(struct switch_port *p, const struct switch_port_config *b
     flow_check(p);
     if (c->flow == SWITCH_FLOW_DROPS && p->holds) {
         p->holds = false;
-        p->ready = true;
+        switch_set_put(&sw->ready, p->number, true);
         sw->takes_changed = true;
     }
     if (c->rate != before->rate || c->latency_ns != before->latency_ns) {
