@@ -6,10 +6,13 @@
 #include "tests/unit/suite.h"
 #include "tests/unit/switch_bench.h"
 #include "wire/bytes.h"
+#include "wire/capture.h"
 #include "wire/encap/eth.h"
+#include "wire/pair.h"
 
 #include <check.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     LONG = 1000,
@@ -229,6 +232,31 @@ START_TEST(a_peer_without_credit_holds_its_own_queue_only)
 }
 END_TEST
 
+/* So it is behind a capture, whose table has all operations. */
+START_TEST(a_captured_peer_without_credit_holds_its_queue)
+{
+    g_autofree char *path =
+        g_strdup_printf("%s/hcasim-switch-%d.pcapng", g_get_tmp_dir(), getpid());
+    struct wire_port *ends[2], *captured;
+
+    bench_begin(NULL, 1, 4);
+    wire_pair_new(4, ends);
+    captured = wire_capture_new(ends[1], path, NULL, NULL);
+    ck_assert_ptr_nonnull(captured);
+    ck_assert_uint_eq(wire_switch_add(bench_sw, captured, "captured", false, NULL), 2);
+    for (unsigned i = 0; i < 10; i++) {
+        ck_assert(bench_send(1, 2));
+        bench_turn();
+    }
+    bench_pass(10 * BENCH_S);
+    ck_assert_uint_eq(wire_switch_total(bench_sw).waiting, 6);
+    ck_assert_uint_eq(wire_switch_total(bench_sw).stuck, 0);
+    bench_end();
+    wire_close(ends[0]);
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
 /* Many peers that sleep share the buffer, and do not take what others need. */
 START_TEST(sleeping_peers_do_not_take_the_whole_buffer)
 {
@@ -322,6 +350,11 @@ static unsigned many_poll(struct wire_port *port, unsigned max)
     return 0;
 }
 
+static bool many_tells_hosts(struct wire_port *port)
+{
+    return true;
+}
+
 static bool many_link_up(struct wire_port *port)
 {
     return true;
@@ -337,6 +370,7 @@ static const struct wire_port_ops many_ops = {.tx_reserve = many_reserve,
                                               .tx_credit_class = many_class,
                                               .tx_credits = many_credits,
                                               .poll = many_poll,
+                                              .tells_hosts = many_tells_hosts,
                                               .link_up = many_link_up,
                                               .close = many_close};
 
@@ -588,6 +622,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_marked_packet_is_whole);
     tcase_add_test(tc, marks_follow_the_probability_and_the_seed);
     tcase_add_test(tc, a_peer_without_credit_holds_its_own_queue_only);
+    tcase_add_test(tc, a_captured_peer_without_credit_holds_its_queue);
     tcase_add_test(tc, sleeping_peers_do_not_take_the_whole_buffer);
     tcase_add_test(tc, a_flood_is_stored_once);
     tcase_add_test(tc, one_of_several_receivers_does_not_hold_up_the_others);

@@ -246,7 +246,7 @@ static void egress_send(struct switch_port *p)
 /* Whether several receivers are behind the port, with credits of their own. */
 static bool egress_has_classes(const struct switch_port *p)
 {
-    return p->wire->ops->tx_credit_class != NULL;
+    return wire_tells_hosts(p->wire);
 }
 
 static uint64_t egress_patience(const struct switch_port *p)
