@@ -200,6 +200,23 @@ def udp_far(two):
     two.pairs(udp_wires(), FAR_COMMANDS, FAR)
 
 
+def switches(two):
+    """hcasim's switches on two machines, joined by UDP: hosts connect to the switch of their machine."""
+    started = []
+    try:
+        for machine, name, wire in zip(two.machines, "ab", udp_wires()):
+            path = two.folder / name
+            started.append(subprocess.Popen(machine.command(HCASIM, "switch", "--build", two.build, "--listen", path, "--port", wire),
+                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+            if "listening" not in (line := started[-1].stdout.readline()):
+                raise Failure(line + started[-1].communicate(timeout=PATIENCE)[0])
+        two.pairs([f"connect:{two.folder / name}" for name in "ab"], PINGPONGS)
+    finally:
+        for switch in started:
+            switch.kill()
+            switch.communicate()
+
+
 def tcp(two):
     """A stream of TCP between two machines."""
     two.pairs([f"listen:{LAN[0]}:7001", f"connect:{LAN[0]}:7001"], PINGPONGS)
@@ -289,7 +306,7 @@ MPI_ENVIRONMENT = {"UCX_TLS": "rc_v,self", "UCX_NET_DEVICES": "mlx5_0:1", "UCX_I
 # The timer of -u 16 is 268 ms: a round trip takes 20 ms, and some of the packets of a message are lost several times.
 FAR_COMMANDS = [[program, *PERFTEST, "-p", PORT, *more.split()] for program, more in (
     ("ib_write_bw", "-n 200 -s 8192 -u 16"), ("ib_read_bw", "-n 100 -s 8192 -u 16"), ("ib_send_lat", "-n 50 -u 16"))]
-STATEMENTS = (udp, udp_far, tcp, vxlan, vxlan_of_linux, interfaces, taps, open_vswitch, open_vswitch_far, mpi)
+STATEMENTS = (udp, udp_far, tcp, switches, vxlan, vxlan_of_linux, interfaces, taps, open_vswitch, open_vswitch_far, mpi)
 
 
 def check(statement, build):
