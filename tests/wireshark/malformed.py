@@ -23,6 +23,8 @@ FAULTS = ("--loss", "1", "--duplication", "1", "--corruption", "3", "--reorder",
 NO_FAULTS = ("--loss", "0", "--duplication", "0", "--corruption", "0")
 # Raw packets of this kind have wrong checksums on purpose, and the receiver must judge them (eth_message.h).
 OWN_CHECKSUMS = ("eth",)
+# In these captures tshark must notice frames that were corrupted: a judge that notices nothing would prove nothing.
+COUNTED = ("rc, with faults", "ud, with faults", "dc, with faults")
 NEEDS_A_GPU = ("gpu", "peers")
 
 
@@ -55,18 +57,17 @@ def conformance(program, folder):
 def main():
     wireshark.skip_without_tshark()
     simulation, player = sys.argv[1:]
-    failed = packets = injected = noticed = 0
+    failed = packets = noticed = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for runs in simulations(simulation, folder), conformance(player, folder):
             for title, path, complaints in runs:
                 packets += sum(1 for _ in capture.frames(path))
-                corrupted = 'hcasim.fate == "corrupted"'
-                injected += len(wireshark.rows(path, ["frame.number"], "-Y", corrupted))
-                noticed += len(wireshark.rows(path, ["frame.number"], "-Y", f"{corrupted} && ({capture.WRONG})"))
+                if title in COUNTED:
+                    noticed += len(wireshark.rows(path, ["frame.number"], "-Y", f'hcasim.fate == "corrupted" && ({capture.WRONG})'))
                 failed += bool(complaints)
                 print("\n".join([f"{title}: {len(complaints)} complaints", *complaints[:5]]) if complaints else f"{title}: ok")
-    print(f"{packets} packets, {injected} of them corrupted, of which tshark noticed {noticed}; {failed} captures with complaints")
+    print(f"{packets} packets; of the corrupted ones tshark noticed {noticed} in {len(COUNTED)} captures; {failed} captures with complaints")
     return 1 if failed or not noticed else 0
 
 
