@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -636,6 +637,32 @@ static void *serve(void *unused)
     return NULL;
 }
 
+/* The child of vfork() has all descriptors of its parent until it executes a program, and runs no
+ * handlers of fork(). clone() makes such a child here that lives on. */
+START_TEST(a_client_that_goes_while_a_child_of_vfork_lives_is_forgotten)
+{
+    int fd = client(), status;
+    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+
+    if (!pid) {
+        pause();
+        _exit(0);
+    }
+    say(fd, "{\"execute\": \"fill\", \"arguments\": {\"bytes\": 4000000}}\n");
+    settle();
+    shutdown(fd, SHUT_RDWR);
+    settle();
+    ck_assert(!is_ready());
+    control_run(server);
+    close(client());
+    settle();
+    ck_assert(!is_ready());
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    close(fd);
+}
+END_TEST
+
 START_TEST(a_client_calls_commands_one_after_another)
 {
     GThread *thread = g_thread_new("server", serve, NULL);
@@ -771,6 +798,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_path_that_cannot_be_a_socket_is_refused);
     tcase_add_test(tc, closing_leaves_a_file_that_took_the_place);
     tcase_add_test(tc, a_child_of_fork_has_no_part_in_the_socket);
+    tcase_add_test(tc, a_client_that_goes_while_a_child_of_vfork_lives_is_forgotten);
     tcase_add_test(tc, a_client_calls_commands_one_after_another);
     tcase_add_test(tc, a_client_gives_up_when_nobody_answers);
     tcase_add_test(tc, a_client_says_why_it_cannot_connect);

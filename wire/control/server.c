@@ -42,9 +42,12 @@ static void control_watch(struct control *c, int op, int fd, uint32_t events, vo
 
 /* -- clients ----------------------------------------------------------------------------------- */
 
-static void control_end_client(struct control_place *client)
+static void control_end_client(struct control *c, struct control_place *client)
 {
-    own_fd_close(&client->fd); /* which takes it out of the epoll set, too */
+    /* To close it is not enough: a child of fork() has it open for a moment, one of vfork() until
+     * it executes a program. */
+    control_watch(c, EPOLL_CTL_DEL, client->fd.fd, 0, NULL);
+    own_fd_close(&client->fd);
     g_string_free(client->in, TRUE);
     g_string_free(client->out, TRUE);
     client->in = client->out = NULL;
@@ -155,7 +158,7 @@ static void control_run_client(struct control *c, struct control_place *client)
         control_take_line(c, client);
     }
     if (!control_send(client) || (client->is_last && !client->out->len && !client->in->len)) {
-        control_end_client(client);
+        control_end_client(c, client);
     } else {
         control_watch_client(c, client);
     }
@@ -179,7 +182,7 @@ static struct control_place *control_find_place(struct control *c)
         }
     }
     if (oldest) {
-        control_end_client(oldest);
+        control_end_client(c, oldest);
     }
     return oldest;
 }
@@ -282,7 +285,7 @@ static void control_free(struct control *c)
 {
     for (unsigned i = 0; i < CONTROL_CLIENTS; i++) {
         if (c->client[i].in) {
-            control_end_client(&c->client[i]);
+            control_end_client(c, &c->client[i]);
         }
     }
     own_fd_close(&c->listener);
