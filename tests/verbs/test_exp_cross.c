@@ -346,6 +346,23 @@ START_TEST(tasks_are_posted_in_order_until_one_fails)
 }
 END_TEST
 
+/* Lists of one context do not mix; those of other contexts go on meanwhile. */
+START_TEST(a_list_waits_for_no_list_of_another_context)
+{
+    struct ibv_sge sge = {(uintptr_t)mr->addr, 64, mr->lkey};
+    struct ibv_recv_wr recv = {.sg_list = &sge, .num_sge = 1};
+    struct ibv_exp_task task = {.task_type = IBV_EXP_TASK_RECV,
+                                .item = {.qp = managed, .recv_wr = &recv}};
+    pthread_mutex_t *other = &hv_context(v->b)->task_lock;
+
+    ck_assert_int_eq(pthread_mutex_lock(other), 0);
+    ck_assert_int_eq(ibv_exp_post_task(v->a, &task, NULL), 0);
+    ck_assert_int_eq(pthread_mutex_unlock(other), 0);
+    ck_assert_int_eq(pthread_mutex_trylock(&hv_context(v->a)->task_lock), 0); /* it is free again */
+    ck_assert_int_eq(pthread_mutex_unlock(&hv_context(v->a)->task_lock), 0);
+}
+END_TEST
+
 /* -- overflow ---------------------------------------------------------------------------------- */
 
 /* The library does not count requests of such a queue. */
@@ -388,6 +405,7 @@ Suite *unit_suite(void)
     TCase *tc = tcase_create("managed");
 
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_managed_queue_sends_what_is_enabled);
     tcase_add_test(tc, counts_are_counted_from_the_last_request_with_the_flag);
     tcase_add_test(tc, an_enable_of_more_than_is_posted_is_refused);
@@ -396,10 +414,12 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_managed_queue_receives_into_what_is_enabled);
     tcase_add_test(tc, a_chain_goes_on_by_itself);
     tcase_add_test(tc, tasks_are_posted_in_order_until_one_fails);
+    tcase_add_test(tc, a_list_waits_for_no_list_of_another_context);
     suite_add_tcase(s, tc);
 
     tc = tcase_create("plain");
     tcase_add_checked_fixture(tc, setup_plain, teardown);
+    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, other_qps_have_no_cross_channel);
     tcase_add_test(tc, a_wait_ends_with_its_count_of_completions);
     tcase_add_test(tc, a_wait_counts_completions_after_a_resize);

@@ -134,17 +134,17 @@ static int exp_task_post(struct ibv_exp_task *task)
 static int exp_post_task(struct ibv_context *context, struct ibv_exp_task *task,
                          struct ibv_exp_task **bad_task)
 {
-    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_t *lock = &hv_context(context)->task_lock;
     int err = 0;
 
-    pthread_mutex_lock(&one_at_a_time);
+    pthread_mutex_lock(lock);
     for (; task && !err; task = task->next) {
         err = exp_task_post(task);
         if (err && bad_task) {
             *bad_task = task;
         }
     }
-    pthread_mutex_unlock(&one_at_a_time);
+    pthread_mutex_unlock(lock);
     return err;
 }
 

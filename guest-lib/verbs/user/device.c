@@ -340,6 +340,7 @@ static struct ibv_context *device_open_context(struct hv_context *ctx, struct hv
     pthread_mutex_init(&ctx->uidx.lock, NULL);
     pthread_mutex_init(&ctx->reserved_lock, NULL);
     pthread_mutex_init(&ctx->sig_lock, NULL);
+    pthread_mutex_init(&ctx->task_lock, NULL);
     pthread_mutex_init(&ctx->crypto_lock, NULL);
     device_init_ops(ctx);
     err = err ? err : hv_async_open(ctx);
