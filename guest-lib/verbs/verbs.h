@@ -114,7 +114,7 @@ struct hv_context {
     GHashTable *sig_mkeys;       /* its keys with signatures by index, or NULL (user/dv_sig.c) */
     pthread_mutex_t crypto_lock; /* around crypto_login */
     struct mlx5dv_devx_obj *crypto_login; /* of mlx5dv_crypto_login(), or NULL (user/dek.c) */
-    pthread_mutex_t task_lock; /* around the posts of a list of ibv_exp_post_task() */
+    pthread_mutex_t task_lock;            /* around the posts of a list of ibv_exp_post_task() */
     /* frees its memory when it has no objects left; or NULL */
     void (*free)(struct hv_context *ctx);
     struct hv_context *next_kept;
