@@ -187,7 +187,7 @@ class Switch(unittest.TestCase):
         total = self.ask("query-switch")["total"]
         self.assertEqual((total["rx_frames"], total["sent"], total["flooded"]), (600, 300 * 299 + 300, 300))
         resident = int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{self.process.pid}/status").read_text())[1])
-        self.assertLess(resident, 200_000)
+        self.assertLess(resident, 400_000)  # each end has 512 KiB of buffers, of which this uses little; checkers need more
         self.end()
 
     def test_settings_of_a_socket_are_those_of_its_ports(self):
