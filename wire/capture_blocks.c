@@ -53,7 +53,8 @@ bool capture_record_parse(const uint8_t *bytes, size_t len, struct capture_recor
     section.record[CAPTURE_RECORD_LEN - 1] = '\0';
     if (sscanf(section.record, RECORD_SCAN, &record->interfaces, &record->bytes, &record->number,
                &record->ring.files, &record->ring.size, &is_full, &run) != 6 ||
-        !run || record->bytes < sizeof(section) || record->interfaces >= INTERFACES_MAX) {
+        !run || record->bytes < sizeof(section) || record->interfaces >= INTERFACES_MAX ||
+        record->ring.files > CAPTURE_RING_FILES_MAX) {
         return false;
     }
     record->is_full = is_full;
