@@ -121,7 +121,8 @@ struct fw *fw_new(const struct hca_host_ops *ops, void *host, const struct fw_co
     memic_init(&fw->hca, config->device_memory);
     fw->hca.null_mkey = NULL_MKEY;
     fw->hca.resd_lkey = RESERVED_LKEY;
-    fw->hca.tracing = config->trace;
+    fw->hca.tracing = (uint8_t)((config->trace ? HCA_TRACES_TEXT : 0) |
+                                (config->trace_events ? HCA_TRACES_EVENTS : 0));
     cmdq_init(fw);
     pages_init(fw);
     fw_power_on(fw);

@@ -57,7 +57,8 @@ struct fw_config {
      * function. The owner may map them into the guest at offset FW_DEVICE_MEMORY_BAR of BAR0: then
      * CPUs access them without calls here. NULL: the function allocates its own memory. */
     void *device_memory;
-    bool trace; /* write a trace to the log (model/core/trace.h); it costs time */
+    bool trace;        /* write a trace to the log (model/core/trace.h); it costs time */
+    bool trace_events; /* give its events to the host (model/core/trace_event.h) */
     /* NULL: the function gets a card of its own. Else a card of model/card/card.h, which must
      * outlive the function. The function then has this number on the card, and is attached to the
      * vport of this number, which must have no function. A vport that had a function before keeps

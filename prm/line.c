@@ -17,6 +17,12 @@ void prm_line_begin(struct prm_line *line, char *text, size_t size)
     text[0] = '\0';
 }
 
+void prm_line_begin_json(struct prm_line *line, char *text, size_t size)
+{
+    prm_line_begin(line, text, size);
+    line->is_json = line->is_opened = true;
+}
+
 void prm_line_begin_part(struct prm_line *part, const struct prm_line *line, size_t most)
 {
     size_t left = line->size - line->len;
@@ -74,8 +80,67 @@ void prm_line_add_bytes(struct prm_line *line, const uint8_t *bytes, size_t len,
     }
 }
 
+/* JSON: the text has no control characters. */
+static void line_add_quoted(struct prm_line *line, const char *text)
+{
+    prm_line_add(line, "\"");
+    for (; *text && !line->is_full; text++) {
+        bool is_plain = (unsigned char)*text >= ' ';
+
+        prm_line_add(line, *text == '"' || *text == '\\' ? "\\%c" : "%c", is_plain ? *text : ' ');
+    }
+    prm_line_add(line, "\"");
+}
+
+/* JSON: the name of a member. index >= 0 is part of it. */
+static void line_add_member(struct prm_line *line, const char *name, long index)
+{
+    const char *comma = line->is_opened ? "" : ",";
+
+    if (index < 0) {
+        prm_line_add(line, "%s\"%s\":", comma, name);
+    } else {
+        prm_line_add(line, "%s\"%s[%ld]\":", comma, name, index);
+    }
+}
+
+void prm_line_open_group(struct prm_line *line, const char *title)
+{
+    if (!line->is_json) {
+        prm_line_add(line, " %s{", title);
+        prm_line_open(line);
+        return;
+    }
+    line->groups = line->last_group && !strcmp(line->last_group, title) ? line->groups + 1 : 0;
+    line->last_group = title;
+    line_add_member(line, title, line->groups ? (long)line->groups : -1);
+    prm_line_add(line, "{");
+    prm_line_open(line);
+}
+
+void prm_line_close_group(struct prm_line *line)
+{
+    prm_line_add(line, "}");
+}
+
+void prm_line_add_text(struct prm_line *line, const char *name, const char *text)
+{
+    line_add_member(line, name, -1);
+    line_add_quoted(line, text);
+}
+
+void prm_line_add_count(struct prm_line *line, const char *name, uint64_t value)
+{
+    line_add_member(line, name, -1);
+    prm_line_add(line, "%" PRIu64, value);
+}
+
 static void line_add_number(struct prm_line *line, uint64_t value)
 {
+    if (line->is_json && value >= 10) {
+        prm_line_add(line, "\"0x%" PRIx64 "\"", value);
+        return;
+    }
     prm_line_add(line, value < 10 ? "%" PRIu64 : "0x%" PRIx64, value);
 }
 
@@ -97,7 +162,9 @@ static void line_add_value(struct prm_line *line, const struct prm_field *f, uin
 {
     const char *name = f->names ? prm_value_name(f->names, value) : NULL;
 
-    if (name) {
+    if (name && line->is_json) {
+        line_add_quoted(line, name);
+    } else if (name) {
         prm_line_add(line, "%s", name);
     } else if (line_counts(f)) {
         prm_line_add(line, "%" PRIu64, value);
@@ -154,6 +221,10 @@ static void line_add_title(struct prm_line *line, const struct prm_field *f)
 /* The same with the index of the element, if the field is an array. */
 static void line_add_element(struct prm_line *line, const struct prm_field *f, size_t i)
 {
+    if (line->is_json) {
+        line_add_member(line, f->name, f->count >= 0 ? (long)i : -1);
+        return;
+    }
     line_add_title(line, f);
     if (f->count >= 0) {
         prm_line_add(line, "[%zu]", i);
@@ -177,6 +248,10 @@ static void line_add_scalar(struct prm_line *line, const struct prm_field *f, si
                             const struct line_source *source)
 {
     line_add_element(line, f, i);
+    if (line->is_json) {
+        line_add_value(line, f, prm_field_get(f, source->p, i));
+        return;
+    }
     prm_line_add(line, "=");
     if (source->was) {
         line_add_value(line, f, prm_field_get(f, source->was, i));
@@ -188,6 +263,13 @@ static void line_add_scalar(struct prm_line *line, const struct prm_field *f, si
 static void line_add_byte_array(struct prm_line *line, const struct prm_field *f, size_t n,
                                 const struct line_source *source)
 {
+    if (line->is_json) {
+        line_add_member(line, f->name, -1);
+        prm_line_add(line, "\"");
+        prm_line_add_bytes(line, source->p + f->bit / 8, n, MOST_BYTES);
+        prm_line_add(line, "\"");
+        return;
+    }
     line_add_title(line, f);
     prm_line_add(line, "=");
     if (source->was) {
@@ -228,7 +310,12 @@ static void line_add_field(struct prm_line *line, const struct prm_struct *s,
             continue;
         }
         if (said++ == (f->count == 0 && f->width == 64 && !f->type ? 1 : MOST_ELEMENTS)) {
-            prm_line_add(line, " %s[%zu...]", f->name, i);
+            if (line->is_json) {
+                line_add_member(line, f->name, (long)i);
+                prm_line_add(line, "\"...\"");
+            } else {
+                prm_line_add(line, " %s[%zu...]", f->name, i);
+            }
             return;
         }
         if (f->type) {

@@ -7,6 +7,12 @@
  *
  * Fields that are zero are left out. A value that has a name is printed as that name. Lengths and
  * PSNs are decimal; other numbers from 10 on are hexadecimal.
+ *
+ * A line can be the members of a JSON object instead:
+ *
+ *     "st":"RC","pd":"0x12","primary_address_path":{"hop_limit":"0xff","vhca_port_num":1}
+ *
+ * Names are strings, and so are hexadecimal numbers, because JavaScript has no integers of 64 bits.
  */
 #ifndef HCASIM_PRM_LINE_H
 #define HCASIM_PRM_LINE_H
@@ -24,11 +30,17 @@ struct prm_line {
     char *text; /* always ends with a zero byte */
     size_t size, len;
     bool is_full;
-    bool is_opened; /* the next field has no space before it */
+    bool is_opened; /* the next field has no space (JSON: no comma) before it */
+    bool is_json;
+    const char *last_group; /* JSON: the title of the last group, and how many came in a row */
+    unsigned groups;
 };
 
 /* size: the bytes at text, at least 4. */
 void prm_line_begin(struct prm_line *line, char *text, size_t size);
+/* The same for the members of a JSON object. If they are too many, is_full says so, and the text is
+ * no JSON. */
+void prm_line_begin_json(struct prm_line *line, char *text, size_t size);
 /* Opens a line inside of a line, with at most most characters, and closes it again: for a part that
  * must leave space for others. */
 void prm_line_begin_part(struct prm_line *part, const struct prm_line *line, size_t most);
@@ -38,6 +50,13 @@ void prm_line_add(struct prm_line *line, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Marks the place behind an opened brace: the next field has no space before it. */
 void prm_line_open(struct prm_line *line);
+/* Opens and closes a group: " title{" to "}". In JSON, groups of the same title in a row get an
+ * index, because a member's name must be unique. */
+void prm_line_open_group(struct prm_line *line, const char *title);
+void prm_line_close_group(struct prm_line *line);
+/* JSON only: adds a member whose value is a string, or a number. */
+void prm_line_add_text(struct prm_line *line, const char *name, const char *text);
+void prm_line_add_count(struct prm_line *line, const char *name, uint64_t value);
 /* Adds bytes in hexadecimal, at most most of them. */
 void prm_line_add_bytes(struct prm_line *line, const uint8_t *bytes, size_t len, size_t most);
 /* Adds the name of a constant; if it has none, its enum's name and the value. */

@@ -32,6 +32,7 @@
 #include "qemu/timer.h"
 #include "fw/fw.h"
 #include "wire/capture.h"
+#include "wire/trace_file.h"
 #include "wire/open.h"
 #include "wire/port.h"
 #include "qemu-dev/config.h"
@@ -93,6 +94,7 @@ struct HcasimState {
     bool trace;
     char *fault_rules;
     uint32_t fault_seed;
+    char *trace_file;
 
     MemoryRegion bar;
     MemoryRegion device_memory; /* RAM in the BAR, so that a vCPU accesses it without an exit */
@@ -100,7 +102,8 @@ struct HcasimState {
     struct vsc vsc;
     struct vpd vpd;
     struct fw *fw;
-    struct wire_port *port; /* the outermost port, which the firmware uses */
+    struct trace_file *events; /* the trace file, or NULL */
+    struct wire_port *port;    /* the outermost port, which the firmware uses */
     struct hcasim_faults faults;
     int wire_fd; /* the descriptor that QEMU watches for the port, or -1 */
     QEMUBH *bh;
@@ -240,6 +243,18 @@ static void host_log(void *host, enum hca_log_level level, const char *line)
     }
 }
 
+/* Called only if there is a trace file. */
+static void host_trace(void *host, const char *event, size_t len)
+{
+    HcasimState *s = host;
+
+    if (event) {
+        trace_file_event(s->events, event, len);
+    } else {
+        trace_file_flush(s->events);
+    }
+}
+
 static const struct hca_host_ops host_ops = {
     .dma_read = host_dma_read,
     .dma_write = host_dma_write,
@@ -251,6 +266,7 @@ static const struct hca_host_ops host_ops = {
     .timer_arm = host_timer_arm,
     .wake = host_wake,
     .log = host_log,
+    .trace = host_trace,
 };
 
 /* Turns. */
@@ -492,6 +508,10 @@ static void device_dismantle(HcasimState *s)
     }
     fw_free(s->fw);
     s->fw = NULL;
+    if (s->events) {
+        trace_file_close(s->events);
+        s->events = NULL;
+    }
     if (s->port) {
         wire_close(s->port);
         s->port = NULL;
@@ -521,6 +541,28 @@ static void device_remove_config(HcasimState *s)
     config_exit(dev);
 }
 
+/* The host of the events is the device: its id, or its MAC address. */
+static bool device_open_trace(HcasimState *s, Error **errp)
+{
+    const uint8_t *mac = s->conf.macaddr.a;
+    const char *id = DEVICE(s)->id;
+    g_autofree char *name = id ? g_strdup(id)
+                               : g_strdup_printf("%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
+                                                 mac[2], mac[3], mac[4], mac[5]);
+    struct trace_file_options options = {.host = name};
+    GError *err = NULL;
+
+    if (!s->trace_file) {
+        return true;
+    }
+    s->events = trace_file_open(s->trace_file, &options, &err);
+    if (!s->events) {
+        error_setg(errp, "hcasim: trace_file=%s: %s", s->trace_file, err->message);
+        g_error_free(err);
+    }
+    return s->events != NULL;
+}
+
 static bool device_create_firmware(HcasimState *s, const struct fw_pci_id *id, Error **errp)
 {
     struct fw_config config = {
@@ -529,6 +571,7 @@ static bool device_create_firmware(HcasimState *s, const struct fw_pci_id *id, E
         .memory = s->memory,
         .responders = s->responders,
         .trace = s->trace,
+        .trace_events = s->trace_file != NULL,
         .no_pci_atomics = !compat_cpus_are_atomic(),
     };
     GError *err = NULL;
@@ -543,6 +586,9 @@ static bool device_create_firmware(HcasimState *s, const struct fw_pci_id *id, E
     config.device_memory = memory_region_get_ram_ptr(&s->device_memory);
     qemu_macaddr_default_if_unset(&s->conf.macaddr);
     memcpy(config.mac, s->conf.macaddr.a, sizeof(config.mac));
+    if (!device_open_trace(s, errp)) {
+        return false;
+    }
     s->stopped = !runstate_is_running();
     s->vm_state = qemu_add_vm_change_state_handler(device_vm_state_changed, s);
     s->bh = qemu_bh_new_guarded(device_take_turn, s, &DEVICE(s)->mem_reentrancy_guard);

@@ -15,6 +15,7 @@
 #include "wire/cancel.h"
 #include "wire/capture.h"
 #include "wire/open.h"
+#include "wire/trace_file.h"
 
 /* -- host callbacks of the HCA (model/core/host.h) --------------------------------------------- */
 
@@ -30,6 +31,24 @@ void local_log(const struct local_hca *hca, enum hca_log_level level, const char
 
         fprintf(stderr, "%s: %s\n", hca->name, line);
         cancel_restore(state);
+    }
+}
+
+void local_trace(struct local_hca *hca, const char *event, size_t len)
+{
+    if (hca->trace) {
+        trace_file_event(hca->trace, event, len);
+    }
+}
+
+static void local_trace_of_model(void *host, const char *event, size_t len)
+{
+    struct local_hca *hca = host;
+
+    if (event) {
+        local_trace(hca, event, len);
+    } else if (hca->trace) {
+        trace_file_flush(hca->trace);
     }
 }
 
@@ -124,6 +143,7 @@ const struct hca_host_ops local_ops = {
     .timer_arm = local_timer_arm,
     .wake = local_wake,
     .log = local_log_of_model,
+    .trace = local_trace_of_model,
     .pages_may_go = true,
 };
 
@@ -132,6 +152,22 @@ const struct hca_host_ops local_ops = {
 static uint64_t world_clock_ns(void *opaque)
 {
     return ((const struct inproc_world *)opaque)->now_ns;
+}
+
+static bool local_open_trace(struct local_hca *hca, const struct local_config *config, GError **err)
+{
+    struct trace_file_options options = {
+        .clock_ns = hca->world ? world_clock_ns : NULL,
+        .clock_opaque = hca->world,
+        .host = config->capture_name,
+        .run = config->capture_run,
+    };
+
+    if (!config->trace_file) {
+        return true;
+    }
+    hca->trace = trace_file_open(config->trace_file, &options, err);
+    return hca->trace != NULL;
 }
 
 static bool local_plug_in(struct local_hca *hca, const struct local_config *config, GError **err)
@@ -168,6 +204,14 @@ static bool local_plug_in(struct local_hca *hca, const struct local_config *conf
     fw_set_wire(hca->fw, hca->port);
     local_meet_neighbours(hca, config);
     return true;
+}
+
+static void local_close_trace(struct local_hca *hca)
+{
+    if (hca->trace) {
+        trace_file_close(hca->trace);
+        hca->trace = NULL;
+    }
 }
 
 /* Allocates an HCA with its own alignment, which g_new() does not provide. */
@@ -241,7 +285,10 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
     } else {
         hca->ops = local_ops;
         hca->device_memory = fw.device_memory = local_make_device_memory();
-        hca->fw = fw_new(&hca->ops, hca, &fw, err);
+        fw.trace_events = config->trace_file != NULL;
+        if (local_open_trace(hca, config, err)) {
+            hca->fw = fw_new(&hca->ops, hca, &fw, err);
+        }
     }
     if (hca->fw && local_plug_in(hca, config, err)) {
         return hca;
@@ -249,6 +296,7 @@ struct local_hca *local_hca_new(const struct local_config *config, GError **err)
     if (hca->fw) {
         fw_free(hca->fw);
     }
+    local_close_trace(hca);
     local_free_device_memory(hca);
     local_leave(hca);
     if (hca->helper.wake_fd >= 0) {
@@ -280,6 +328,7 @@ void local_hca_end(struct local_hca *hca)
     local_leave_neighbours(hca);
     fw_free(hca->fw);
     hca->fw = NULL;
+    local_close_trace(hca);
     mmio_forget(local_pci(hca), 0, SIZE_MAX);
     local_free_device_memory(hca);
     close(hca->helper.wake_fd);

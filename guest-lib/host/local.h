@@ -51,6 +51,7 @@ struct local_config {
     const char *capture_process; /* the process in its comments, or NULL */
     bool capture_comments;
     struct capture_ring capture_ring; /* size 0: the capture is one file */
+    const char *trace_file;           /* file for the events of the trace, or NULL */
     /* Rules about its frames and its device (wire/fault/fault.h), and which random numbers they
      * draw. NULL: it has no faults, and cannot get some later. */
     const char *faults;
@@ -96,6 +97,9 @@ bool local_remove_fault(struct local_hca *hca, unsigned number);
 /* Writes a line to standard error if the log has this level. Any thread. */
 bool local_logs(const struct local_hca *hca, enum hca_log_level level);
 void local_log(const struct local_hca *hca, enum hca_log_level level, const char *line);
+/* Adds an event of the program to the trace file (wire/trace_file.h), if there is one. Any thread.
+ */
+void local_trace(struct local_hca *hca, const char *event, size_t len);
 /* To be called around fork(), in the parent: the helper sleeps meanwhile. */
 void local_before_fork(struct local_hca *hca);
 void local_after_fork(struct local_hca *hca);

@@ -108,6 +108,7 @@ struct local_hca {
     int wire_fd;
     int log_level;
     char *name;
+    struct trace_file *trace; /* or NULL */
     /* Written under the lock, read by all threads. */
     uint64_t deadline_ns;
     uint64_t last_deadline_ns; /* the last timer; new timers are most likely later */

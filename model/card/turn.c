@@ -60,5 +60,8 @@ bool hca_run(struct hca *hca, unsigned budget)
     hca->running = false;
     hca->most_pieces = MAX(hca->most_pieces, hca->pieces - start);
     hca_timers_announce(hca);
+    if (G_UNLIKELY(hca->tracing & HCA_TRACES_EVENTS)) {
+        hca->ops->trace(hca->host, NULL, 0);
+    }
     return hca_work_pending(hca) || port_rx_pending(hca);
 }

@@ -93,6 +93,12 @@ enum {
     HCA_KEY_RUNS = 16,
 };
 
+/* A trace is lines of the log (model/core/trace.h), events (model/core/trace_event.h), or both. */
+enum hca_traces {
+    HCA_TRACES_TEXT = 1,
+    HCA_TRACES_EVENTS = 2,
+};
+
 /* Progress of a reset, which is done in parts (model/card/hca.c). */
 struct hca_reset {
     bool under_way;
@@ -221,8 +227,9 @@ struct hca {
     bool long_cache_lines;
     /* READ data is always read when its answer gets its turn, never at once with the request */
     bool late_reads;
-    bool tracing; /* the owner wants a trace (model/core/trace.h) */
-    bool settles; /* the host has dma_expect() and dma_settle(): fw_host_settles() */
+    uint8_t tracing;        /* enum hca_traces: how the owner wants a trace */
+    uint64_t traced_frames; /* frames of the trace so far: a frame's number in it */
+    bool settles;           /* the host has dma_expect() and dma_settle(): fw_host_settles() */
     struct log_bucket logged[HCA_LOG_TRACE];
     struct mem_refusal refused; /* the last access that a key refused, for the log */
     struct inject *inject;      /* faults that the owner wants (inject.h), or NULL */

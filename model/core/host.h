@@ -135,6 +135,10 @@ struct hca_host_ops {
      * guest can cause. */
     void (*log)(void *host, enum hca_log_level level, const char *line);
 
+    /* Takes an event of the trace: len bytes, the members of a JSON object. NULL: the turn is over,
+     * and what was taken should become readable. Called only if fw_config.trace_events is set. */
+    void (*trace)(void *host, const char *event, size_t len);
+
     /* Memory may stop answering before the driver can invalidate its pages, because bus addresses
      * are translated anew at each access. If memory of an on-demand key does not answer, this is a
      * page fault then (docs/adr/0024). */

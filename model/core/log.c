@@ -67,11 +67,11 @@ void hca_log(struct hca *hca, enum hca_log_level level, const char *fmt, ...)
     va_list ap;
 
     /* Memory that does not answer because the function is off is not the guest's error. */
-    if (!hca->ops->log || (level == HCA_LOG_TRACE && !hca->tracing) ||
+    if (!hca->ops->log || (level == HCA_LOG_TRACE && !(hca->tracing & HCA_TRACES_TEXT)) ||
         (level == HCA_LOG_GUEST_ERROR && hca->off)) {
         return;
     }
-    if (!hca->tracing) {
+    if (!(hca->tracing & HCA_TRACES_TEXT)) {
         if (!log_take(hca, &hca->logged[level])) {
             return;
         }

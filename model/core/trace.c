@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Writes the lines of the trace; see model/core/trace.h. */
 #include "model/core/trace.h"
+#include "model/core/trace_event.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include "prm/reflect.h"
@@ -97,6 +98,12 @@ void trace_command(struct hca *hca, const struct trace_command *what)
 {
     struct trace_line line;
 
+    if (hca->tracing & HCA_TRACES_EVENTS) {
+        trace_event_command(hca, what);
+    }
+    if (!(hca->tracing & HCA_TRACES_TEXT)) {
+        return;
+    }
     trace_begin(&line);
     trace_describe_command(&line.line, what);
     trace_end(hca, &line);
@@ -138,16 +145,26 @@ static bool trace_cqe_is_of_send(unsigned opcode)
     return opcode == PRM_CQE_OPCODE_REQ || opcode == PRM_CQE_OPCODE_REQ_ERR;
 }
 
-void trace_describe_cqe(struct prm_line *line, const struct prm_cqe64 *cqe)
+void trace_add_cqe_fields(struct prm_line *line, const struct prm_cqe64 *cqe)
 {
     unsigned opcode = PRM_GET(cqe64, cqe, opcode);
     struct prm_cqe64 shown[1] = {*cqe};
-    size_t before;
 
     if (PRM_GET(cqe64, cqe, format) == PRM_CQE_FORMAT_INLINE_32) {
         /* Data is in the place of the first fields. */
         memset(shown, 0, MIN(PRM_GET(cqe64, cqe, byte_cnt), PRM_COUNT(cqe64, inline_data_32)));
     }
+    if (cqe_kinds[opcode].layout) {
+        prm_line_add_chosen(line, prm_struct_find(cqe_kinds[opcode].layout), shown, sizeof(shown),
+                            cqe_kinds[opcode].fields);
+    }
+}
+
+void trace_describe_cqe(struct prm_line *line, const struct prm_cqe64 *cqe)
+{
+    unsigned opcode = PRM_GET(cqe64, cqe, opcode);
+    size_t before;
+
     prm_line_add(line, "cqe ");
     prm_line_add_name(line, "cqe_opcode", opcode);
     if (trace_cqe_is_of_send(opcode)) {
@@ -158,10 +175,7 @@ void trace_describe_cqe(struct prm_line *line, const struct prm_cqe64 *cqe)
                  (unsigned)PRM_GET(cqe64, cqe, wqe_counter));
     before = line->len;
     prm_line_add(line, ":");
-    if (cqe_kinds[opcode].layout) {
-        prm_line_add_chosen(line, prm_struct_find(cqe_kinds[opcode].layout), shown, sizeof(shown),
-                            cqe_kinds[opcode].fields);
-    }
+    trace_add_cqe_fields(line, cqe);
     trace_drop_colon(line, before);
 }
 
@@ -169,6 +183,12 @@ void trace_cqe(struct hca *hca, uint32_t cqn, const struct prm_cqe64 *cqe)
 {
     struct trace_line line;
 
+    if (hca->tracing & HCA_TRACES_EVENTS) {
+        trace_event_cqe(hca, cqn, cqe);
+    }
+    if (!(hca->tracing & HCA_TRACES_TEXT)) {
+        return;
+    }
     trace_begin(&line);
     prm_line_add(&line.line, "cq 0x%x: ", cqn);
     trace_describe_cqe(&line.line, cqe);
@@ -209,7 +229,7 @@ static const struct {
 };
 
 /* The layout of an event's data. A page fault's depends on the sub-type. NULL: there is none. */
-static const struct prm_struct *trace_event_layout(unsigned type, unsigned sub_type)
+const struct prm_struct *trace_event_data(unsigned type, unsigned sub_type)
 {
     const char *name = type < G_N_ELEMENTS(event_kinds) ? event_kinds[type].layout : NULL;
 
@@ -225,7 +245,7 @@ static const struct prm_struct *trace_event_layout(unsigned type, unsigned sub_t
 void trace_describe_eqe(struct prm_line *line, const struct prm_eqe *eqe)
 {
     unsigned type = PRM_GET(eqe, eqe, event_type), sub_type = PRM_GET(eqe, eqe, event_sub_type);
-    const struct prm_struct *layout = trace_event_layout(type, sub_type);
+    const struct prm_struct *layout = trace_event_data(type, sub_type);
     const char *names = type < G_N_ELEMENTS(event_kinds) ? event_kinds[type].sub_types : NULL;
     const uint8_t *data = PRM_PTR(eqe, eqe, event_data);
 
@@ -250,6 +270,12 @@ void trace_eqe(struct hca *hca, uint32_t eqn, const struct prm_eqe *eqe)
 {
     struct trace_line line;
 
+    if (hca->tracing & HCA_TRACES_EVENTS) {
+        trace_event_eqe(hca, eqn, eqe);
+    }
+    if (!(hca->tracing & HCA_TRACES_TEXT)) {
+        return;
+    }
     trace_begin(&line);
     prm_line_add(&line.line, "eq 0x%x: ", eqn);
     trace_describe_eqe(&line.line, eqe);
@@ -262,6 +288,12 @@ void trace_qp_state(struct hca *hca, uint32_t qpn, uint8_t from, uint8_t to)
 {
     struct trace_line line;
 
+    if (hca->tracing & HCA_TRACES_EVENTS) {
+        trace_event_qp_state(hca, qpn, from, to);
+    }
+    if (!(hca->tracing & HCA_TRACES_TEXT)) {
+        return;
+    }
     trace_begin(&line);
     prm_line_add(&line.line, "qp 0x%x: state ", qpn);
     prm_line_add_name(&line.line, "qp_state", from);
@@ -272,8 +304,7 @@ void trace_qp_state(struct hca *hca, uint32_t qpn, uint8_t from, uint8_t to)
 
 /* -- packets ----------------------------------------------------------------------------------- */
 
-/* Adds a GID as the address that it is made of. */
-static void trace_add_gid(struct prm_line *line, const uint8_t gid[GID_BYTES], bool is_ipv4)
+void trace_add_gid(struct prm_line *line, const uint8_t gid[GID_BYTES], bool is_ipv4)
 {
     if (is_ipv4) {
         prm_line_add(line, "%u.%u.%u.%u", gid[GID_IPV4], gid[GID_IPV4 + 1], gid[GID_IPV4 + 2],
@@ -334,11 +365,24 @@ void trace_describe_frame(struct prm_line *line, bool is_sent, const uint8_t *fr
     }
 }
 
-static void trace_frame(struct hca *hca, bool is_sent, const uint8_t *frame, size_t len,
-                        bool has_icrc, const struct wire_note *note, const char *lost)
+static void trace_any_frame(struct hca *hca, bool is_sent, const uint8_t *frame, size_t len,
+                            bool has_icrc, const struct wire_note *note, const char *lost)
 {
     struct trace_line line;
 
+    if (hca->tracing & HCA_TRACES_EVENTS) {
+        trace_event_frame(hca, &(struct trace_frame){
+                                   .is_sent = is_sent,
+                                   .has_icrc = has_icrc,
+                                   .bytes = frame,
+                                   .len = len,
+                                   .note = note,
+                                   .lost = lost,
+                               });
+    }
+    if (!(hca->tracing & HCA_TRACES_TEXT)) {
+        return;
+    }
     trace_begin(&line);
     trace_describe_frame(&line.line, is_sent, frame, len, has_icrc);
     if (note && wire_note_repeats(note)) {
@@ -354,11 +398,11 @@ static void trace_frame(struct hca *hca, bool is_sent, const uint8_t *frame, siz
 void trace_sent(struct hca *hca, const uint8_t *frame, size_t len, const struct wire_note *note,
                 const char *lost)
 {
-    trace_frame(hca, true, frame, len, false, note, lost);
+    trace_any_frame(hca, true, frame, len, false, note, lost);
 }
 
 void trace_received(struct hca *hca, const uint8_t *frame, size_t len, unsigned flags,
                     const char *lost)
 {
-    trace_frame(hca, false, frame, len, !(flags & WIRE_NO_ICRC), NULL, lost);
+    trace_any_frame(hca, false, frame, len, !(flags & WIRE_NO_ICRC), NULL, lost);
 }

@@ -11,6 +11,8 @@
  *     -> 10.0.0.2 RC_SEND_ONLY qp 0x4b psn 100, 64 bytes, ackreq
  *     <- 10.0.0.2 RC_ACK qp 0x4a psn 100 ACK msn 1
  *
+ * Or as events in JSON (model/core/trace_event.h), or both: hca->tracing says which.
+ *
  * docs/reference/trace.md describes the lines. A line has at most TRACE_LINE characters; if it
  * would be longer, it ends with "...". Only a function whose owner asked for a trace
  * (fw_config.trace) writes one: callers check hca->tracing first.
@@ -63,6 +65,12 @@ void trace_received(struct hca *hca, const uint8_t *frame, size_t len, unsigned 
 void trace_describe_command(struct prm_line *line, const struct trace_command *what);
 void trace_describe_cqe(struct prm_line *line, const struct prm_cqe64 *cqe);
 void trace_describe_eqe(struct prm_line *line, const struct prm_eqe *eqe);
+/* Their fields alone, for lines and events. trace_event_data() gives the layout of an event's data,
+ * or NULL. */
+void trace_add_cqe_fields(struct prm_line *line, const struct prm_cqe64 *cqe);
+const struct prm_struct *trace_event_data(unsigned type, unsigned sub_type);
+/* Adds a GID as the address that it is made of. */
+void trace_add_gid(struct prm_line *line, const uint8_t gid[16], bool is_ipv4);
 /* has_icrc: the frame ends with an ICRC, which is checked. */
 void trace_describe_frame(struct prm_line *line, bool is_sent, const uint8_t *frame, size_t len,
                           bool has_icrc);

@@ -8,7 +8,7 @@
  */
 #include <inttypes.h>
 #include "model/core/pd.h"
-#include "model/core/trace.h"
+#include "model/core/trace_event.h"
 #include "model/queue/cqe_compress.h"
 #include "model/queue/eq.h"
 #include "model/queue/ring.h"
@@ -168,6 +168,9 @@ void eq_free(struct hca *hca, struct obj *obj)
 
 static void eq_interrupt(struct hca *hca, struct eq *eq)
 {
+    if (hca->tracing & HCA_TRACES_EVENTS) {
+        trace_event_irq(hca, eq->obj.num, eq->intr);
+    }
     eq->armed = false;
     hca_irq(hca, eq->intr);
 }

@@ -5,6 +5,7 @@
 #include "model/core/inject.h"
 #include "model/core/obj_class.h"
 #include "model/core/pd.h"
+#include "model/core/trace_event.h"
 #include "model/queue/cq.h"
 #include "model/queue/eq.h"
 #include "model/queue/uar.h"
@@ -86,6 +87,9 @@ static bool uar_send_doorbell(struct hca *hca, const struct uar *uar, uint64_t c
                 "doorbell record",
                 qpn, no_record ? "without" : "with");
         return true;
+    }
+    if (G_UNLIKELY(hca->tracing & HCA_TRACES_EVENTS)) {
+        trace_event_doorbell(hca, qpn, ctrl);
     }
     blueflame_drop(uar_send_queue(obj));
     obj_class(obj)->sender->doorbell(hca, obj, ctrl);

@@ -8,6 +8,7 @@
 #include "model/rdma/trace_wqe.h"
 #include <inttypes.h>
 #include "model/core/trace.h"
+#include "model/core/trace_event.h"
 #include "model/memory/masked.h"
 #include "model/rdma/service.h"
 
@@ -34,12 +35,31 @@ struct wqe_rest {
     size_t left;
 };
 
+/* Adds something that is no structure. JSON: the text as the value of the title. */
+static void trace_add_note(struct prm_line *line, const char *title, const char *text)
+{
+    if (line->is_json) {
+        prm_line_add_text(line, title, text);
+    } else {
+        prm_line_add(line, " %s{%s}", title, text);
+    }
+}
+
+static void trace_add_raw(struct prm_line *line, const char *title, const uint8_t *bytes,
+                          size_t len)
+{
+    char text[2 * MOST_OTHER + 32];
+    struct prm_line part;
+
+    prm_line_begin(&part, text, sizeof(text));
+    prm_line_add_bytes(&part, bytes, len, MOST_OTHER);
+    trace_add_note(line, title, text);
+}
+
 static void trace_add_rest(struct prm_line *line, const struct wqe_rest *rest)
 {
     if (rest->left) {
-        prm_line_add(line, " other{");
-        prm_line_add_bytes(line, rest->pos, rest->left, MOST_OTHER);
-        prm_line_add(line, "}");
+        trace_add_raw(line, "other", rest->pos, rest->left);
     }
 }
 
@@ -50,7 +70,10 @@ static const uint8_t *trace_take(struct prm_line *line, struct wqe_rest *rest, c
     const uint8_t *pos = rest->pos;
 
     if (len > rest->left) {
-        prm_line_add(line, " %s{%zu of %zu bytes}", title, rest->left, len);
+        char text[64];
+
+        snprintf(text, sizeof(text), "%zu of %zu bytes", rest->left, len);
+        trace_add_note(line, title, text);
         rest->left = 0;
         return NULL;
     }
@@ -69,14 +92,13 @@ static void trace_add_segment(struct prm_line *line, struct wqe_rest *rest, cons
     if (!seg) {
         return;
     }
-    prm_line_add(line, " %s{", title);
-    prm_line_open(line);
+    prm_line_open_group(line, title);
     if (fields) {
         prm_line_add_chosen(line, s, seg, len, fields);
     } else {
         prm_line_add_fields(line, s, seg, len);
     }
-    prm_line_add(line, "}");
+    prm_line_close_group(line);
 }
 
 static void trace_add_inline(struct prm_line *line, struct wqe_rest *rest, uint32_t bytes)
@@ -85,9 +107,19 @@ static void trace_add_inline(struct prm_line *line, struct wqe_rest *rest, uint3
     const uint8_t *seg = trace_take(line, rest, "inline", padded);
 
     if (seg) {
-        prm_line_add(line, " inline{byte_count=%u data=", bytes);
-        prm_line_add_bytes(line, seg + PRM_SIZE(wqe_inline_seg), bytes, MOST_INLINE);
-        prm_line_add(line, "}");
+        char text[2 * MOST_INLINE + 32];
+        struct prm_line part;
+
+        prm_line_begin(&part, text, sizeof(text));
+        prm_line_add_bytes(&part, seg + PRM_SIZE(wqe_inline_seg), bytes, MOST_INLINE);
+        prm_line_open_group(line, "inline");
+        if (line->is_json) {
+            prm_line_add_count(line, "byte_count", bytes);
+            prm_line_add_text(line, "data", text);
+        } else {
+            prm_line_add(line, "byte_count=%u data=%s", bytes, text);
+        }
+        prm_line_close_group(line);
     }
 }
 
@@ -120,15 +152,16 @@ static void trace_add_operands(struct prm_line *line, struct wqe_rest *rest,
     const uint8_t *operands;
 
     if (!masked_len_ok(len)) {
-        prm_line_add(line, " operands{%zu bytes each, which is no length of an atomic}", len);
+        char text[64];
+
+        snprintf(text, sizeof(text), "%zu bytes each, which is no length of an atomic", len);
+        trace_add_note(line, "operands", text);
         return;
     }
     bytes = masked_operand_bytes(op, len);
     operands = trace_take(line, rest, "operands", MAX(bytes, DS_BYTES));
     if (operands) {
-        prm_line_add(line, " operands{");
-        prm_line_add_bytes(line, operands, bytes, MOST_OTHER);
-        prm_line_add(line, "}");
+        trace_add_raw(line, "operands", operands, bytes);
     }
 }
 
@@ -236,8 +269,10 @@ void trace_describe_send_wqe(struct prm_line *line, const struct service *servic
         PRM_GET(wqe_ctrl_seg, ctrl, opmod) == PRM_SEND_OPMOD_VECTOR_CALC) {
         op = &send_computed_op;
     }
-    prm_line_add(line, " ");
-    prm_line_add_name(line, "wqe_opcode", opcode);
+    if (!line->is_json) { /* an event has it by itself */
+        prm_line_add(line, " ");
+        prm_line_add_name(line, "wqe_opcode", opcode);
+    }
     prm_line_add_chosen(line, layout, ctrl, PRM_SIZE(wqe_ctrl_seg), ctrl_fields);
     if (!op) {
         trace_add_rest(line, &rest);
@@ -249,16 +284,45 @@ void trace_describe_send_wqe(struct prm_line *line, const struct service *servic
         prm_line_add_chosen(line, layout, ctrl, PRM_SIZE(wqe_ctrl_seg), names);
     }
     if (!(op->st_mask & 1u << service->st)) {
-        prm_line_add(line, " (no operation of %s)", service->name);
+        if (!line->is_json) {
+            prm_line_add(line, " (no operation of %s)", service->name);
+        }
         trace_add_rest(line, &rest);
         return;
     }
     trace_add_segments(line, &rest, service, ctrl, op->flags);
 }
 
+/* The event of a WQE that starts; its first packet has the QP's next PSN. */
+static void trace_send_event(const struct qp *qp, const struct send_wqe *wqe)
+{
+    struct trace_event event;
+
+    trace_event_begin(&event, "wqe");
+    prm_line_add_count(&event.line, "qpn", qp->obj.num);
+    prm_line_add_count(&event.line, "wqe", wqe->index);
+    prm_line_add_count(&event.line, "psn", qp->req.next_psn);
+    trace_event_add_name(&event, "opcode", "wqe_opcode", PRM_GET(wqe_ctrl_seg, wqe->ctrl, opcode));
+    if (qp->service->connected) {
+        prm_line_add_count(&event.line, "dqpn", qp->peer.qpn);
+    }
+    prm_line_add_count(&event.line, "len", wqe->len);
+    prm_line_open_group(&event.line, "fields");
+    trace_describe_send_wqe(&event.line, qp->service, wqe->image, send_wqe_bytes(wqe));
+    prm_line_close_group(&event.line);
+    trace_event_end(qp->hca, &event);
+}
+
 void trace_send_wqe(const struct qp *qp, const struct send_wqe *wqe)
 {
     struct trace_line line;
+
+    if (qp->hca->tracing & HCA_TRACES_EVENTS) {
+        trace_send_event(qp, wqe);
+    }
+    if (!(qp->hca->tracing & HCA_TRACES_TEXT)) {
+        return;
+    }
 
     trace_begin(&line);
     prm_line_add(&line.line, "qp 0x%x: send wqe %u", qp->obj.num, wqe->index);
@@ -273,9 +337,40 @@ void trace_send_wqe(const struct qp *qp, const struct send_wqe *wqe)
     trace_end(qp->hca, &line);
 }
 
+static void trace_recv_event(const struct qp *qp, const struct recv_wqe *wqe)
+{
+    struct trace_event event;
+
+    trace_event_begin(&event, "receive");
+    prm_line_add_count(&event.line, "qpn", qp->obj.num);
+    prm_line_add_count(&event.line, "wqe", wqe->index);
+    prm_line_add_count(&event.line, "len", wqe->len);
+    prm_line_open_group(&event.line, "fields");
+    for (unsigned i = 0; i < wqe->num_sge && !event.line.is_full; i++) {
+        char addr[32], key[16];
+
+        snprintf(addr, sizeof(addr), "0x%" PRIx64, wqe->sge[i].va);
+        snprintf(key, sizeof(key), "0x%x", wqe->sge[i].lkey);
+        prm_line_open_group(&event.line, "data");
+        prm_line_add_count(&event.line, "byte_count", wqe->sge[i].len);
+        prm_line_add_text(&event.line, "lkey", key);
+        prm_line_add_text(&event.line, "addr", addr);
+        prm_line_close_group(&event.line);
+    }
+    prm_line_close_group(&event.line);
+    trace_event_end(qp->hca, &event);
+}
+
 void trace_recv_wqe(const struct qp *qp, const struct recv_wqe *wqe)
 {
     struct trace_line line;
+
+    if (qp->hca->tracing & HCA_TRACES_EVENTS) {
+        trace_recv_event(qp, wqe);
+    }
+    if (!(qp->hca->tracing & HCA_TRACES_TEXT)) {
+        return;
+    }
 
     trace_begin(&line);
     prm_line_add(&line.line, "qp 0x%x: receive wqe %u, %" PRIu64 " bytes:", qp->obj.num, wqe->index,

@@ -145,6 +145,61 @@ START_TEST(a_value_without_a_name_is_a_number)
 }
 END_TEST
 
+/* -- JSON -------------------------------------------------------------------------------------- */
+
+static void begin_json(void)
+{
+    prm_line_begin_json(&line, text, sizeof(text));
+}
+
+/* Names are strings. Lengths and small numbers are numbers, and the others hexadecimal strings. */
+START_TEST(json_has_members)
+{
+    uint8_t bytes[PRM_create_cq_in_SIZE + 24] = {0};
+    struct prm_qpc qpc[1] = {0};
+    void *in = bytes;
+
+    PRM_SET(qpc, qpc, state, PRM_QP_STATE_RTR);
+    PRM_SET(qpc, qpc, pd, 0x12);
+    PRM_SET(qpc, qpc, log_sq_size, 6);
+    PRM_SET(qpc, qpc, next_send_psn, 4660);
+    PRM_SET(ads, PRM_PTR(qpc, qpc, primary_address_path), hop_limit, 255);
+    memset(PRM_PTR(ads, PRM_PTR(qpc, qpc, primary_address_path), rgid_rip), 0xab, 16);
+    begin_json();
+    prm_line_add_fields(&line, prm_struct_find("qpc"), qpc, sizeof(qpc));
+    ck_assert_str_eq(text, "\"state\":\"RTR\",\"pd\":\"0x12\",\"log_sq_size\":6,"
+                           "\"primary_address_path\":{\"hop_limit\":\"0xff\","
+                           "\"rgid_rip\":\"abababababababababababababababab\"},"
+                           "\"next_send_psn\":4660");
+    PRM_SET_AT(create_cq_in, in, pas, 0, 0x7000);
+    PRM_SET_AT(create_cq_in, in, pas, 2, 0x9000);
+    begin_json();
+    prm_line_add_fields(&line, prm_struct_find("create_cq_in"), in, sizeof(bytes));
+    ck_assert_str_eq(text, "\"pas[0]\":\"0x7000\",\"pas[2]\":\"...\"");
+}
+END_TEST
+
+/* Groups of the same title have an index, because names of members must differ. */
+START_TEST(json_groups_differ)
+{
+    begin_json();
+    for (unsigned i = 0; i < 3; i++) {
+        prm_line_open_group(&line, i == 2 ? "other" : "data");
+        prm_line_add_count(&line, "n", i);
+        prm_line_close_group(&line);
+    }
+    ck_assert_str_eq(text, "\"data\":{\"n\":0},\"data[1]\":{\"n\":1},\"other\":{\"n\":2}");
+}
+END_TEST
+
+START_TEST(json_texts_are_escaped)
+{
+    begin_json();
+    prm_line_add_text(&line, "a", "\"\\\n/");
+    ck_assert_str_eq(text, "\"a\":\"\\\"\\\\ /\"");
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("prm line");
@@ -161,6 +216,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_long_line_is_cut);
     tcase_add_test(tc, a_long_part_is_cut);
     tcase_add_test(tc, a_value_without_a_name_is_a_number);
+    tcase_add_test(tc, json_has_members);
+    tcase_add_test(tc, json_groups_differ);
+    tcase_add_test(tc, json_texts_are_escaped);
     suite_add_tcase(s, tc);
     return s;
 }

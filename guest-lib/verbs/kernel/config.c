@@ -187,6 +187,7 @@ static void config_free_port(struct hv_port_config *port)
     g_free(port->control);
     g_free(port->capture);
     g_free(port->capture_run);
+    g_free(port->trace_file);
     g_free(port->remove_when);
     g_free(port->faults);
     memset(port, 0, sizeof(*port));
@@ -260,7 +261,7 @@ static bool config_read_faults(struct hv_port_config *port, GError **err)
     return true;
 }
 
-/* Reads the settings of the first device only: capture and removal. */
+/* Reads the settings of the first device only: capture, trace file and removal. */
 static bool config_read_first(struct hv_port_config *port, GError **err)
 {
     struct hv_value after, comments;
@@ -268,6 +269,7 @@ static bool config_read_first(struct hv_port_config *port, GError **err)
     bool has_comments;
 
     port->capture = config_get("capture");
+    port->trace_file = config_get("trace_file");
     port->capture_run = g_strdup(g_getenv("HCASIM_RUN"));
     port->remove_when = config_get("remove_when");
     if (!config_get_number("capture_size", &port->capture_ring.size, err) ||

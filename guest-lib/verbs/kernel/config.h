@@ -26,8 +26,8 @@ struct wire_port;
 #define HV_FRAME_OVERHEAD 22 /* Ethernet header with a VLAN tag, FCS */
 
 struct hv_port_config {
-    char *wire, *capture, *capture_run, *profile; /* all but wire may be NULL */
-    char *control;                                /* the folder of control sockets, or NULL */
+    char *wire, *capture, *capture_run, *trace_file, *profile; /* all but wire may be NULL */
+    char *control; /* the folder of control sockets, or NULL */
     uint8_t mac[6];
     uint32_t ipv4; /* host byte order */
     unsigned mtu;

@@ -319,6 +319,8 @@ static char *hca_capture_process(const struct hv_port_config *config)
                          : g_strdup_printf("%s[%d]", program_invocation_short_name, (int)getpid());
 }
 
+bool hv_traces;
+
 /* Which interface of a capture this is: the address, then the program. In a simulation the same
  * seed makes the same file, so there is no process number. */
 static char *hca_capture_name(const struct hv_port_config *config)
@@ -374,6 +376,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         .capture_ring = config->capture_ring,
         .capture_comments = config->capture_comments,
         .capture_process = capture_process,
+        .trace_file = config->trace_file,
         .faults = config->faults,
         .fault_seed = config->fault_seed,
         .fault_stream = config->fault_stream,
@@ -392,6 +395,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
     pthread_mutex_init(&hca->devx_lock, NULL);
     hv_said_init(&hca->said);
     hca->explains = config->explain;
+    hv_traces = hv_traces || config->trace_file;
     hca->doorbell_pages = g_ptr_array_new();
     hca->numbers = g_hash_table_new(NULL, NULL);
     hca->contexts = g_ptr_array_new();
@@ -425,6 +429,11 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
     hca_service_eqs(hca, DRV_ALL_VECTORS);
     local_tell_irq(hca->local);
     return hca;
+}
+
+void hv_trace_event(struct hv_hca *hca, const char *event, size_t len)
+{
+    local_trace(hca->local, event, len);
 }
 
 void hv_hca_abandon(struct hv_hca *hca)

@@ -194,6 +194,11 @@ void hv_finish(struct hv_hca *hca);
  * Polling functions call it when they find nothing. True: something may have come, so they should
  * look again. */
 bool hv_progress(struct hv_hca *hca);
+
+/* Whether an HCA of this process has a trace file. Adds an event of the program to that of the HCA
+ * (local_trace()). */
+extern bool hv_traces;
+void hv_trace_event(struct hv_hca *hca, const char *event, size_t len);
 /* Polling functions call this when they have found something, without the CQ's lock. */
 void hv_progress_now_and_then(struct hv_hca *hca);
 

@@ -8,6 +8,7 @@
  */
 #include <time.h>
 #include "guest-lib/verbs/user/tm.h"
+#include "guest-lib/verbs/user/trace.h"
 
 static struct user_cq *cq_of(struct ibv_cq_ex *ex)
 {
@@ -36,6 +37,9 @@ static inline int cq_ex_take(struct user_cq *cq)
     cq->cur_cqe = cqe;
     if (G_UNLIKELY(err)) {
         return err;
+    }
+    if (G_UNLIKELY(hv_traces)) {
+        hv_trace_poll(cq, cqe, &done);
     }
     cq->ex.wr_id = done.wr_id;
     cq->ex.status = done.status;

@@ -11,6 +11,7 @@
 #include "guest-lib/verbs/user/dv_sig.h"
 #include "guest-lib/verbs/user/explain.h"
 #include "guest-lib/verbs/user/tm.h"
+#include "guest-lib/verbs/user/trace.h"
 
 /* By enum cqe_syndrome; all others are IBV_WC_GENERAL_ERR. */
 static const enum ibv_wc_status status_of_syndrome[256] = {
@@ -292,6 +293,9 @@ static inline int poll_take(struct user_cq *cq, const struct prm_cqe64 *cqe, str
 
     if (G_UNLIKELY(err)) {
         return err;
+    }
+    if (G_UNLIKELY(hv_traces)) {
+        hv_trace_poll(cq, cqe, done);
     }
     wc->wr_id = done->wr_id;
     wc->status = done->status;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include "guest-lib/verbs/user/send_wqe.h"
+#include "guest-lib/verbs/user/trace.h"
 
 #define MIN_TSO_HEADER 14 /* length of an Ethernet header */
 
@@ -81,6 +82,9 @@ bool hv_wqe_begin(struct user_qp *qp, uint8_t opcode, unsigned flags, uint64_t w
 
 static void send_commit(struct user_qp *qp)
 {
+    if (G_UNLIKELY(hv_traces)) {
+        hv_trace_post(qp);
+    }
     qp->sq_post += (qp->cur_size + 3) / 4;
     qp->sq.head++;
     qp->nreq++;

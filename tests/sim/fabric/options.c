@@ -94,6 +94,8 @@ static const struct option options[] = {
     {"trace", OPTION_FLAG, AT(trace), 0, 1, 0, 0, 0, "Prints on standard output what happens."},
     {"capture", OPTION_FILE, AT(capture), 0, 0, 0, 0, 0,
      "Writes the frames of all hosts to FILE (pcapng). Each host is an interface of it."},
+    {"trace-file", OPTION_FILE, AT(trace_file), 0, 0, 0, 0, 0,
+     "Writes what the hosts' devices do to FILE, as JSON lines. `hcasim explain FILE` makes a page of it."},
     {"processes", OPTION_NUMBER, AT(processes), 0, 1024, 0, 0, 0,
      "The number of seeds that run at a time. 0: one for each processor."},
     {"patience", OPTION_NUMBER, AT(patience), 600, 1000000, 0, 0, 0,

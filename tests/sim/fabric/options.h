@@ -15,10 +15,11 @@ struct sim_options {
     uint64_t seed, seeds, fresh, processes, patience;
     bool trace, twice;
     /* what a command that repeats the run contains */
-    char *workload; /* names of kinds, with commas; NULL: all usual kinds */
-    char *only;     /* numbers of jobs, with commas; NULL: all */
-    char *capture;  /* file for the frames of all hosts */
-    char *fault;    /* rules about the frames of all hosts (wire/fault/fault.h), or NULL */
+    char *workload;   /* names of kinds, with commas; NULL: all usual kinds */
+    char *only;       /* numbers of jobs, with commas; NULL: all */
+    char *capture;    /* file for the frames of all hosts */
+    char *fault;      /* rules about the frames of all hosts (wire/fault/fault.h), or NULL */
+    char *trace_file; /* file for the events of all hosts */
     /* what happens in the run */
     uint64_t hosts, jobs, ops, size, window;
     bool exact;

@@ -288,6 +288,7 @@ void sim_host_up(struct sim *sim, struct sim_host *host, struct wire_port *port)
     host->config.fault_stream = host->number;
     host->config.capture_comments = true;
     sim->at_port[host->port] = host;
+    host->config.trace_file = sim->options.trace_file;
     host->device = hv_sim_device_new(host->number, &host->config);
     host->ctx = ibv_open_device(host->device);
     if (!host->ctx) {
