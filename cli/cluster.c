@@ -42,11 +42,13 @@ static char *cluster_json(const struct cli_line *line, unsigned hosts, unsigned 
     GString *json = cli_json_new();
     g_autofree char *wire = cli_run_setting(line, "wire");
     g_autofree char *capture = cli_run_setting(line, "capture");
+    g_autofree char *trace_file = cli_run_setting(line, "trace_file");
     g_autofree char *own = g_strdup_printf("cluster-%d", (int)getpid());
 
     cli_json_text(json, "hcasim", cli_places()->program);
     cli_json_text(json, "wire", wire && *wire ? wire : own);
     cli_json_text(json, "capture", capture ? capture : "");
+    cli_json_text(json, "trace_file", trace_file ? trace_file : "");
     cli_json_number(json, "hosts", hosts);
     cli_json_number(json, "devices", devices);
     cli_json_number(json, "require", cli_line_get(line, "require") != NULL);

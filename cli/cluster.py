@@ -77,6 +77,9 @@ class Cluster:
         if self.options["capture"]:
             file = pathlib.Path(self.options["capture"])
             line += ["--capture", str(file.with_suffix(f".{number}{file.suffix}"))]
+        if self.options["trace_file"]:
+            file = pathlib.Path(self.options["trace_file"])
+            line += ["--trace-file", str(file.with_suffix(f".{number}{file.suffix}"))]
         return [*line, "--", *self.command]
 
     def run(self):

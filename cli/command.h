@@ -53,6 +53,7 @@ int cli_run(const struct cli_line *line);
 int cli_cluster(const struct cli_line *line);
 int cli_ctl(const struct cli_line *line);
 int cli_conformance(const struct cli_line *line);
+int cli_explain(const struct cli_line *line);
 int cli_sim(const struct cli_line *line);
 int cli_switch(const struct cli_line *line);
 void cli_switch_add_options(GPtrArray *options);

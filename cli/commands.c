@@ -55,6 +55,20 @@ static const struct cli_option conformance_options[] = {
      .only_in_tree = true},
 };
 
+static const struct cli_option explain_options[] = {
+    {.row = {.name = "output",
+             .kind = HV_SETTING_NEW_FILE,
+             .metavar = "FILE",
+             .usual = "explain.html, unless --perfetto is given",
+             .help = "The page: one HTML file that needs no server and no network."},
+     .letter = 'o'},
+    {.row = {.name = "perfetto",
+             .kind = HV_SETTING_NEW_FILE,
+             .metavar = "FILE",
+             .help = "Writes FILE for Perfetto (ui.perfetto.dev) or chrome://tracing: a track for "
+                     "each QP and CQ, and a flow for each message."}},
+};
+
 static const struct cli_option ctl_options[] = {
     {.row = {.name = "json", .kind = HV_SETTING_FLAG, .help = "Prints the answer as JSON."}},
 };
@@ -124,6 +138,14 @@ static void commands_add_conformance(GPtrArray *options)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(conformance_options); i++) {
         cli_option_add(options, &conformance_options[i]);
+    }
+    cli_option_add(options, &build);
+}
+
+static void commands_add_explain(GPtrArray *options)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(explain_options); i++) {
+        cli_option_add(options, &explain_options[i]);
     }
     cli_option_add(options, &build);
 }
@@ -240,6 +262,13 @@ static const struct cli_status vm_statuses[] = {
     {"128+N", "The signal N interrupted hcasim, which ended the guests."},
     {NULL, NULL}};
 
+static const struct cli_status explain_statuses[] = {
+    {"0", "The files were written."},
+    {"1", "A file cannot be read or written, or is neither a trace nor a capture."},
+    WRONG_USE,
+    {"127", "python3 does not exist."},
+    {NULL, NULL}};
+
 static const struct cli_status ctl_statuses[] = {
     {"0", "The process ran the command."},
     {"1", "The process refused the command, or cannot be reached: a line says why."},
@@ -310,7 +339,8 @@ static const struct cli_command commands[] = {
          "hosts are D apart. Each line that a host prints begins with the number of the host. "
          "If the program fails on a host, a line on standard error says so. An interrupt ends "
          "all hosts.\n"
-         "--capture writes the frames of host H to FILE with .H before its suffix. Each host has "
+         "--capture writes the frames of host H to FILE with .H before its suffix, and so does "
+         "--trace-file with events. Each host has "
          "its own host number, IPv4 address and MAC address, so no variable and no key file "
          "of --config may set host, ip or mac. " LAST_HOLDS_BUT_WIRE,
      .statuses = cluster_statuses,
@@ -430,6 +460,24 @@ static const struct cli_command commands[] = {
                                        "Removes what killed programs left.", NULL},
      .add_options = commands_add_wires,
      .run = cli_wires},
+    {.name = "explain",
+     .arguments = "FILE...",
+     .summary = "draws what happened, from traces and captures, as a page",
+     .about =
+         "Draws a ladder: a line for each host, time downwards, an arrow for each packet, and a "
+         "mark for each doorbell, WQE and completion. A message can be followed from "
+         "ibv_post_send to the other side's completion, with all its repeated packets and the "
+         "reasons for them.\n"
+         "FILE is a trace (--trace-file of run, cluster and sim), or a capture (--capture). "
+         "Traces of both ends show most. Of a capture alone, the page shows the packets. If "
+         "there are both, the page shows the comments of the capture with the packets of the "
+         "trace. " LAST_HOLDS,
+     .statuses = explain_statuses,
+     .examples = (const char *const[]){"hcasim sim --seed 1 --trace-file t.jsonl && hcasim explain "
+                                       "t.jsonl",
+                                       "Draws a simulation; the page is explain.html.", NULL},
+     .add_options = commands_add_explain,
+     .run = cli_explain},
     {.name = "ctl",
      .arguments = "SOCKET|DIR [COMMAND [NAME=VALUE...]]",
      .summary = "gives commands to a running process through its control socket",

@@ -28,6 +28,7 @@ static void places_of_build(struct cli_places *p, const char *folder)
     p->conformance = g_build_filename(p->build, "tests", "conformance", "conformance", NULL);
     p->scripts = g_build_filename(p->source, "tests", "conformance", NULL);
     p->cluster = g_build_filename(folder, "cluster.py", NULL);
+    p->explain = g_build_filename(p->source, "cli", "explain", NULL);
     p->plugin = g_build_filename(p->build, "qemu-dev", "hcasim.so", NULL);
     p->vm = g_build_filename(p->source, "scripts", "lib", NULL);
 }
@@ -42,6 +43,7 @@ static void places_of_prefix(struct cli_places *p, const char *folder)
     p->conformance = g_build_filename(p->libraries, "conformance", NULL);
     p->scripts = g_build_filename(p->libraries, "conformance-scripts", NULL);
     p->cluster = g_build_filename(p->libraries, "cluster.py", NULL);
+    p->explain = g_build_filename(p->libraries, "explain", NULL);
     p->plugin = g_build_filename(p->libraries, "hcasim.so", NULL);
     p->vm = g_build_filename(p->libraries, "vm", "scripts", "lib", NULL);
 }

@@ -23,6 +23,7 @@ struct cli_places {
     char *conformance; /* program */
     char *scripts;     /* the folder of the conformance scripts */
     char *cluster;     /* Python file */
+    char *explain;     /* folder of Python files */
     char *plugin;      /* what QEMU loads; built and installed only with QEMU's headers */
     char *vm;          /* the folder of vm.py, and of the scripts that prepare the guests' system */
     char *source;      /* the source tree; NULL where it is installed */
