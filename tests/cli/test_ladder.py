@@ -40,7 +40,7 @@ class Ladder(unittest.TestCase):
         self.assertIsNotNone(number, f"the seed does not show it any more; ladders.py HCASIM {name} finds others")
         self.browser.open(page.as_uri())
         self.browser.run("document.getElementById('messages').scrollTop = arguments[0] * 44", number)
-        self.browser.run("drawMessages()")
+        self.settle()       # otherwise the list may be drawn anew between finding and clicking
         self.browser.click(f'[data-message="{number}"]')
         self.settle()
         if PICTURES:
