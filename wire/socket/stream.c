@@ -86,7 +86,9 @@ static void stream_watch_writing(struct stream *s, bool wants)
 /* The link is down from now on. The client is told when a callback is allowed (stream_tell()). */
 static void stream_lose(struct stream *s)
 {
-    own_fd_close(&s->link); /* which takes it out of the epoll set, too */
+    /* To close it is not enough: a child of vfork() has it open until it executes a program. */
+    stream_watch(s, EPOLL_CTL_DEL, s->link.fd, 0);
+    own_fd_close(&s->link);
     s->stats.tx_no_dest += s->out_frames;
     s->out_frames = 0;
     s->out.from = s->out.to = s->in.from = s->in.to = 0;
