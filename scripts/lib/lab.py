@@ -7,8 +7,8 @@
 
 The device under test is hcasim. With "rxe", Linux soft-RoCE on virtio NICs runs the same programs,
 as the baseline for figures. With "interop", guest a has hcasim and guest b soft-RoCE, on a QEMU
-netdev, and a hub of guest a's QEMU joins both with a third host, a process with no VM
-(Lab.third_wire).
+netdev. "three" is the same with a hub in guest a's QEMU, which joins both with a third host, a
+process with no VM (Lab.third_wire).
 """
 import os
 import pathlib
@@ -52,6 +52,9 @@ class Lab:
         sockets = [self.work / f"{name}.net" for name in "ab"]
         if self.device == "interop" and i == 0:
             return (vmlib.dgram_netdev(sockets[0], sockets[1]) +
+                    vmlib.hcasim_device(netdev="net", mac=mac, capture=capture, **properties))
+        if self.device == "three" and i == 0:
+            return (vmlib.dgram_netdev(sockets[0], sockets[1]) +
                     vmlib.stream_netdev("third", True, self.work / "third.net") +
                     vmlib.hub("net", "third") +
                     vmlib.hcasim_device(netdev="hub", mac=mac, capture=capture, **properties))
@@ -61,7 +64,7 @@ class Lab:
         return arguments
 
     def third_wire(self):
-        """Returns the wire of a process that is the third host of "interop"."""
+        """Returns the wire of a process that is the third host of "three"."""
         return f"connect:{self.work / 'third.net'}"
 
     def __enter__(self):
