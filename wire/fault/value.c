@@ -13,11 +13,11 @@ struct fault_unit {
     double of;
 };
 
-static const struct fault_unit times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL}};
+static const struct fault_unit times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0}};
 static const struct fault_unit rates[] = {
-    {"bit", 1}, {"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}, {NULL}};
-static const struct fault_unit sizes[] = {{"", 1}, {"K", 1024}, {"M", 1048576}, {NULL}};
-static const struct fault_unit percents[] = {{"%", CHANCE_MILLION / 100.0}, {NULL}};
+    {"bit", 1}, {"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}, {NULL, 0}};
+static const struct fault_unit sizes[] = {{"", 1}, {"K", 1024}, {"M", 1048576}, {NULL, 0}};
+static const struct fault_unit percents[] = {{"%", CHANCE_MILLION / 100.0}, {NULL, 0}};
 
 /* Decimal digits, or hexadecimal ones behind 0x. */
 static bool fault_value_number(const char *text, size_t len, uint64_t least, uint64_t most,
