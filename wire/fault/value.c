@@ -13,7 +13,8 @@ struct fault_unit {
     double of;
 };
 
-static const struct fault_unit times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0}};
+static const struct fault_unit times[] = {
+    {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0}};
 static const struct fault_unit rates[] = {
     {"bit", 1}, {"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}, {NULL, 0}};
 static const struct fault_unit sizes[] = {{"", 1}, {"K", 1024}, {"M", 1048576}, {NULL, 0}};
