@@ -242,9 +242,10 @@ static bool config_read_faults(struct hv_port_config *port, GError **err)
             return false;
         }
         if (per_million) {
-            g_string_append_printf(rules, "%s %u.%04u%%; ", config_short_rules[i].rule,
-                                   (unsigned)(per_million / 10000),
-                                   (unsigned)(per_million % 10000));
+            char percent[G_ASCII_DTOSTR_BUF_SIZE];
+
+            g_ascii_formatd(percent, sizeof(percent), "%.7g", (double)per_million / 1e4);
+            g_string_append_printf(rules, "%s %s%%; ", config_short_rules[i].rule, percent);
         }
     }
     if (!config_get_number("delay", &delay, err) || !config_get_number("jitter", &jitter, err) ||
