@@ -53,7 +53,7 @@ static unsigned fault_parse_fit(const struct fault_reader *r, char **pattern)
 {
     unsigned i = 0;
 
-    while (pattern[i] && i < r->num &&
+    while (i < r->num && pattern[i] &&
            (fault_parse_is_value(pattern[i]) || !strcmp(pattern[i], r->words[i]))) {
         i++;
     }
