@@ -20,7 +20,11 @@ int main(int argc, char *argv[])
                                 : !strcmp(what, "read") ? IBV_WR_RDMA_READ
                                                         : IBV_WR_RDMA_WRITE;
 
-    lab_connect(alice, bob, (struct lab_retries)LAB_RETRIES);
+    struct lab_retries retries = LAB_RETRIES;
+    if (late) {
+        retries.rnr_retry = 7; /* without end */
+    }
+    lab_connect(alice, bob, retries);
     memset(alice->buf, 'a', BYTES);
     memset(bob->buf + BYTES, 'b', BYTES);
     if (is_send && !late) {
