@@ -661,6 +661,7 @@ START_TEST(a_managed_queue_is_not_made_without_memory)
         ck_assert_int_eq(qp_create(&left->hca, 0, qpc, &buf, a.dbr, &qpn), SYN_NO_MEMORY);
         ck_assert_uint_eq(memory->used, before);
     }
+    mem_buf_clear(&buf);
 }
 END_TEST
 
