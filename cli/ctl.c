@@ -28,8 +28,8 @@ static const json_t *ctl_find(const json_t *list, const char *name)
     return NULL;
 }
 
-/* Reads text as a value of an argument's type. What is no value of the type stays a string, and the
- * process says what it must be. */
+/* Reads text as a value of an argument's type. A text that is no value of the type stays a
+ * string, and the process answers with the type that it expects. */
 static json_t *ctl_value(const char *type, const char *text)
 {
     json_t *value = NULL;

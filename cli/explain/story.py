@@ -355,6 +355,20 @@ class Story:
                 "status": message.get("status", ""), "wr_id": message.get("wr_id", "")}
 
 
+# What a reader sees of an event that is no packet.
+TITLES = {
+    "command": lambda get: f"command {get('command')} {get('status')}",
+    "state": lambda get: f"{get('from')} → {get('to')}",
+    "eqe": lambda get: f"event {get('type')}",
+    "interrupt": lambda get: f"interrupt {get('vector')}",
+    "post": lambda get: f"ibv_post_send {get('opcode')}",
+    "poll": lambda get: f"ibv_poll_cq: {get('status')}",
+    "cqe": lambda get: f"CQE {get('syndrome') or get('opcode')}",
+    "receive": lambda get: f"receive WQE {get('wqe')}",
+    "wqe": lambda get: f"WQE {get('wqe')} {get('opcode')}",
+}
+
+
 def title(event):
     """What a reader sees of an event, in one line."""
     kind = event["e"]
@@ -366,24 +380,4 @@ def title(event):
         said = f" {fields['syndrome']}" if "syndrome" in fields and fields["syndrome"] != "ACK" else ""
         length = number(event, "len", 0)
         return f"{get('opcode')} psn {get('psn')}{said}" + (f", {length} B" if length > 0 else "")
-    if kind == "command":
-        return f"command {get('command')} {get('status')}"
-    if kind == "state":
-        return f"{get('from')} → {get('to')}"
-    if kind == "eqe":
-        return f"event {get('type')}"
-    if kind == "interrupt":
-        return f"interrupt {get('vector')}"
-    if kind == "post":
-        return f"ibv_post_send {get('opcode')}"
-    if kind == "poll":
-        return f"ibv_poll_cq: {get('status')}"
-    if kind == "cqe":
-        return f"CQE {get('syndrome') or get('opcode')}"
-    if kind == "receive":
-        return f"receive WQE {get('wqe')}"
-    if kind == "wqe":
-        return f"WQE {get('wqe')} {get('opcode')}"
-    if kind == "doorbell":
-        return "doorbell"
-    return kind
+    return TITLES[kind](get) if kind in TITLES else kind

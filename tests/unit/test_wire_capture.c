@@ -5,6 +5,7 @@
 #include "wire/capture_file.h"
 #include "wire/port.h"
 #include "tests/unit/capture_reader.h"
+#include "tests/unit/capture_writer.h"
 #include "tests/unit/fork_at_open.h"
 #include "tests/unit/suite.h"
 
@@ -28,69 +29,15 @@ enum {
     RECORD_COUNT = 28 + 19,
 };
 
-static char *path;
-static int warnings;
-static char last_warning[256];
-
-static void count_warning(const gchar *domain, GLogLevelFlags level, const gchar *message,
-                          gpointer opaque)
-{
-    warnings++;
-    g_strlcpy(last_warning, message, sizeof(last_warning));
-}
-
-static void make_path(void)
-{
-    g_autofree char *folder = g_dir_make_tmp("hcasim-XXXXXX", NULL);
-
-    path = g_build_filename(folder, "shared.pcapng", NULL);
-    warnings = 0;
-    g_log_set_handler(NULL, G_LOG_LEVEL_WARNING, count_warning, NULL);
-}
-
-static void remove_path(void)
-{
-    g_autofree char *folder = g_path_get_dirname(path);
-
-    g_remove(path);
-    g_rmdir(folder);
-    g_free(path);
-}
-
-static uint64_t a_second(void *opaque)
-{
-    return 1000000000;
-}
-
-static struct capture_file *open_one(const char *name, const char *run)
-{
-    GError *err = NULL;
-    struct capture_file *file = capture_file_open(path, name, run, NULL, &err);
-
-    ck_assert_msg(file, "%s", err ? err->message : "");
-    return file;
-}
-
-/* Writes a frame whose bytes all identify its writer. */
-static void write_frame(struct capture_file *file, uint8_t fill, size_t len)
-{
-    uint8_t frame[WIRE_FRAME_MAX];
-
-    memset(frame, fill, len);
-    capture_file_frame(
-        file, &(struct capture_frame){.bytes = frame, .len = len, .direction = CAPTURE_OUTBOUND},
-        a_second, NULL);
-}
-
 static struct capture_contents read_file(void)
 {
-    return capture_read_file(path);
+    return capture_read_file(capture_path);
 }
 
 static struct capture_file *open_writer(unsigned number)
 {
     g_autofree char *name = g_strdup_printf("writer %u", number);
-    struct capture_file *file = capture_file_open(path, name, NULL, NULL, NULL);
+    struct capture_file *file = capture_file_open(capture_path, name, NULL, NULL, NULL);
 
     if (!file) {
         _exit(1);
@@ -100,7 +47,7 @@ static struct capture_file *open_writer(unsigned number)
 
 static void write_one(struct capture_file *file, unsigned number, unsigned i)
 {
-    write_frame(file, (uint8_t)number, 60 + (i * 37 + number * 11) % 9000);
+    capture_write_frame(file, (uint8_t)number, 60 + (i * 37 + number * 11) % 9000);
 }
 
 static void write_many(unsigned number)
@@ -111,7 +58,7 @@ static void write_many(unsigned number)
         write_one(file, number, i);
     }
     for (unsigned i = 0; i < CLOSERS; i++) {
-        write_frame(file, CLOSER, 60);
+        capture_write_frame(file, CLOSER, 60);
         g_usleep(1000);
     }
     capture_file_close(file);
@@ -123,8 +70,8 @@ START_TEST(processes_share_a_file)
     struct capture_contents c;
     int status;
 
-    make_path();
-    first = open_one("first", NULL);
+    capture_make_folder("shared.pcapng");
+    first = capture_open_as("first", NULL, NULL);
     for (unsigned i = 0; i < WRITERS; i++) {
         if (!fork()) {
             write_many(i);
@@ -148,7 +95,7 @@ START_TEST(processes_share_a_file)
         ck_assert_uint_ge(all, FRAMES);
         ck_assert_uint_le(all + c.closers[i], FRAMES + CLOSERS);
     }
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -185,8 +132,8 @@ START_TEST(killed_writers_leave_a_whole_file)
     GRand *rand = g_rand_new_with_seed(1);
     unsigned written = 0;
 
-    make_path();
-    first = open_one("first", NULL);
+    capture_make_folder("shared.pcapng");
+    first = capture_open_as("first", NULL, NULL);
     for (unsigned i = 0; i < 12; i++) {
         int told;
         char nothing;
@@ -196,17 +143,17 @@ START_TEST(killed_writers_leave_a_whole_file)
             ck_assert_int_eq(read(told, &nothing, 1), 1);
         }
         g_usleep((gulong)g_rand_int_range(rand, 500, 5000));
-        write_frame(first, 0xff, 100);
+        capture_write_frame(first, 0xff, 100);
         kill(pid, SIGKILL);
         ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
         close(told);
-        write_frame(first, 0xff, 100);
+        capture_write_frame(first, 0xff, 100);
         if (i % 4 == 3) {
             /* The reader above can only handle a few interfaces at a time. */
             capture_file_close(first);
-            first = open_one("first", NULL);
+            first = capture_open_as("first", NULL, NULL);
         }
-        write_frame(first, 0xff, 100);
+        capture_write_frame(first, 0xff, 100);
         c = read_file();
         ck_assert_uint_ge(c.packets, 1);
         for (unsigned k = 1; k < c.interfaces; k++) {
@@ -216,7 +163,7 @@ START_TEST(killed_writers_leave_a_whole_file)
     ck_assert_uint_gt(written, 0); /* those that were killed had written */
     capture_file_close(first);
     g_rand_free(rand);
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -229,17 +176,17 @@ START_TEST(a_part_of_a_block_is_cut_off)
     struct capture_contents c;
     FILE *killed;
 
-    make_path();
-    file = open_one("first", NULL);
-    write_frame(file, 1, 100);
-    killed = fopen(path, "ab");
+    capture_make_folder("shared.pcapng");
+    file = capture_open_as("first", NULL, NULL);
+    capture_write_frame(file, 1, 100);
+    killed = fopen(capture_path, "ab");
     ck_assert_uint_eq(fwrite(part, 1, sizeof(part), killed), sizeof(part));
     fclose(killed);
-    write_frame(file, 2, 60);
+    capture_write_frame(file, 2, 60);
     c = read_file();
     ck_assert_uint_eq(c.packets, 2);
     capture_file_close(file);
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -248,22 +195,22 @@ START_TEST(the_frames_of_a_run_stay)
     struct capture_file *file;
     struct capture_contents c;
 
-    make_path();
+    capture_make_folder("shared.pcapng");
     for (unsigned i = 0; i < 3; i++) {
-        file = open_one("one", "4711.1");
-        write_frame(file, 1, 100);
+        file = capture_open_as("one", "4711.1", NULL);
+        capture_write_frame(file, 1, 100);
         capture_file_close(file);
     }
     c = read_file();
     ck_assert_uint_eq(c.interfaces, 3);
     ck_assert_uint_eq(c.packets, 3);
     /* Frames of another run are dropped, and a writer without a run drops all. */
-    file = open_one("two", _i ? "4711.2" : NULL);
+    file = capture_open_as("two", _i ? "4711.2" : NULL, NULL);
     capture_file_close(file);
     c = read_file();
     ck_assert_uint_eq(c.interfaces, 1);
     ck_assert_uint_eq(c.packets, 0);
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -278,14 +225,14 @@ START_TEST(the_name_of_a_run_may_have_blanks)
                                        ""};
     static const unsigned interfaces[] = {1, 2, 3, 1, 1, 1, 1};
 
-    make_path();
+    capture_make_folder("shared.pcapng");
     for (size_t i = 0; i < G_N_ELEMENTS(runs); i++) {
-        capture_file_close(open_one("one", runs[i]));
+        capture_file_close(capture_open_as("one", runs[i], NULL));
         ck_assert_msg(read_file().interfaces == interfaces[i], "'%s'", runs[i]);
     }
-    capture_file_close(open_one("one", "")); /* no run's, like the one before */
+    capture_file_close(capture_open_as("one", "", NULL)); /* no run's, like the one before */
     ck_assert_uint_eq(read_file().interfaces, 1);
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -296,25 +243,25 @@ START_TEST(a_child_keeps_no_lock)
     struct capture_file *file;
     pid_t child;
 
-    make_path();
-    file = open_one("one", NULL);
-    write_frame(file, 1, 100);
+    capture_make_folder("shared.pcapng");
+    file = capture_open_as("one", NULL, NULL);
+    capture_write_frame(file, 1, 100);
     child = fork();
     if (!child) {
-        write_frame(file, 2, 100); /* the file is the parent's */
+        capture_write_frame(file, 2, 100); /* the file is the parent's */
         pause();
         _exit(0);
     }
     g_usleep(20000);
-    write_frame(file, 1, 100);
+    capture_write_frame(file, 1, 100);
     ck_assert_uint_eq(read_file().packets, 2);
     capture_file_close(file);
-    file = open_one("two", NULL);
+    file = capture_open_as("two", NULL, NULL);
     ck_assert_uint_eq(read_file().interfaces, 1);
     capture_file_close(file);
     ck_assert_int_eq(kill(child, SIGKILL), 0);
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -323,12 +270,12 @@ START_TEST(a_child_of_the_moment_of_opening_has_no_copy)
 {
     struct capture_file *file;
 
-    make_path();
-    fork_at_open_begin(path);
-    file = open_one("one", NULL);
+    capture_make_folder("shared.pcapng");
+    fork_at_open_begin(capture_path);
+    file = capture_open_as("one", NULL, NULL);
     ck_assert(!fork_at_open_end());
     capture_file_close(file);
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -338,19 +285,19 @@ START_TEST(a_file_that_is_written_is_not_emptied)
     struct capture_file *one, *two;
     struct capture_contents c;
 
-    make_path();
-    one = open_one("one", "4711.1");
-    write_frame(one, 1, 100);
-    two = open_one("two", "4711.2");
-    write_frame(two, 2, 101);
-    write_frame(one, 3, 102);
+    capture_make_folder("shared.pcapng");
+    one = capture_open_as("one", "4711.1", NULL);
+    capture_write_frame(one, 1, 100);
+    two = capture_open_as("two", "4711.2", NULL);
+    capture_write_frame(two, 2, 101);
+    capture_write_frame(one, 3, 102);
     c = read_file();
     ck_assert_uint_eq(c.interfaces, 2);
     ck_assert_uint_eq(c.of_interface[0], 2);
     ck_assert_uint_eq(c.of_interface[1], 1);
     capture_file_close(one);
     capture_file_close(two);
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -362,24 +309,24 @@ START_TEST(a_stopped_writer_holds_nobody_up)
     struct capture_contents c;
     int fd;
 
-    make_path();
-    file = open_one("one", NULL);
-    fd = open(path, O_RDWR);
+    capture_make_folder("shared.pcapng");
+    file = capture_open_as("one", NULL, NULL);
+    fd = open(capture_path, O_RDWR);
     ck_assert_int_eq(fcntl(fd, F_OFD_SETLK, &turn), 0);
     for (unsigned i = 0; i < 1000; i++) {
-        write_frame(file, 1,
-                    100); /* the first one waits for some milliseconds; the others do not */
+        capture_write_frame(file, 1,
+                            100); /* the first one waits for some milliseconds; the others do not */
     }
     ck_assert_uint_eq(read_file().packets, 0);
     close(fd);
-    write_frame(file, 2, 100);
+    capture_write_frame(file, 2, 100);
     c = read_file();
     ck_assert_uint_eq(c.packets, 1);
     ck_assert_uint_eq(c.missing, 1000);
-    write_frame(file, 2, 100);
+    capture_write_frame(file, 2, 100);
     ck_assert_uint_eq(read_file().missing, 1000);
     capture_file_close(file);
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -388,24 +335,24 @@ START_TEST(an_emptied_file_ends_the_capture)
     struct capture_file *file;
     struct stat st;
 
-    make_path();
-    file = open_one("one", NULL);
-    write_frame(file, 1, 100);
-    ck_assert_int_eq(truncate(path, 0), 0);
-    write_frame(file, 2, 100);
-    write_frame(file, 2, 100);
-    ck_assert_int_eq(warnings, 1);
+    capture_make_folder("shared.pcapng");
+    file = capture_open_as("one", NULL, NULL);
+    capture_write_frame(file, 1, 100);
+    ck_assert_int_eq(truncate(capture_path, 0), 0);
+    capture_write_frame(file, 2, 100);
+    capture_write_frame(file, 2, 100);
+    ck_assert_int_eq(capture_warnings, 1);
     ck_assert_ptr_nonnull(
-        strstr(last_warning, "somebody else has emptied or replaced what it had"));
-    ck_assert_int_eq(g_stat(path, &st), 0);
+        strstr(capture_last_warning, "somebody else has emptied or replaced what it had"));
+    ck_assert_int_eq(g_stat(capture_path, &st), 0);
     ck_assert_int_eq(st.st_size, 0);
     capture_file_close(file);
     /* The next writer begins anew. */
-    file = open_one("two", NULL);
-    write_frame(file, 2, 100);
+    file = capture_open_as("two", NULL, NULL);
+    capture_write_frame(file, 2, 100);
     ck_assert_uint_eq(read_file().packets, 1);
     capture_file_close(file);
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -414,7 +361,7 @@ static int find_descriptor(void)
 {
     struct stat st, found;
 
-    ck_assert_int_eq(g_stat(path, &st), 0);
+    ck_assert_int_eq(g_stat(capture_path, &st), 0);
     for (int fd = 3; fd < 1000; fd++) {
         if (!fstat(fd, &found) && found.st_ino == st.st_ino && found.st_dev == st.st_dev) {
             return fd;
@@ -428,17 +375,17 @@ START_TEST(a_file_that_cannot_be_read_ends_the_capture)
     struct capture_file *file;
     int write_only;
 
-    make_path();
-    file = open_one("one", NULL);
-    write_frame(file, 1, 100);
-    write_only = open(path, O_WRONLY);
+    capture_make_folder("shared.pcapng");
+    file = capture_open_as("one", NULL, NULL);
+    capture_write_frame(file, 1, 100);
+    write_only = open(capture_path, O_WRONLY);
     ck_assert_int_ge(dup2(write_only, find_descriptor()), 0);
-    write_frame(file, 2, 100);
-    ck_assert_int_eq(warnings, 1);
-    ck_assert_ptr_nonnull(strstr(last_warning, g_strerror(EBADF)));
+    capture_write_frame(file, 2, 100);
+    ck_assert_int_eq(capture_warnings, 1);
+    ck_assert_ptr_nonnull(strstr(capture_last_warning, g_strerror(EBADF)));
     capture_file_close(file);
     close(write_only);
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -447,13 +394,13 @@ START_TEST(a_foreign_file_is_replaced)
 {
     struct capture_file *file;
 
-    make_path();
-    ck_assert(g_file_set_contents(path, "somebody's text", -1, NULL));
-    file = open_one("one", "4711.1");
-    write_frame(file, 1, 100);
+    capture_make_folder("shared.pcapng");
+    ck_assert(g_file_set_contents(capture_path, "somebody's text", -1, NULL));
+    file = capture_open_as("one", "4711.1", NULL);
+    capture_write_frame(file, 1, 100);
     ck_assert_uint_eq(read_file().packets, 1);
     capture_file_close(file);
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -466,19 +413,19 @@ START_TEST(a_record_that_counts_too_many_interfaces_is_refused)
     g_autoptr(GError) err = NULL;
     int fd;
 
-    make_path();
-    file = open_one("one", "4711.1");
-    fd = open(path, O_RDWR | O_CLOEXEC);
+    capture_make_folder("shared.pcapng");
+    file = capture_open_as("one", "4711.1", NULL);
+    fd = open(capture_path, O_RDWR | O_CLOEXEC);
     ck_assert_int_eq(pwrite(fd, many, sizeof(many) - 1, RECORD_COUNT), sizeof(many) - 1);
-    other = capture_file_open(path, "two", "4711.1", NULL, &err);
+    other = capture_file_open(capture_path, "two", "4711.1", NULL, &err);
     ck_assert_ptr_null(other);
     ck_assert_ptr_nonnull(err);
     capture_file_close(file);
     close(fd);
-    file = open_one("two", "4711.1");
+    file = capture_open_as("two", "4711.1", NULL);
     ck_assert_uint_eq(read_file().interfaces, 1);
     capture_file_close(file);
-    remove_path();
+    capture_remove_folder();
 }
 END_TEST
 

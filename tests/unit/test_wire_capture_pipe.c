@@ -3,6 +3,7 @@
 #include "wire/capture_file.h"
 #include "wire/port.h"
 #include "tests/unit/capture_reader.h"
+#include "tests/unit/capture_writer.h"
 #include "tests/unit/fork_at_open.h"
 #include "tests/unit/suite.h"
 
@@ -21,63 +22,21 @@ enum {
     LEN = 1000,
 };
 
-static char *path;
-static int warnings;
-static char last_warning[256];
-
-static void count_warning(const gchar *domain, GLogLevelFlags level, const gchar *message,
-                          gpointer opaque)
-{
-    warnings++;
-    g_strlcpy(last_warning, message, sizeof(last_warning));
-}
-
 static void make_pipe(void)
 {
-    g_autofree char *folder = g_dir_make_tmp("hcasim-XXXXXX", NULL);
-
-    path = g_build_filename(folder, "pipe", NULL);
-    ck_assert_int_eq(mkfifo(path, 0600), 0);
-    warnings = 0;
-    g_log_set_handler(NULL, G_LOG_LEVEL_WARNING, count_warning, NULL);
+    capture_make_folder("pipe");
+    ck_assert_int_eq(mkfifo(capture_path, 0600), 0);
 }
 
-static void remove_pipe(void)
+/* A writer without a reader looks for a new one every 10 ms (LOOK_NS of capture_pipe.c). */
+static void let_it_be_found(void)
 {
-    g_autofree char *folder = g_path_get_dirname(path);
-
-    g_remove(path);
-    g_rmdir(folder);
-    g_free(path);
-}
-
-static uint64_t a_second(void *opaque)
-{
-    return 1000000000;
-}
-
-static struct capture_file *open_one(void)
-{
-    GError *err = NULL;
-    struct capture_file *file = capture_file_open(path, "one", NULL, NULL, &err);
-
-    ck_assert_msg(file, "%s", err ? err->message : "");
-    return file;
-}
-
-static void write_frame(struct capture_file *file, size_t len)
-{
-    uint8_t frame[WIRE_FRAME_MAX];
-
-    memset(frame, 7, len);
-    capture_file_frame(
-        file, &(struct capture_frame){.bytes = frame, .len = len, .direction = CAPTURE_OUTBOUND},
-        a_second, NULL);
+    g_usleep(50000);
 }
 
 static int open_reader(void)
 {
-    int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    int reader = open(capture_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
     ck_assert_int_ge(reader, 0);
     return reader;
@@ -109,7 +68,7 @@ static struct capture_contents read_rest(int reader, GByteArray *stream)
 static void *open_late(void *opaque)
 {
     g_usleep(100000);
-    return GINT_TO_POINTER(open(path, O_RDONLY));
+    return GINT_TO_POINTER(open(capture_path, O_RDONLY));
 }
 
 /* "opening gives it a few seconds to come" */
@@ -122,15 +81,15 @@ START_TEST(a_pipe_waits_for_its_first_reader)
 
     make_pipe();
     ck_assert_int_eq(pthread_create(&thread, NULL, open_late, NULL), 0);
-    file = open_one();
+    file = capture_open_as("one", NULL, NULL);
     pthread_join(thread, &reader);
-    write_frame(file, 100);
+    capture_write_frame(file, 7, 100);
     capture_file_close(file);
     c = read_rest(GPOINTER_TO_INT(reader), g_byte_array_new());
     ck_assert_uint_eq(c.packets, 1);
     ck_assert_uint_eq(c.missing, 0);
-    ck_assert_int_eq(warnings, 0);
-    remove_pipe();
+    ck_assert_int_eq(capture_warnings, 0);
+    capture_remove_folder();
 }
 END_TEST
 
@@ -142,23 +101,23 @@ START_TEST(traffic_does_not_wait_for_a_reader)
     int reader;
 
     make_pipe();
-    file = open_one();
-    ck_assert_int_eq(warnings, 1);
-    ck_assert_ptr_nonnull(strstr(last_warning, "nobody reads the pipe"));
+    file = capture_open_as("one", NULL, NULL);
+    ck_assert_int_eq(capture_warnings, 1);
+    ck_assert_ptr_nonnull(strstr(capture_last_warning, "nobody reads the pipe"));
     for (unsigned i = 0; i < FRAMES; i++) {
-        write_frame(file, LEN);
+        capture_write_frame(file, 7, LEN);
     }
     reader = open_reader();
-    g_usleep(50000); /* it is looked for now and then */
-    write_frame(file, LEN);
+    let_it_be_found();
+    capture_write_frame(file, 7, LEN);
     capture_file_close(file);
     c = read_rest(reader, g_byte_array_new());
     ck_assert_uint_eq(c.interfaces, 1);
     ck_assert_str_eq(c.names[0], "one");
     ck_assert_uint_eq(c.packets, 1);
     ck_assert_uint_eq(c.missing, FRAMES);
-    ck_assert_int_eq(warnings, 1);
-    remove_pipe();
+    ck_assert_int_eq(capture_warnings, 1);
+    capture_remove_folder();
 }
 END_TEST
 
@@ -175,27 +134,27 @@ START_TEST(a_slow_reader_gets_whole_packets)
 
     make_pipe();
     reader = open_reader();
-    file = open_one();
+    file = capture_open_as("one", NULL, NULL);
     for (unsigned i = 0; i < 10 * FRAMES; i++, all++) {
-        write_frame(file, lens[_i][i % 2]);
+        capture_write_frame(file, 7, lens[_i][i % 2]);
     }
     read_pipe(reader, stream);
     for (unsigned i = 0; i < FRAMES; i++, all++) {
-        write_frame(file, lens[_i][i % 2]);
+        capture_write_frame(file, 7, lens[_i][i % 2]);
         if (i % 100 == 0) {
             read_pipe(reader, stream);
         }
     }
     read_pipe(reader, stream);
-    write_frame(file, LEN);
+    capture_write_frame(file, 7, LEN);
     all++;
     capture_file_close(file);
     c = read_rest(reader, stream);
     ck_assert_uint_gt(c.packets, 100);
     ck_assert_uint_gt(c.missing, 0);
     ck_assert_uint_eq(c.packets + c.missing, all);
-    ck_assert_int_eq(warnings, 0);
-    remove_pipe();
+    ck_assert_int_eq(capture_warnings, 0);
+    capture_remove_folder();
 }
 END_TEST
 
@@ -208,22 +167,22 @@ START_TEST(a_reader_may_go_and_another_one_come)
 
     make_pipe();
     reader = open_reader();
-    file = open_one();
-    write_frame(file, LEN);
+    file = capture_open_as("one", NULL, NULL);
+    capture_write_frame(file, 7, LEN);
     close(reader);
     for (unsigned i = 0; i < FRAMES; i++) {
-        write_frame(file, LEN);
+        capture_write_frame(file, 7, LEN);
     }
     reader = open_reader();
-    g_usleep(50000);
-    write_frame(file, LEN);
-    write_frame(file, LEN);
+    let_it_be_found();
+    capture_write_frame(file, 7, LEN);
+    capture_write_frame(file, 7, LEN);
     capture_file_close(file);
     c = read_rest(reader, g_byte_array_new());
     ck_assert_uint_eq(c.packets, 2);
     ck_assert_uint_eq(c.missing, FRAMES);
-    ck_assert_int_eq(warnings, 0);
-    remove_pipe();
+    ck_assert_int_eq(capture_warnings, 0);
+    capture_remove_folder();
 }
 END_TEST
 
@@ -237,10 +196,10 @@ START_TEST(ports_of_a_process_share_a_pipe)
     make_pipe();
     reader = open_reader();
     for (unsigned i = 0; i < 3; i++) {
-        file[i] = open_one();
+        file[i] = capture_open_as("one", NULL, NULL);
     }
     for (unsigned i = 0; i < 10; i++) {
-        write_frame(file[i % 2], 100); /* the third one has no frame */
+        capture_write_frame(file[i % 2], 7, 100); /* the third one has no frame */
     }
     read_pipe(reader, stream);
     c = capture_read(stream->data, stream->len);
@@ -250,13 +209,13 @@ START_TEST(ports_of_a_process_share_a_pipe)
     /* The next reader is told of the interfaces anew, in the order of their frames. */
     close(reader);
     capture_file_close(file[0]);
-    write_frame(file[1], 100);
+    capture_write_frame(file[1], 7, 100);
     reader = open_reader();
-    g_usleep(50000);
-    write_frame(file[2], 100);
-    write_frame(file[1], 100);
+    let_it_be_found();
+    capture_write_frame(file[2], 7, 100);
+    capture_write_frame(file[1], 7, 100);
     capture_file_close(file[1]);
-    write_frame(file[2], 100);
+    capture_write_frame(file[2], 7, 100);
     capture_file_close(file[2]);
     g_byte_array_set_size(stream, 0);
     c = read_rest(reader, stream);
@@ -264,7 +223,7 @@ START_TEST(ports_of_a_process_share_a_pipe)
     ck_assert_uint_eq(c.of_interface[0], 2);
     ck_assert_uint_eq(c.of_interface[1], 1);
     ck_assert_uint_eq(c.missing_of[1], 1);
-    remove_pipe();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -278,24 +237,24 @@ START_TEST(a_pipe_has_one_process_that_writes)
 
     make_pipe();
     reader = open_reader();
-    file = open_one();
-    write_frame(file, 100);
+    file = capture_open_as("one", NULL, NULL);
+    capture_write_frame(file, 7, 100);
     child = fork();
     if (!child) {
         g_autoptr(GError) err = NULL;
 
-        write_frame(file, 100); /* the pipe is the parent's */
-        _exit(capture_file_open(path, "two", NULL, NULL, &err) ||
+        capture_write_frame(file, 7, 100); /* the pipe is the parent's */
+        _exit(capture_file_open(capture_path, "two", NULL, NULL, &err) ||
               !strstr(err->message, "a pipe has one writer"));
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
-    write_frame(file, 100);
+    capture_write_frame(file, 7, 100);
     capture_file_close(file);
     c = read_rest(reader, g_byte_array_new());
     ck_assert_uint_eq(c.packets, 2);
     ck_assert_uint_eq(c.interfaces, 1);
-    remove_pipe();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -307,16 +266,16 @@ START_TEST(a_child_of_the_moment_of_opening_has_no_copy)
     int reader;
 
     make_pipe();
-    other_name = g_strconcat(path, ".reader", NULL);
-    ck_assert_int_eq(link(path, other_name), 0);
+    other_name = g_strconcat(capture_path, ".reader", NULL);
+    ck_assert_int_eq(link(capture_path, other_name), 0);
     reader = open(other_name, O_RDONLY | O_NONBLOCK);
-    fork_at_open_begin(path);
-    file = open_one();
+    fork_at_open_begin(capture_path);
+    file = capture_open_as("one", NULL, NULL);
     ck_assert(!fork_at_open_end());
     capture_file_close(file);
     close(reader);
     g_remove(other_name);
-    remove_pipe();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -326,16 +285,16 @@ START_TEST(a_device_is_written_as_a_stream)
     struct capture_file *file;
 
     make_pipe();
-    remove_pipe();
-    path = g_strdup("/dev/null");
-    file = open_one();
-    write_frame(file, 100);
+    capture_remove_folder();
+    capture_path = g_strdup("/dev/null");
+    file = capture_open_as("one", NULL, NULL);
+    capture_write_frame(file, 7, 100);
     capture_file_close(file);
-    ck_assert_int_eq(warnings, 0);
-    g_free(path);
-    path = g_strdup("/dev/full");
-    ck_assert_ptr_null(capture_file_open(path, "one", NULL, NULL, NULL));
-    g_free(path);
+    ck_assert_int_eq(capture_warnings, 0);
+    g_free(capture_path);
+    capture_path = g_strdup("/dev/full");
+    ck_assert_ptr_null(capture_file_open(capture_path, "one", NULL, NULL, NULL));
+    g_free(capture_path);
 }
 END_TEST
 

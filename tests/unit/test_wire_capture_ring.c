@@ -6,6 +6,7 @@
 #include "wire/capture_file.h"
 #include "wire/port.h"
 #include "tests/unit/capture_reader.h"
+#include "tests/unit/capture_writer.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
@@ -26,34 +27,11 @@ enum {
 };
 
 static const struct capture_ring three = {SIZE, 3};
-static char *path;
-
-static void make_path(void)
-{
-    g_autofree char *folder = g_dir_make_tmp("hcasim-XXXXXX", NULL);
-
-    path = g_build_filename(folder, "ring.pcapng", NULL);
-}
-
-static void remove_folder(void)
-{
-    g_autofree char *folder = g_path_get_dirname(path);
-    GDir *dir = g_dir_open(folder, 0, NULL);
-
-    for (const char *name; (name = g_dir_read_name(dir));) {
-        g_autofree char *file = g_build_filename(folder, name, NULL);
-
-        g_remove(file);
-    }
-    g_dir_close(dir);
-    g_rmdir(folder);
-    g_free(path);
-}
 
 /* How many files there are, and that none is larger than it may be. */
 static unsigned count_files(void)
 {
-    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *folder = g_path_get_dirname(capture_path);
     GDir *dir = g_dir_open(folder, 0, NULL);
     unsigned count = 0;
 
@@ -68,42 +46,17 @@ static unsigned count_files(void)
     return count;
 }
 
-static uint64_t a_second(void *opaque)
-{
-    return 1000000000;
-}
-
-static struct capture_file *open_as(const char *name, const char *run,
-                                    const struct capture_ring *ring)
-{
-    GError *err = NULL;
-    struct capture_file *file = capture_file_open(path, name, run, ring, &err);
-
-    ck_assert_msg(file, "%s", err ? err->message : "");
-    return file;
-}
-
-static void write_frame(struct capture_file *file, uint8_t fill, size_t len)
-{
-    uint8_t frame[WIRE_FRAME_MAX];
-
-    memset(frame, fill, len);
-    capture_file_frame(
-        file, &(struct capture_frame){.bytes = frame, .len = len, .direction = CAPTURE_OUTBOUND},
-        a_second, NULL);
-}
-
 /* Whether the file of that number is there. */
 static bool has_number(uint32_t number)
 {
-    g_autofree char *name = capture_ring_name(path, number);
+    g_autofree char *name = capture_ring_name(capture_path, number);
 
     return !g_access(name, F_OK);
 }
 
 static struct capture_contents read_number(uint32_t number)
 {
-    g_autofree char *name = capture_ring_name(path, number);
+    g_autofree char *name = capture_ring_name(capture_path, number);
 
     return capture_read_file(name);
 }
@@ -111,7 +64,7 @@ static struct capture_contents read_number(uint32_t number)
 START_TEST(the_number_stands_before_the_suffix)
 {
     static const struct {
-        const char *path, *name;
+        const char *capture_path, *name;
     } rows[] = {
         {"all.pcapng", "all.00007.pcapng"},     {"/a.b/all.pcapng", "/a.b/all.00007.pcapng"},
         {"/a.b/all", "/a.b/all.00007"},         {"all", "all.00007"},
@@ -119,7 +72,7 @@ START_TEST(the_number_stands_before_the_suffix)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
-        g_autofree char *name = capture_ring_name(rows[i].path, 7);
+        g_autofree char *name = capture_ring_name(rows[i].capture_path, 7);
 
         ck_assert_str_eq(name, rows[i].name);
     }
@@ -133,27 +86,27 @@ START_TEST(a_ring_keeps_its_newest_files)
     struct capture_file *file;
     unsigned per_file, in_path;
 
-    make_path();
-    file = open_as("one", NULL, &three);
+    capture_make_folder("ring.pcapng");
+    file = capture_open_as("one", NULL, &three);
     while (!has_number(1)) {
-        write_frame(file, 1, 1000);
+        capture_write_frame(file, 1, 1000);
         ck_assert_uint_le(count_files(), 2);
     }
     per_file = read_number(1).packets;
     ck_assert_uint_gt(per_file, SIZE / 1100);
-    ck_assert_uint_eq(capture_read_file(path).packets, 1);
+    ck_assert_uint_eq(capture_read_file(capture_path).packets, 1);
     for (unsigned i = 1; i < 4 * per_file; i++) {
-        write_frame(file, 1, 1000);
+        capture_write_frame(file, 1, 1000);
     }
     capture_file_close(file);
-    in_path = capture_read_file(path).packets;
+    in_path = capture_read_file(capture_path).packets;
     ck_assert_uint_eq(in_path, per_file);
     ck_assert(!has_number(1) && !has_number(2));
     ck_assert(has_number(3) && has_number(4) && !has_number(5));
     ck_assert_uint_eq(read_number(3).packets, per_file);
     ck_assert_uint_eq(read_number(4).packets, per_file);
     ck_assert_uint_eq(count_files(), 3);
-    remove_folder();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -164,19 +117,19 @@ START_TEST(a_ring_stays_where_it_was_begun)
     GError *err = NULL;
     struct capture_file *file;
 
-    make_path();
-    folder = g_path_get_dirname(path);
+    capture_make_folder("ring.pcapng");
+    folder = g_path_get_dirname(capture_path);
     ck_assert_int_eq(chdir(folder), 0);
     file = capture_file_open("ring.pcapng", "one", NULL, &three, &err);
     ck_assert_ptr_nonnull(file);
     ck_assert_int_eq(chdir(before), 0);
     for (unsigned i = 0; i < 1000 && !has_number(2); i++) {
-        write_frame(file, 1, 1000);
+        capture_write_frame(file, 1, 1000);
     }
     ck_assert(has_number(2));
     ck_assert_uint_eq(count_files(), 3);
     capture_file_close(file);
-    remove_folder();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -185,15 +138,15 @@ START_TEST(a_ring_of_one_file_begins_anew)
     static const struct capture_ring one = {SIZE, 1};
     struct capture_file *file;
 
-    make_path();
-    file = open_as("one", NULL, &one);
+    capture_make_folder("ring.pcapng");
+    file = capture_open_as("one", NULL, &one);
     for (unsigned i = 0; i < 200; i++) {
-        write_frame(file, 1, 9000);
+        capture_write_frame(file, 1, 9000);
         ck_assert_uint_eq(count_files(), 1);
-        ck_assert_uint_ge(capture_read_file(path).packets, 1);
+        ck_assert_uint_ge(capture_read_file(capture_path).packets, 1);
     }
     capture_file_close(file);
-    remove_folder();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -203,12 +156,12 @@ START_TEST(each_file_has_the_interfaces_of_its_frames)
     struct capture_file *file[2];
     struct capture_contents c;
 
-    make_path();
-    file[0] = open_as("zero", NULL, &three);
-    file[1] = open_as("one", NULL, &three);
+    capture_make_folder("ring.pcapng");
+    file[0] = capture_open_as("zero", NULL, &three);
+    file[1] = capture_open_as("one", NULL, &three);
     while (!has_number(2)) {
-        write_frame(file[0], 1, 3000);
-        write_frame(file[1], 2, 3000);
+        capture_write_frame(file[0], 1, 3000);
+        capture_write_frame(file[1], 2, 3000);
     }
     c = read_number(2);
     ck_assert_uint_eq(c.interfaces, 2);
@@ -216,18 +169,18 @@ START_TEST(each_file_has_the_interfaces_of_its_frames)
     ck_assert_uint_gt(c.of_interface[1], 5);
     /* A file without frames of a port does not name it. */
     while (!has_number(5)) {
-        write_frame(file[1], 2, 3000);
+        capture_write_frame(file[1], 2, 3000);
     }
     c = read_number(5);
     ck_assert_uint_eq(c.interfaces, 1);
     ck_assert_str_eq(c.names[0], "one");
-    write_frame(file[0], 1, 60);
-    c = capture_read_file(path);
+    capture_write_frame(file[0], 1, 60);
+    c = capture_read_file(capture_path);
     ck_assert_uint_eq(c.interfaces, 2);
     ck_assert_str_eq(c.names[1], "zero");
     capture_file_close(file[0]);
     capture_file_close(file[1]);
-    remove_folder();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -238,17 +191,17 @@ START_TEST(processes_share_a_ring)
     struct capture_contents c;
     int status;
 
-    make_path();
+    capture_make_folder("ring.pcapng");
     for (unsigned i = 0; i < WRITERS; i++) {
         if (!fork()) {
-            struct capture_file *file = open_as("writer", "4711.1", &all);
+            struct capture_file *file = capture_open_as("writer", "4711.1", &all);
 
             for (unsigned n = 0; n < FRAMES; n++) {
-                write_frame(file, (uint8_t)i, 60 + (n * 37 + i * 11) % 9000);
+                capture_write_frame(file, (uint8_t)i, 60 + (n * 37 + i * 11) % 9000);
             }
             /* says how many are missing */
             for (unsigned n = 0; n < 50; n++) {
-                write_frame(file, CAPTURE_CLOSER, 60);
+                capture_write_frame(file, CAPTURE_CLOSER, 60);
                 g_usleep(1000);
             }
             capture_file_close(file);
@@ -265,13 +218,13 @@ START_TEST(processes_share_a_ring)
         packets += c.packets;
         missing += (unsigned)c.missing;
     }
-    c = capture_read_file(path);
+    c = capture_read_file(capture_path);
     packets += c.packets;
     missing += (unsigned)c.missing;
     ck_assert(has_number(50)); /* the file was changed often */
     ck_assert_uint_le(packets + missing, WRITERS * (FRAMES + 50));
     ck_assert_uint_ge(packets + missing, WRITERS * (FRAMES + 1));
-    remove_folder();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -281,33 +234,33 @@ START_TEST(killed_writers_leave_a_ring)
     struct capture_file *first;
     GRand *rand = g_rand_new_with_seed(1);
 
-    make_path();
-    first = open_as("first", "4711.1", &three);
+    capture_make_folder("ring.pcapng");
+    first = capture_open_as("first", "4711.1", &three);
     for (unsigned i = 0; i < KILLED; i++) {
         pid_t pid = fork();
         unsigned before;
 
         ck_assert_int_ge(pid, 0);
         if (!pid) {
-            struct capture_file *file = open_as("killed", "4711.1", &three);
+            struct capture_file *file = capture_open_as("killed", "4711.1", &three);
 
             for (;;) {
-                write_frame(file, 1, 9000);
+                capture_write_frame(file, 1, 9000);
             }
         }
         g_usleep((gulong)g_rand_int_range(rand, 2000, 20000));
         kill(pid, SIGKILL);
         ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-        write_frame(first, 2, 100); /* as often as the killed one may have had the turn */
-        write_frame(first, 2, 100);
-        before = capture_read_file(path).packets;
-        write_frame(first, 2, 100);
-        ck_assert_uint_eq(capture_read_file(path).packets, before + 1);
+        capture_write_frame(first, 2, 100); /* as often as the killed one may have had the turn */
+        capture_write_frame(first, 2, 100);
+        before = capture_read_file(capture_path).packets;
+        capture_write_frame(first, 2, 100);
+        ck_assert_uint_eq(capture_read_file(capture_path).packets, before + 1);
         ck_assert_uint_le(count_files(), 3 + 1); /* the next one, half made */
     }
     capture_file_close(first);
     g_rand_free(rand);
-    remove_folder();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -317,33 +270,33 @@ START_TEST(a_change_that_was_not_finished_is_finished)
     g_autofree char *next = NULL, *name = NULL, *moved = NULL;
     struct capture_file *file, *other;
 
-    make_path();
-    next = g_strconcat(path, ".next", NULL);
-    name = capture_ring_name(path, 1);
-    file = open_as("one", "4711.1", &three);
-    write_frame(file, 1, 1000);
+    capture_make_folder("ring.pcapng");
+    next = g_strconcat(capture_path, ".next", NULL);
+    name = capture_ring_name(capture_path, 1);
+    file = capture_open_as("one", "4711.1", &three);
+    capture_write_frame(file, 1, 1000);
     /* The next file was made, and the full one got its name. */
     ck_assert(g_file_set_contents(next, "half", -1, NULL));
-    ck_assert_int_eq(link(path, name), 0);
+    ck_assert_int_eq(link(capture_path, name), 0);
     while (!has_number(2)) {
-        write_frame(file, 1, 1000);
+        capture_write_frame(file, 1, 1000);
     }
     ck_assert_int_ne(g_access(next, F_OK), 0);
     ck_assert_uint_gt(read_number(1).packets, 10);
     /* The next file got its place, and the full one was not marked: its writers go on there until
      * it is full, and no file is made a second time. */
-    moved = capture_ring_name(path, 3);
-    ck_assert_int_eq(rename(path, moved), 0);
-    other = open_as("two", "4711.1", &three);
-    write_frame(other, 2, 1000);
-    for (unsigned i = 0; i < 100 && capture_read_file(path).interfaces < 2; i++) {
-        write_frame(file, 1, 1000);
+    moved = capture_ring_name(capture_path, 3);
+    ck_assert_int_eq(rename(capture_path, moved), 0);
+    other = capture_open_as("two", "4711.1", &three);
+    capture_write_frame(other, 2, 1000);
+    for (unsigned i = 0; i < 100 && capture_read_file(capture_path).interfaces < 2; i++) {
+        capture_write_frame(file, 1, 1000);
     }
-    ck_assert_uint_eq(capture_read_file(path).interfaces, 2);
-    ck_assert_uint_eq(capture_read_file(path).of_interface[0], 1);
+    ck_assert_uint_eq(capture_read_file(capture_path).interfaces, 2);
+    ck_assert_uint_eq(capture_read_file(capture_path).of_interface[0], 1);
     capture_file_close(file);
     capture_file_close(other);
-    remove_folder();
+    capture_remove_folder();
 }
 END_TEST
 
@@ -353,22 +306,22 @@ START_TEST(another_ring_is_refused)
     static const struct capture_ring others[] = {{SIZE, 4}, {2 * SIZE, 3}, {0, 0}};
     struct capture_file *file;
 
-    make_path();
-    file = open_as("one", NULL, &three);
+    capture_make_folder("ring.pcapng");
+    file = capture_open_as("one", NULL, &three);
     for (size_t i = 0; i < G_N_ELEMENTS(others); i++) {
         g_autoptr(GError) err = NULL;
 
-        ck_assert_ptr_null(capture_file_open(path, "two", NULL, &others[i], &err));
+        ck_assert_ptr_null(capture_file_open(capture_path, "two", NULL, &others[i], &err));
         ck_assert_ptr_nonnull(strstr(err->message, "capture_size and capture_files"));
     }
-    write_frame(file, 1, 100);
-    ck_assert_uint_eq(capture_read_file(path).packets, 1);
+    capture_write_frame(file, 1, 100);
+    ck_assert_uint_eq(capture_read_file(capture_path).packets, 1);
     capture_file_close(file);
     /* When nobody writes it any more, it is replaced. */
-    file = open_as("two", NULL, NULL);
+    file = capture_open_as("two", NULL, NULL);
     capture_file_close(file);
-    ck_assert_uint_eq(capture_read_file(path).packets, 0);
-    remove_folder();
+    ck_assert_uint_eq(capture_read_file(capture_path).packets, 0);
+    capture_remove_folder();
 }
 END_TEST
 
@@ -377,26 +330,26 @@ START_TEST(another_run_removes_the_files_of_the_ring)
 {
     struct capture_file *file;
 
-    make_path();
-    file = open_as("one", "4711.1", &three);
+    capture_make_folder("ring.pcapng");
+    file = capture_open_as("one", "4711.1", &three);
     while (!has_number(4)) {
-        write_frame(file, 1, 1000);
+        capture_write_frame(file, 1, 1000);
     }
     capture_file_close(file);
     ck_assert_uint_eq(count_files(), 3);
-    file = open_as("same run", "4711.1", &three);
-    write_frame(file, 1, 1000);
+    file = capture_open_as("same run", "4711.1", &three);
+    capture_write_frame(file, 1, 1000);
     capture_file_close(file);
     ck_assert_uint_eq(count_files(), 3);
-    file = open_as("another run", "4711.2", &three);
-    write_frame(file, 1, 1000);
+    file = capture_open_as("another run", "4711.2", &three);
+    capture_write_frame(file, 1, 1000);
     ck_assert_uint_eq(count_files(), 1);
-    ck_assert_uint_eq(capture_read_file(path).interfaces, 1);
+    ck_assert_uint_eq(capture_read_file(capture_path).interfaces, 1);
     while (!has_number(1)) {
-        write_frame(file, 1, 1000);
+        capture_write_frame(file, 1, 1000);
     }
     capture_file_close(file);
-    remove_folder();
+    capture_remove_folder();
 }
 END_TEST
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Implements frame.h. */
 #include "tests/sim/fabric/frame.h"
+#include "wire/bytes.h"
+#include "wire/encap/ecn.h"
 #include "wire/encap/roce.h"
 
 struct frame *frame_new(size_t room)
@@ -82,40 +84,15 @@ void frame_sum_ipv4(uint8_t *ip)
     ip[11] = (uint8_t)sum;
 }
 
-static unsigned frame_be16(const uint8_t *at)
-{
-    return (unsigned)at[0] << 8 | at[1];
-}
-
-/* Returns the offset of the IP header, and its version in *version; 0: there is none. */
-static size_t frame_find_ip(const struct frame *frame, unsigned *version)
-{
-    size_t at = ETH_BYTES - 2;
-    unsigned type;
-
-    while (at + 2 + VLAN_BYTES <= frame->len && (type = frame_be16(frame->bytes + at)) != 0 &&
-           (type == ETH_TYPE_VLAN || type == ETH_TYPE_QINQ)) {
-        at += VLAN_BYTES;
-    }
-    if (at + 2 + IPV4_BYTES > frame->len) {
-        return 0;
-    }
-    type = frame_be16(frame->bytes + at);
-    at += 2;
-    *version = frame->bytes[at] >> 4;
-    return (type == ETH_TYPE_IPV4 && *version == 4) || (type == ETH_TYPE_IPV6 && *version == 6) ? at
-                                                                                                : 0;
-}
-
 bool frame_is_roce(const struct frame *frame)
 {
     unsigned version;
-    size_t ip = frame_find_ip(frame, &version);
+    size_t ip = ecn_find_ip(frame->bytes, frame->len, &version);
     size_t udp = ip + (version == 4 ? IPV4_BYTES : IPV6_BYTES);
 
     return ip && udp + UDP_BYTES <= frame->len &&
            frame->bytes[ip + (version == 4 ? 9 : 6)] == IP_PROTO_UDP &&
-           frame_be16(frame->bytes + udp + 2) == ROCE_UDP_DPORT;
+           get16(frame->bytes + udp + 2) == ROCE_UDP_DPORT;
 }
 
 void frame_corrupt(struct frame *frame, struct chance *chance)
@@ -123,45 +100,4 @@ void frame_corrupt(struct frame *frame, struct chance *chance)
     uint64_t bit = chance_below(chance, 8ull * frame->len);
 
     frame->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-}
-
-/* -- ECN --------------------------------------------------------------------------------------- */
-
-#define ECN_CE 3u
-
-/* IPv6's traffic class: the low half of the first byte and the high half of the second byte. */
-static unsigned frame_ecn(const struct frame *frame, size_t ip, unsigned version)
-{
-    return (version == 4 ? frame->bytes[ip + 1] : frame->bytes[ip + 1] >> 4) & 3u;
-}
-
-bool frame_is_ect(const struct frame *frame)
-{
-    unsigned version;
-    size_t ip = frame_find_ip(frame, &version);
-
-    return ip && frame_ecn(frame, ip, version);
-}
-
-void frame_mark_ce(struct frame *frame)
-{
-    unsigned version, before, sum;
-    size_t ip = frame_find_ip(frame, &version);
-    uint8_t *at = frame->bytes + ip;
-
-    if (!ip) {
-        return;
-    }
-    if (version == 6) {
-        at[1] |= ECN_CE << 4;
-        return;
-    }
-    before = frame_be16(at);
-    at[1] |= ECN_CE;
-    /* RFC 1624: HC' = ~(~HC + ~m + m') */
-    sum = (~frame_be16(at + 10) & 0xffff) + (~before & 0xffff) + frame_be16(at);
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = ~((sum & 0xffff) + (sum >> 16));
-    at[10] = (uint8_t)(sum >> 8);
-    at[11] = (uint8_t)sum;
 }

@@ -59,10 +59,4 @@ void frame_corrupt(struct frame *frame, struct chance *chance);
 /* Writes the checksum of an IPv4 header without options. */
 void frame_sum_ipv4(uint8_t *ip);
 
-/* RFC 3168: return whether the sender's transport supports ECN, and mark such a packet CE.
- * Marking updates the IPv4 header's checksum (RFC 1624); the ICRC does not cover these bits
- * (IBTA A17.3.3). */
-bool frame_is_ect(const struct frame *frame);
-void frame_mark_ce(struct frame *frame);
-
 #endif

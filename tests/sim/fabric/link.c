@@ -5,6 +5,7 @@
  * 20.
  */
 #include "tests/sim/fabric/link.h"
+#include "wire/encap/ecn.h"
 
 #define PS_PER_NS     1000ull
 #define PS_PER_S      1000000000000ull
@@ -130,10 +131,10 @@ void link_send(struct link *link, struct frame *frame)
         link_drop(link, frame, link->down ? FRAME_NO_LINK : FRAME_DROPPED);
         return;
     }
-    if (link_marks(link, queued) && frame_is_ect(frame)) {
+    if (link_marks(link, queued) && ecn_is_ect(frame->bytes, frame->len)) {
         link->stats.marked++;
         frame = frame_own(frame);
-        frame_mark_ce(frame);
+        ecn_mark_ce(frame->bytes, frame->len);
     }
     link->free_ps =
         MAX(link->free_ps, now) + (c->rate ? link_ps_of(link, frame->len + LINE_OVERHEAD) : 0);
