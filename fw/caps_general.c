@@ -5,7 +5,7 @@
  */
 #include "fw/caps.h"
 #include "model/core/obj_class.h"
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 #include "model/memory/mkey.h"
 #include "model/port/port.h"
 #include "model/queue/cqe_compress.h"

@@ -8,7 +8,7 @@
  */
 #include "fw/caps.h"
 #include "model/eth/eth_queue.h"
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 
 #define ETH(name, n, ...)                                                                          \
     {                                                                                              \

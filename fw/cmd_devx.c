@@ -13,7 +13,7 @@
 #include "fw/cmd_table.h"
 #include "model/core/obj_class.h"
 #include "model/core/pd.h"
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 #include "model/memory/umem.h"
 
 bool devx_uid_exists(const struct fw *fw, uint16_t uid)

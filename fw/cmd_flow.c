@@ -7,7 +7,7 @@
  */
 #include "fw/cmd.h"
 #include "model/core/pd.h"
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 
 static enum syn cmd_set_root(struct fw *fw, struct fw_cmd *cmd)
 {

@@ -7,7 +7,7 @@
 #include "model/core/obj_class.h"
 #include "model/core/work.h"
 #include "model/eth/eth.h"
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 #include "model/memory/memic.h"
 #include "model/port/port.h"
 #include "model/queue/blueflame.h"
@@ -24,6 +24,10 @@ const struct port_receivers port_receivers = {
     .sniff_tx = eth_sniff_tx,
     .wants_mac = mcg_has_mac,
     .wants_copy = roce_wants_copy,
+};
+
+const struct steering_receivers steering_receivers = {
+    .tir = tir_rx,
 };
 
 /* Frees objects, users before the objects that they use; each costs at least one piece. False: some

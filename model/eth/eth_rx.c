@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include "model/eth/eth_priv.h"
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 #include "model/memory/end_pad.h"
 #include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "model/eth/eth.h"
 #include "model/eth/eth_queue.h"
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 #include "model/eth/tir.h"
 #include "model/queue/wq.h"
 #include "wire/pair.h"

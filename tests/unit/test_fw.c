@@ -9,7 +9,7 @@
 #include "fw/cmd_table.h"
 #include "model/core/obj_class.h"
 #include "model/core/pd.h"
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 

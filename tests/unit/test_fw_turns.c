@@ -12,7 +12,7 @@
 #include "fw/fw_internal.h"
 #include "model/memory/mkey.h"
 #include "model/core/obj_class.h"
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 #include "model/rdma/rdma.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"

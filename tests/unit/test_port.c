@@ -3,7 +3,7 @@
 #include <check.h>
 #include <string.h>
 #include "tests/unit/eth_bench.h"
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 #include "model/eth/tir.h"
 #include "tests/unit/suite.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tests flow tables, groups and entries: what can be made and destroyed, and where a frame goes. */
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 #include <check.h>
 #include <string.h>
 #include "model/queue/q_counter.h"

@@ -6,7 +6,7 @@
  */
 #include <check.h>
 #include <string.h>
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 #include "model/port/port.h"
 #include "tests/unit/eth_bench.h"
 #include "tests/unit/suite.h"

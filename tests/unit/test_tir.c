@@ -5,7 +5,7 @@
 #include <string.h>
 #include "model/eth/eth_queue.h"
 #include "model/core/pd.h"
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 #include "model/eth/tir.h"
 #include "tests/unit/eth_bench.h"
 #include "tests/unit/suite.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "model/eth/eth_queue.h"
-#include "model/eth/steering.h"
+#include "model/steering/steering.h"
 #include "tests/unit/eth_bench.h"
 #include "tests/unit/suite.h"
 

@@ -21,8 +21,8 @@
  *
  * Entries match on the outer headers of layers 2 to 4.
  */
-#ifndef HCASIM_MODEL_STEERING_H
-#define HCASIM_MODEL_STEERING_H
+#ifndef HCASIM_MODEL_STEERING_STEERING_H
+#define HCASIM_MODEL_STEERING_STEERING_H
 
 #include "model/core/hca.h"
 #include "prm/prm.h"
@@ -88,7 +88,18 @@ enum syn flow_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id);
 enum syn flow_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id);
 struct flow_counter *flow_counter_find(struct hca *hca, uint32_t id);
 
-/* Walks the NIC receive domain, and passes the frame to tir_rx() for every TIR that it leads to.
+/*
+ * The function of a higher folder that takes frames from steering (model/card/hca.c fills it in): a
+ * rule leads a frame to a TIR. flow_tag goes into the CQE. from_td: the transport domain of the
+ * queue that sent the frame, or PORT_NO_TD. False: the TIR does not take the frame.
+ */
+struct steering_receivers {
+    bool (*tir)(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
+                const struct eth_info *info, uint32_t flow_tag, uint32_t from_td);
+};
+extern const struct steering_receivers steering_receivers;
+
+/* Walks the NIC receive domain, and passes the frame to every TIR that it leads to.
  * Returns how many TIRs took it; 0: the frame was dropped. */
 unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info,
                      uint32_t from_td);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Defines tables, groups and entries, for the files of model/steering only. */
+#ifndef HCASIM_MODEL_STEERING_TABLES_H
+#define HCASIM_MODEL_STEERING_TABLES_H
+
+#include "model/steering/key.h"
+#include "model/steering/steering.h"
+
+struct flow_dest {
+    uint8_t type; /* PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE or _TIR */
+    uint32_t id;
+};
+
+struct flow_group;
+
+struct flow_entry {
+    struct flow_key key; /* first: it is the key in group->by_key */
+    uint32_t index;
+    struct flow_group *group;
+    uint16_t action; /* PRM_FLOW_ACTION_ */
+    uint32_t flow_tag;
+    unsigned num_dests, num_counters;
+    struct flow_dest dests[STEERING_MAX_DEST];
+    uint32_t counters[STEERING_MAX_COUNTERS];
+};
+
+struct flow_group {
+    uint32_t id, start, end; /* entry indices start..end */
+    uint8_t criteria_enable;
+    struct flow_key mask;
+    GHashTable *by_key; /* flow_entry by its masked key */
+};
+
+struct flow_table {
+    struct obj obj; /* refs: entries and tables that lead to it */
+    uint8_t type, level, log_size, miss_action;
+    uint32_t miss_id;
+    GPtrArray *groups;   /* by start index */
+    GHashTable *entries; /* flow_entry by index */
+    uint32_t next_group_id;
+};
+
+/* The domains; each has a root table of its own. */
+enum steering_domain {
+    STEERING_NIC_RX,
+    STEERING_RDMA_RX,
+    STEERING_SNIFFER_RX,
+    STEERING_SNIFFER_TX,
+    STEERING_DOMAINS
+};
+
+struct steering {
+    struct obj_table tables;
+    struct flow_table *roots[STEERING_DOMAINS];
+};
+
+static inline struct flow_table *flow_table_find(struct hca *hca, uint32_t id)
+{
+    return obj_find_kind(&hca->steering->tables, id, OBJ_FLOW_TABLE);
+}
+
+/* The root of the tables of a type. NULL: there are no such tables. */
+struct flow_table **steering_root_of(struct hca *hca, uint8_t type);
+struct flow_table *steering_find_table(struct hca *hca, uint8_t type, uint32_t id);
+/* As steering_find_table(), for a command that changes the table: only the table's owner may. */
+enum syn steering_find_own_table(struct hca *hca, uint16_t uid, uint8_t type, uint32_t id,
+                                 struct flow_table **table);
+/* Finds a table of the same type that this table may lead to. It must have a higher level, unless
+ * any_level. none: the syndrome if there is no such table. */
+enum syn steering_find_next_table(struct hca *hca, const struct flow_table *table, uint32_t id,
+                                  bool any_level, enum syn none, struct flow_table **next);
+/* Sets the table's miss action. If it leads to another table, that table must have a higher level,
+ * and is then referenced. */
+enum syn steering_set_miss(struct hca *hca, struct flow_table *table, uint8_t action, uint32_t id);
+/* Frees a table, whatever references it. */
+void steering_table_free(struct hca *hca, struct flow_table *table);
+
+struct flow_group *steering_find_group(struct hca *hca, struct flow_table *table, uint32_t id);
+/* Frees a group and its entries, without giving their references back. */
+void steering_group_free(struct hca *hca, struct flow_group *group);
+void steering_groups_free(struct hca *hca, struct flow_table *table);
+
+/* Gives back the references of an entry that is no longer in its table, and frees it. */
+void steering_entry_free(struct hca *hca, struct flow_table *table, struct flow_entry *entry);
+/* Frees an entry that was in no table. */
+void steering_entry_release(struct hca *hca, struct flow_entry *entry);
+
+#endif
