@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer: frames as a peer may send them, through both parsers. What a parser reports of a frame
+ * libFuzzer: frames as a peer may send them, through the parsers. What a parser reports of a frame
  * must lie within it, an accepted packet must survive being built again, and the checksum functions
  * must not leave the frame.
  *
@@ -9,6 +9,7 @@
  */
 #include "wire/encap/eth.h"
 #include "wire/encap/roce.h"
+#include "wire/encap/tunnel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,37 @@ static void require(bool condition)
     }
 }
 
+/* Offsets lie in the frame, in their order, behind `from`. */
+static void check_info(const struct eth_info *info, size_t from, size_t size)
+{
+    require(info->l3_off <= size && info->l4_off <= size && info->payload_off <= size &&
+            info->ip_end <= size && info->vlan_count <= 2);
+    if (info->ip_version) {
+        require(from <= info->l3_off && info->l3_off < info->l4_off &&
+                info->l4_off <= info->ip_end);
+    }
+    if (info->l4) {
+        require(info->l4_off < info->payload_off && info->payload_off <= info->ip_end);
+    }
+}
+
+static void check_tunnel(uint8_t *frame, size_t size, const struct eth_info *info,
+                         bool headers_only)
+{
+    struct eth_tunnel t;
+
+    if (!(headers_only ? eth_tunnel_parse_headers(frame, info, NULL, &t)
+                       : eth_tunnel_parse(frame, info, NULL, &t))) {
+        return;
+    }
+    require(t.kind != ETH_TUNNEL_NONE && eth_tunnel_possible(info));
+    require(info->l3_off <= t.off && t.off <= t.inner_off && t.inner_off <= size);
+    require(t.inner.frame_len <= size);
+    check_info(&t.inner, t.inner_off, t.inner.frame_len);
+    eth_csum_ipv4_ok(frame, &t.inner);
+    eth_csum_l4_ok(frame, &t.inner);
+}
+
 static void check_eth(const uint8_t *data, size_t size)
 {
     uint8_t *frame = malloc(size ? size : 1);
@@ -33,14 +65,8 @@ static void check_eth(const uint8_t *data, size_t size)
             headers_only ? eth_parse_headers(frame, size, &info) : eth_parse(frame, size, &info);
 
         require(whole == (size >= 14));
-        require(info.l3_off <= size && info.l4_off <= size && info.payload_off <= size &&
-                info.ip_end <= size && info.vlan_count <= 2);
-        if (info.ip_version) {
-            require(info.l3_off < info.l4_off && info.l4_off <= info.ip_end);
-        }
-        if (info.l4) {
-            require(info.l4_off < info.payload_off && info.payload_off <= info.ip_end);
-        }
+        check_info(&info, 0, size);
+        check_tunnel(frame, size, &info, headers_only);
         eth_csum_ipv4_ok(frame, &info);
         eth_csum_l4_ok(frame, &info);
     }

@@ -131,14 +131,34 @@ static void eth_parse_l4(const uint8_t *head, struct eth_info *info)
     info->dport = get16(l4 + 2);
 }
 
+/* Parses what is behind the Ethernet header: info->ethertype says what begins at info->l3_off. */
+static void eth_parse_l3(const uint8_t *head, size_t len, bool whole, struct eth_info *info)
+{
+    uint32_t off = info->l3_off;
+    bool ok;
+
+    if (info->ethertype == ETH_TYPE_IPV4) {
+        ok = eth_parse_ipv4(head + off, len - off, whole, info);
+        info->ip_version = ok ? 4 : 0;
+    } else if (info->ethertype == ETH_TYPE_IPV6) {
+        ok = eth_parse_ipv6(head + off, len - off, whole, info);
+        info->ip_version = ok ? 6 : 0;
+    } else {
+        return;
+    }
+    if (!ok) {
+        info->malformed = true;
+        info->fragment = false;
+    } else if (!info->fragment) {
+        eth_parse_l4(head, info);
+    }
+}
+
 /* Parses a frame of len bytes, of which the first HEAD_MAX are in the copy. */
 static bool eth_parse_head(const uint8_t *head, size_t len, bool whole, struct eth_info *info)
 {
     uint32_t off = ETH_BYTES;
-    bool ok;
 
-    memset(info, 0, sizeof(*info));
-    info->frame_len = (uint32_t)len;
     if (len < ETH_BYTES) {
         return false;
     }
@@ -156,47 +176,55 @@ static bool eth_parse_head(const uint8_t *head, size_t len, bool whole, struct e
         off += VLAN_BYTES;
     }
     info->l3_off = off;
-
-    if (info->ethertype == ETH_TYPE_IPV4) {
-        ok = eth_parse_ipv4(head + off, len - off, whole, info);
-        info->ip_version = ok ? 4 : 0;
-    } else if (info->ethertype == ETH_TYPE_IPV6) {
-        ok = eth_parse_ipv6(head + off, len - off, whole, info);
-        info->ip_version = ok ? 6 : 0;
-    } else {
-        return true;
-    }
-    if (!ok) {
-        info->malformed = true;
-        info->fragment = false;
-    } else if (!info->fragment) {
-        eth_parse_l4(head, info);
-    }
+    eth_parse_l3(head, len, whole, info);
     return true;
 }
 
-static bool eth_parse_frame(const uint8_t *frame, size_t len, bool whole, struct eth_info *info)
+/* Parses len bytes that begin with an Ethernet header or, if ethertype is not 0, with what this
+ * type says. Offsets in *info are from the beginning of these bytes. */
+static inline bool eth_parse_bytes(const uint8_t *bytes, size_t len, uint16_t ethertype, bool whole,
+                                   struct eth_info *info)
 {
     uint8_t head[HEAD_MAX];
 
     if (len >= HEAD_MAX) {
-        memcpy(head, frame, HEAD_MAX);
+        memcpy(head, bytes, HEAD_MAX);
     } else {
-        memcpy(head, frame, len);
+        memcpy(head, bytes, len);
         memset(head + len, 0, HEAD_MAX - len);
     }
     __asm__ volatile("" : : "r"(head) : "memory"); /* keeps the compiler from rereading */
-    return eth_parse_head(head, len, whole, info);
+    memset(info, 0, sizeof(*info));
+    info->frame_len = (uint32_t)len;
+    if (!ethertype) {
+        return eth_parse_head(head, len, whole, info);
+    }
+    info->ethertype = ethertype;
+    eth_parse_l3(head, len, whole, info);
+    return true;
 }
 
 bool eth_parse(const uint8_t *frame, size_t len, struct eth_info *info)
 {
-    return eth_parse_frame(frame, len, true, info);
+    return eth_parse_bytes(frame, len, 0, true, info);
 }
 
 bool eth_parse_headers(const uint8_t *headers, size_t len, struct eth_info *info)
 {
-    return eth_parse_frame(headers, len, false, info);
+    return eth_parse_bytes(headers, len, 0, false, info);
+}
+
+bool eth_parse_inner(const uint8_t *frame, uint32_t at, uint32_t end, uint16_t ethertype,
+                     bool whole, struct eth_info *info)
+{
+    bool ok = eth_parse_bytes(frame + at, end - at, ethertype, whole, info);
+
+    info->frame_len = end;
+    info->l3_off += at;
+    info->l4_off += info->ip_version ? at : 0;
+    info->ip_end += info->ip_version ? at : 0;
+    info->payload_off += info->l4 ? at : 0;
+    return ok;
 }
 
 /* Adds words in the machine's own byte order: the sum of swapped words is the swapped sum (RFC 1071

@@ -61,6 +61,15 @@ bool eth_parse(const uint8_t *frame, size_t len, struct eth_info *info);
 bool eth_parse_headers(const uint8_t *headers, size_t len, struct eth_info *info);
 
 /*
+ * Parses what a frame carries from the byte `at` to the byte before `end`: an Ethernet frame or, if
+ * ethertype is not 0, what this type says. Offsets in *info are from the beginning of the outer
+ * frame, and frame_len is `end`. whole: as eth_parse(), otherwise as eth_parse_headers(). False: an
+ * Ethernet header is not whole.
+ */
+bool eth_parse_inner(const uint8_t *frame, uint32_t at, uint32_t end, uint16_t ethertype,
+                     bool whole, struct eth_info *info);
+
+/*
  * The ones' complement sum (RFC 1071) of len bytes, folded to 16 bits, not inverted, as the sum of
  * 16-bit words read big-endian; an odd last byte is the high half of a word. This is the value that
  * CHECKSUM_COMPLETE reports. csum_add() adds two such sums; the data of the second sum must begin

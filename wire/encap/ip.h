@@ -13,14 +13,21 @@
 enum {
     ETH_TYPE_IPV4 = 0x0800,
     ETH_TYPE_ARP = 0x0806,
+    ETH_TYPE_TEB = 0x6558,  /* an Ethernet frame in GRE or GENEVE (RFC 1701) */
     ETH_TYPE_VLAN = 0x8100, /* IEEE 802.1Q, the inner or only tag */
+    ETH_TYPE_MPLS = 0x8847, /* RFC 3032; with a label that an upstream router gave: 0x8848 */
+    ETH_TYPE_MPLS_MC = 0x8848,
     ETH_TYPE_QINQ = 0x88a8, /* IEEE 802.1ad, an outer tag */
     ETH_TYPE_IPV6 = 0x86dd,
 };
 
 enum {
+    IP_PROTO_IPV4 = 4, /* IPv4 in IP (RFC 2003) */
     IP_PROTO_TCP = 6,
     IP_PROTO_UDP = 17,
+    IP_PROTO_IPV6 = 41,  /* IPv6 in IP (RFC 4213, RFC 2473) */
+    IP_PROTO_GRE = 47,   /* RFC 2784 */
+    IP_PROTO_MPLS = 137, /* MPLS in IP (RFC 4023) */
 };
 
 enum {
