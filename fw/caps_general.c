@@ -223,6 +223,10 @@ const struct cap caps_general[] = {
     FLAG(vport_counters, NEEDS(QUERY_VPORT_COUNTER)),
     FLAG(nic_receive_steering_discard, NEEDS(QUERY_VNIC_ENV)),
     FLAG(vnic_env_cq_overrun, NEEDS(QUERY_VNIC_ENV)),
+    FLAG(vnic_env_int_rq_oob, NEEDS(QUERY_VNIC_ENV)), /* 0: the device has no queues of its own */
+    FLAG(eth_wqe_too_small, NEEDS(QUERY_VNIC_ENV)),
+    FLAG(eq_overrun_count, NEEDS(QUERY_VNIC_ENV)),
+    FLAG(quota_exceeded_count, NEEDS(QUERY_VNIC_ENV)),
     FLAG(invalid_command_count, NEEDS(QUERY_VNIC_ENV)),
     FLAG(cc_query_allowed, CAP_NEEDS(PRM_CMD_OP_QUERY_CONG_STATUS, PRM_CMD_OP_QUERY_CONG_PARAMS,
                                      PRM_CMD_OP_QUERY_CONG_STATISTICS)),

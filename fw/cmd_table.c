@@ -177,6 +177,8 @@ static void cmd_finish(struct fw *fw, const struct fw_cmd *cmd, enum syn syn, co
     cqe_sessions_close(&fw->hca);
     if (syn != SYN_OK) {
         fw->invalid_commands++;
+        fw->quota_exceeded +=
+            syn_status(syn) == PRM_CMD_STATUS_NO_RES || syn_status(syn) == PRM_CMD_STATUS_LIM_ERR;
         memset(cmd->out, 0, cmd->out_len);
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command %s (0x%x) op_mod 0x%x: %s",
                 prm_cmd_op_name(cmd->opcode), cmd->opcode, cmd->op_mod, syn_text(syn));

@@ -310,7 +310,12 @@ static enum syn cmd_query_vnic_env(struct fw *fw, struct fw_cmd *cmd)
     PRM_SET(vnic_diagnostic_statistics, env, nic_receive_steering_discard,
             cmd->vport->counters.rx_no_steering);
     PRM_SET(vnic_diagnostic_statistics, env, invalid_command, fw->invalid_commands);
+    PRM_SET(vnic_diagnostic_statistics, env, quota_exceeded_command, fw->quota_exceeded);
     PRM_SET(vnic_diagnostic_statistics, env, cq_overrun, fw->hca.cq_overruns);
+    /* events of completions wait for room (eq_post_comp()), so none is ever lost */
+    PRM_SET(vnic_diagnostic_statistics, env, async_eq_overrun, fw->hca.eq_overruns);
+    PRM_SET(vnic_diagnostic_statistics, env, eth_wqe_too_small,
+            (uint32_t)cmd->vport->counters.rx_wqe_too_small);
     return SYN_OK;
 }
 

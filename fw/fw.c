@@ -36,6 +36,7 @@ static void fw_power_on(struct fw *fw)
      * recovers. */
     fw->nic_interface = PRM_NIC_INTERFACE_DISABLED;
     fw->invalid_commands = 0;
+    fw->quota_exceeded = 0;
     cmdq_reset(fw);
     pages_reset(fw);
     caps_reset(fw);

@@ -120,6 +120,7 @@ struct fw {
     struct fw_health health;
     struct fw_inject inject;
     uint32_t invalid_commands; /* vnic_diagnostic_statistics.invalid_command */
+    uint32_t quota_exceeded;   /* the commands among them that were refused for want of room */
 };
 
 static inline struct fw *fw_of_hca(struct hca *hca)

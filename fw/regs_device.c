@@ -89,6 +89,20 @@ static enum syn regs_mgir_query(struct fw *fw, const void *in, void *out)
     return SYN_OK;
 }
 
+/* MPCNT: the counters of the PCI port, the only node of its tree. The host's memory answers each
+ * access at once and without errors, so nothing ever stalls, overflows or is wrong. All counters
+ * are 0, whether or not they are cleared (clr). The life time counter is not there, because no open
+ * source has its unit. */
+static enum syn regs_mpcnt_query(struct fw *fw, const void *in, void *out)
+{
+    if (PRM_GET(mpcnt_reg, in, pcie_index) ||
+        PRM_GET(mpcnt_reg, in, grp) != PRM_MPCNT_GRP_PERFORMANCE) {
+        return SYN_REG_VALUE;
+    }
+    PRM_SET(mpcnt_reg, out, grp, PRM_MPCNT_GRP_PERFORMANCE);
+    return SYN_OK;
+}
+
 /* MQIS: texts about the card, read in parts. A text that the card does not have is empty. */
 static enum syn regs_mqis_query(struct fw *fw, const void *in, void *out)
 {
@@ -115,12 +129,13 @@ static enum syn regs_mqis_query(struct fw *fw, const void *in, void *out)
 }
 
 /* MCAM: which registers from 0x9000 to 0x91ff exist, a group at a time, and of their features those
- * of the real-time clock. */
+ * of PCI's counters and of the real-time clock. */
 #define MCAM_FIRST  0x9000
 #define MCAM_GROUPS 4
 
 static enum syn regs_mcam_query(struct fw *fw, const void *in, void *out)
 {
+    void *features = PRM_PTR(mcam_reg, out, mng_feature_cap_mask_enhanced_features);
     uint32_t group = PRM_GET(mcam_reg, in, access_reg_group);
 
     if (group >= MCAM_GROUPS || PRM_GET(mcam_reg, in, feature_group)) {
@@ -129,9 +144,10 @@ static enum syn regs_mcam_query(struct fw *fw, const void *in, void *out)
     PRM_SET(mcam_reg, out, access_reg_group, group);
     fw_reg_mask((uint16_t)(MCAM_FIRST + group * REG_GROUP),
                 PRM_PTR(mcam_reg, out, mng_access_reg_cap_mask_access_regs));
+    PRM_SET(mcam_enhanced_features, features, pcie_performance_group, 1);
+    PRM_SET(mcam_enhanced_features, features, tx_overflow_buffer_pkt, 1);
+    PRM_SET(mcam_enhanced_features, features, pcie_outbound_stalled, 1);
     if (fw->hca.limits.real_time) {
-        void *features = PRM_PTR(mcam_reg, out, mng_feature_cap_mask_enhanced_features);
-
         PRM_SET(mcam_enhanced_features, features, ptpcyc2realtime_modify, 1);
         PRM_SET(mcam_enhanced_features, features, mtutc_time_adjustment_extended_range, 1);
         PRM_SET(mcam_enhanced_features, features, mtutc_freq_adj_units, 1);
@@ -146,6 +162,7 @@ const struct fw_reg regs_device[] = {
      regs_node_desc_write},
     {PRM_REG_ID_MGIR, PRM_SIZE(mgir_reg), false, regs_mgir_query, NULL},
     {PRM_REG_ID_MQIS, PRM_SIZE(mqis_reg), false, regs_mqis_query, NULL},
+    {PRM_REG_ID_MPCNT, PRM_SIZE(mpcnt_reg), false, regs_mpcnt_query, NULL},
     {PRM_REG_ID_MCAM, PRM_SIZE(mcam_reg), false, regs_mcam_query, NULL},
     {PRM_REG_ID_DTOR, PRM_SIZE(dtor_reg), false, regs_dtor_query, NULL},
     {0},

@@ -288,6 +288,8 @@ static enum syn regs_pcam_query(struct fw *fw, const void *in, void *out)
             fw->profile->eth_modes.ext != 0);
     PRM_SET(pcam_enhanced_features, features, rx_icrc_encapsulated_counter, 1);
     PRM_SET(pcam_enhanced_features, features, ppcnt_statistical_group, 1);
+    PRM_SET(pcam_enhanced_features, features, ppcnt_discard_group, 1);
+    PRM_SET(pcam_enhanced_features, features, per_lane_error_counters, 1);
     return SYN_OK;
 }
 

@@ -121,6 +121,7 @@ bool hca_reset_part(struct hca *hca)
     steering_init(hca);
     vport_release(hca->vport);
     hca->cq_overruns = 0;
+    hca->eq_overruns = 0;
     hca->tunnels = false;
     hca->ops->timer_arm(hca->host, UINT64_MAX);
     return true;

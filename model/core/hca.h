@@ -163,6 +163,7 @@ struct hca {
     bool steers_roce; /* sniffers exist, or rules that a RoCE frame passes before its QP */
     struct q_counter *scratch_q_counter; /* counts for objects that name no counter set */
     uint32_t cq_overruns;                /* how often a CQ had no room for a CQE */
+    uint32_t eq_overruns;                /* how often an EQ had no room for an event that is lost */
     struct cqe_session *open_sessions;   /* compressed CQEs not yet written (cqe_compress.h) */
     /* per event type: a bit for each EQ that takes events of the type */
     uint64_t eqs_for[256][HCA_MAX_EQS / 64];

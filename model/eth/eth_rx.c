@@ -218,6 +218,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
         }
     }
     if (taken != RECV_OK || stored > wqe.len || result != MEM_OK) {
+        hca->vport->counters.rx_wqe_too_small += taken == RECV_OK && stored > wqe.len;
         eth_rx_log_failure(hca, rq, stored, taken, &wqe, result);
         eth_rx_fail(hca, rq,
                     taken == RECV_OK && stored > wqe.len ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR

@@ -234,6 +234,7 @@ void eswitch_clear(struct eswitch *sw)
         vport_free(sw->vports[i]);
     }
     sw->num_vports = 0;
+    g_clear_pointer(&sw->uplink.cleared, g_free);
     eswitch_macs_clear(sw);
 }
 

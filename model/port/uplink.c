@@ -75,6 +75,7 @@ bool uplink_look(struct uplink *uplink)
 
 void uplink_reset(struct uplink *uplink)
 {
+    g_free(uplink->cleared);
     *uplink = (struct uplink){
         .number = uplink->number,
         .wire = uplink->wire,

@@ -24,6 +24,7 @@ struct wire_port;
 #define PRIORITIES        8
 #define DSCPS             64
 
+/* Only numbers of 64 bits (uplink_since()). */
 struct uplink_counters {
     struct traffic rx, tx;
     /* The part of rx and tx with a priority other than 0; element 0 counts nothing. */
@@ -33,6 +34,15 @@ struct uplink_counters {
     uint64_t rx_sizes[10], tx_sizes[10]; /* RFC 2819 classes, PPCNT group 2 */
     uint64_t rx_truncated;               /* frames that are too short for an Ethernet header */
     uint64_t link_downs;                 /* times that the link went down */
+};
+
+/* Everything that PPCNT's groups are made from: the counters of the cable, the errors that the
+ * card's vports found in frames, and the time. Only numbers of 64 bits. */
+struct uplink_tally {
+    struct uplink_counters cable;
+    uint64_t rx_oversize, tx_oversize, rx_discards;
+    uint64_t rx_bad_icrc, rx_truncated, rx_bad_header;
+    uint64_t ns; /* since the port was reset */
 };
 
 /* Modes of an Ethernet link, as in PTYS. */
@@ -75,10 +85,26 @@ struct uplink {
     struct uplink_owing owing;
     struct uplink_phy phy;
     struct uplink_counters counters;
+    /* What was counted when PPCNT last cleared each of its sets of counters (fw/regs_ppcnt.c).
+     * NULL: it has cleared none. */
+    struct uplink_tally *cleared;
 };
 
 /* Brings the port to its state after power-on, except for the cable. */
 void uplink_reset(struct uplink *uplink);
+
+/* Subtracts what an earlier tally had counted. */
+static inline void uplink_since(struct uplink_tally *now, const struct uplink_tally *then)
+{
+    uint64_t a[sizeof(*now) / 8], b[sizeof(*now) / 8];
+
+    memcpy(a, now, sizeof(a));
+    memcpy(b, then, sizeof(b));
+    for (size_t i = 0; i < sizeof(*now) / 8; i++) {
+        a[i] -= b[i];
+    }
+    memcpy(now, a, sizeof(a));
+}
 
 /* Whether frames of the cable are taken. */
 static inline bool uplink_takes(const struct uplink *uplink)

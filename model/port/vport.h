@@ -47,8 +47,9 @@ struct vport_counters {
     uint64_t rx_no_qp, rx_bad_gid;                     /* RoCE packets to no QP; to no GID */
     uint64_t rx_bad_pkey, rx_bad_qkey;                 /* key violations of RoCE packets */
     uint64_t rx_no_steering;                           /* Ethernet frames that no rule took */
-    uint64_t rx_oversize, tx_oversize;                 /* longer than the port's MTU allows */
-    uint64_t rx_discards; /* copies beyond PORT_COPY_PIECES, or for a full queue */
+    uint64_t rx_wqe_too_small;         /* Ethernet frames that were longer than their receive WQE */
+    uint64_t rx_oversize, tx_oversize; /* longer than the port's MTU allows */
+    uint64_t rx_discards;              /* copies beyond PORT_COPY_PIECES, or for a full queue */
 };
 
 /* What the function's next turn must look at. */

@@ -206,6 +206,7 @@ static void eq_put(struct hca *hca, struct eq *eq, uint8_t type, uint8_t sub_typ
     if (eq_full(eq)) {
         eq->status = PRM_EQC_STATUS_EQ_OVERFLOW;
         eq->lost++;
+        hca->eq_overruns++;
         hca_log(hca, HCA_LOG_GUEST_ERROR,
                 "EQ %u is full: event of type 0x%x lost (%" PRIu64 " so far)", eq->obj.num, type,
                 eq->lost);

@@ -147,6 +147,8 @@ START_TEST(advertised_is_implemented)
         {"vport_counters", PRM_CMD_OP_QUERY_VPORT_COUNTER},
         {"nic_receive_steering_discard", PRM_CMD_OP_QUERY_VNIC_ENV},
         {"vnic_env_cq_overrun", PRM_CMD_OP_QUERY_VNIC_ENV},
+        {"eth_wqe_too_small", PRM_CMD_OP_QUERY_VNIC_ENV},
+        {"eq_overrun_count", PRM_CMD_OP_QUERY_VNIC_ENV},
         {"retransmission_q_counters", PRM_CMD_OP_QUERY_Q_COUNTER},
         {"log_max_uctx", PRM_CMD_OP_CREATE_UCTX},
         {"log_max_umem", PRM_CMD_OP_CREATE_UMEM},

@@ -176,6 +176,7 @@ START_TEST(full_eq_keeps_what_it_has)
     ck_assert_uint_eq(PRM_GET(eqc, eqc, status), PRM_EQC_STATUS_EQ_OVERFLOW);
     ck_assert_uint_eq(PRM_GET(eqc, eqc, producer_counter), 4);
     ck_assert_uint_eq(rig.host.guest_errors, 2);
+    ck_assert_uint_eq(rig.hca.eq_overruns, 2);
     for (unsigned i = 0; i < 4; i++) {
         ck_assert_uint_eq(*(const uint8_t *)PRM_PTR(eqe, rig_eq_next(&rig, &eq), event_data), i);
     }

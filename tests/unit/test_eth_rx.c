@@ -485,6 +485,7 @@ START_TEST(a_wqe_that_is_too_small_fails_the_queue)
     bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR, 0);
     said("WQE 0x0 cannot take a frame of 100 bytes: it has room for 99 bytes");
     ck_assert_uint_eq(rq_state(), PRM_RQC_STATE_ERR);
+    ck_assert_uint_eq(b->rig.hca.vport->counters.rx_wqe_too_small, 1);
     bench_rx(b, frame, sizeof(frame));
     bench_expect_none(&rq); /* dropped; nothing is flushed without flush_in_error_en */
 }

@@ -497,20 +497,6 @@ START_TEST(unsupported_error_correction_is_refused)
 }
 END_TEST
 
-/* Several readers use the port's counters, so none of them may clear the counters. */
-START_TEST(port_counters_cannot_be_cleared)
-{
-    uint8_t bytes[PRM_SIZE(ppcnt_reg)] = {0};
-    void *reg = bytes;
-
-    PRM_SET(ppcnt_reg, reg, local_port, 1);
-    PRM_SET(ppcnt_reg, reg, grp, PRM_PPCNT_GRP_RFC_3635);
-    ck_assert_uint_eq(fwd_reg(&d, PRM_REG_ID_PPCNT, false, reg, sizeof(bytes)), SYN_OK);
-    PRM_SET(ppcnt_reg, reg, clr, 1);
-    ck_assert_uint_eq(fwd_reg(&d, PRM_REG_ID_PPCNT, false, reg, sizeof(bytes)), SYN_REG_VALUE);
-}
-END_TEST
-
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("fw registers");
@@ -531,7 +517,6 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_link_that_is_down_says_why);
     tcase_add_test(tc, the_bus_of_a_module_has_no_other_address);
     tcase_add_test(tc, unsupported_error_correction_is_refused);
-    tcase_add_test(tc, port_counters_cannot_be_cleared);
     tcase_add_test(tc, the_real_time_clock_is_set_shifted_and_tuned);
     tcase_add_test(tc, a_connectx_5_has_the_free_running_timer_alone);
     suite_add_tcase(s, tc);
