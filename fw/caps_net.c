@@ -3,11 +3,12 @@
  * Capabilities of the Ethernet half: offloads of SQs and RQs, and flow tables.
  *
  * The driver's network part needs checksum, LSO, VLAN and RSS (mlx5_eth_supported) and a chain of
- * receive flow tables (fs_core.c FS_CHAINING_CAPS). The device does not offer tunnels, striding,
- * LRO, and transmit tables other than the sniffer's.
+ * receive flow tables (fs_core.c FS_CHAINING_CAPS). The device does not offer tunnels, striding and
+ * LRO.
  */
 #include "fw/caps.h"
 #include "model/eth/eth_queue.h"
+#include "model/steering/key.h"
 #include "model/steering/steering.h"
 
 #define ETH(name, n, ...)                                                                          \
@@ -34,24 +35,30 @@ const struct cap caps_ethernet[] = {
         .field = FT_FIELD(at, flow_table_prop_layout, f), .name = #f, .value = (n), ##__VA_ARGS__  \
     }
 
-/* A header field that a rule can match completely and under a mask. */
-#define MATCH_AS(at, support, f)                                                                   \
-    {                                                                                              \
-        .field = FT_FIELD(at, flow_table_fields_supported, f) +                                    \
-                 ((uint32_t)PRM_flow_table_prop_layout_##support##_OFFSET * 8 << 8),               \
-        .name = #f, .value = 1                                                                     \
-    }
-#define MATCH(at, f) MATCH_AS(at, ft_field_support, f), MATCH_AS(at, ft_field_bitmask_support, f)
+/*
+ * Header fields that rules can match, completely and under a mask: the rows of
+ * model/steering/match_fields.def, for the domain DOMAIN with its capabilities at AT. The
+ * capability for MPLS has a bit for each part of a label.
+ */
+#define MATCH_VALUE(in, domain, f)                                                                 \
+    ((in)&IN(domain) ? (1u << PRM_FIELD_WIDTH(PRM_flow_table_fields_supported_##f##_FIELD)) - 1 : 0)
+#define MATCH_AS(at, domain, support, in, f)                                                       \
+    {.field = FT_FIELD(at, flow_table_fields_supported, f) +                                       \
+              ((uint32_t)PRM_flow_table_prop_layout_##support##_OFFSET * 8 << 8),                  \
+     .name = #f,                                                                                   \
+     .value = MATCH_VALUE(in, domain, f)},
+#define MATCH_BOTH(at, domain, in, f)                                                              \
+    MATCH_AS(at, domain, ft_field_support, in, f)                                                  \
+    MATCH_AS(at, domain, ft_field_bitmask_support, in, f)
+#define MATCH(in, section, layout, field_, f)              MATCH_BOTH(AT, DOMAIN, in, f)
+#define MATCH_BYTES(in, section, layout, field_, bytes, f) MATCH_BOTH(AT, DOMAIN, in, f)
+#define MORE(in, section, layout, field_)
 
-/* Headers of layers 2 to 4, without tunnels. */
-#define MATCHES(at)                                                                                \
-    MATCH(at, outer_dmac), MATCH(at, outer_smac), MATCH(at, outer_ether_type),                     \
-        MATCH(at, outer_ip_version), MATCH(at, outer_first_prio), MATCH(at, outer_first_cfi),      \
-        MATCH(at, outer_first_vid), MATCH(at, outer_sip), MATCH(at, outer_dip),                    \
-        MATCH(at, outer_frag), MATCH(at, outer_ip_protocol), MATCH(at, outer_ip_ecn),              \
-        MATCH(at, outer_ip_dscp), MATCH(at, outer_ipv4_ttl), MATCH(at, outer_udp_sport),           \
-        MATCH(at, outer_udp_dport), MATCH(at, outer_tcp_sport), MATCH(at, outer_tcp_dport),        \
-        MATCH(at, outer_tcp_flags)
+/* Fields in the second list of a domain. */
+#define MATCH_2(at, f)                                                                             \
+    {                                                                                              \
+        .field = FT_FIELD(at, flow_table_fields_supported_2, f), .name = #f, .value = 1            \
+    }
 
 #define PROPERTIES(at)                                                                             \
     FT(at, ft_support, 1), FT(at, flow_modify_en, 1),                                              \
@@ -63,14 +70,44 @@ const struct cap caps_ethernet[] = {
         FT(at, log_max_destination, CAP_LOG2(STEERING_MAX_DEST)),                                  \
         FT(at, log_max_flow, STEERING_LOG_FT_SIZE),                                                \
         FT(at, flow_counter, 1, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER)),                         \
-        FT(at, log_max_flow_counter, 16, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER)), MATCHES(at)
+        FT(at, log_max_flow_counter, 16, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER))
 
 const struct cap caps_flow_table[] = {
+    {CAP_NAMED(flow_table_nic_cap, nic_rx_multi_path_tirs), .value = 1},
+    {CAP_NAMED(flow_table_nic_cap, nic_rx_multi_path_tirs_fts), .value = 1},
     {CAP_NAMED(flow_table_nic_cap, allow_sniffer_and_nic_rx_shared_tir), .value = 1},
     PROPERTIES(flow_table_properties_nic_receive),
+#define AT     flow_table_properties_nic_receive
+#define DOMAIN NIC_RX
+#include "model/steering/match_fields.def"
+#undef AT
+#undef DOMAIN
+    MATCH_2(ft_field_support_2_nic_receive, bth_opcode),
+    MATCH_2(ft_field_support_2_nic_receive, tunnel_header_0_1),
     PROPERTIES(flow_table_properties_nic_receive_rdma),
     FT(flow_table_properties_nic_receive_rdma, table_miss_action_domain, 1),
+#define AT     flow_table_properties_nic_receive_rdma
+#define DOMAIN RDMA_RX
+#include "model/steering/match_fields.def"
+#undef AT
+#undef DOMAIN
+    PROPERTIES(flow_table_properties_nic_transmit),
+#define AT     flow_table_properties_nic_transmit
+#define DOMAIN NIC_TX
+#include "model/steering/match_fields.def"
+#undef AT
+#undef DOMAIN
     PROPERTIES(flow_table_properties_nic_receive_sniffer),
+#define AT     flow_table_properties_nic_receive_sniffer
+#define DOMAIN SNIFFER_RX
+#include "model/steering/match_fields.def"
+#undef AT
+#undef DOMAIN
     PROPERTIES(flow_table_properties_nic_transmit_sniffer),
+#define AT     flow_table_properties_nic_transmit_sniffer
+#define DOMAIN SNIFFER_TX
+#include "model/steering/match_fields.def"
+#undef AT
+#undef DOMAIN
     {0},
 };

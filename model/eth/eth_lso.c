@@ -88,7 +88,7 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
         eth_lso_adapt_ip(frame, &info, len, offset / wqe->mss);
         eth_lso_adapt_l4(frame, &info, len, offset, offset + payload == wqe->data_len);
         eth_fill_checksums(frame, len, wqe->cs_flags);
-        eth_commit(hca, sq, frame, len);
+        eth_commit(hca, sq, wqe, frame, len);
         sq->done += payload;
         if (sq->done < wqe->data_len && !hca_may_go_on(hca)) {
             return ETH_MORE;

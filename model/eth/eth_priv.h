@@ -107,6 +107,7 @@ struct eth_wqe {
     bool signaled;
     uint8_t cs_flags; /* bits ETH_CS_ */
     uint16_t mss;
+    uint32_t metadata; /* for rules of sent frames */
     bool insert_vlan;
     uint16_t vlan_tpid, vlan_tci;
     const uint8_t *inline_hdr;
@@ -137,9 +138,10 @@ void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags);
 /* Sends an LSO message, from where it stopped last time (model/eth/eth_lso.c). */
 enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe);
 
-/* Sends the frame in the last reserved place. If it is a group frame, copies it to the TIRs that
- * take group frames of this SQ's transport domain. */
-void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, size_t len);
+/* Sends the frame of this WQE in the last reserved place, unless a rule drops it. If it is a group
+ * frame, copies it to the TIRs that take group frames of this SQ's transport domain. */
+void eth_commit(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
+                const uint8_t *frame, size_t len);
 
 void eth_sq_run(struct hca *hca, struct work *work);
 /* As eth_rq_flush(). A doorbell makes it flush also WQEs posted since. */

@@ -10,6 +10,7 @@
 #include "model/eth/eth_priv.h"
 #include "model/queue/cqe.h"
 #include "model/queue/mmo.h"
+#include "model/steering/steering.h"
 #include "wire/port.h"
 
 #define WQEBB            64
@@ -138,6 +139,7 @@ static bool parse_eth(struct eth_wqe *wqe, const void *raw, size_t len, uint32_t
     }
     wqe->cs_flags = (uint8_t)PRM_GET(wqe_eth_seg, eth, cs_flags);
     wqe->mss = (uint16_t)PRM_GET(wqe_eth_seg, eth, mss);
+    wqe->metadata = PRM_GET(wqe_eth_seg, eth, flow_table_metadata);
     inline_word = PRM_GET(wqe_eth_seg, eth, inline_hdr_sz);
     if (inline_word & INSERT_VLAN) {
         wqe->insert_vlan = true;
@@ -198,8 +200,17 @@ void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags)
     }
 }
 
-void eth_commit(struct hca *hca, const struct eth_sq *sq, const uint8_t *frame, size_t len)
+void eth_commit(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
+                const uint8_t *frame, size_t len)
 {
+    if (G_UNLIKELY(steering_has_tx(hca))) {
+        const struct steering_sent sent = {.sqn = sq->obj.num, .metadata = wqe->metadata};
+
+        if (!steering_tx(hca, frame, len, &sent)) {
+            port_tx_commit(hca, 0, sq->tdn);
+            return;
+        }
+    }
     if ((frame[0] & 1) && tir_takes_group(hca, sq->tdn)) {
         port_loop(hca, frame, len, 0, sq->tdn);
     }
@@ -257,7 +268,7 @@ static enum eth_sent eth_tx_send_one(struct hca *hca, struct eth_sq *sq, const s
         memset(frame + total, 0, MIN_FRAME - total);
         total = MIN_FRAME;
     }
-    eth_commit(hca, sq, frame, total);
+    eth_commit(hca, sq, wqe, frame, total);
     return ETH_SENT;
 }
 

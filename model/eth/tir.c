@@ -14,10 +14,8 @@
 #include "model/eth/eth_priv.h"
 #include "model/eth/tir.h"
 
-/* IP protocol numbers. */
 enum {
-    IP_PROTO_ESP = 50,
-    IP_PROTO_AH = 51,
+    IP_PROTO_AH = 51, /* RFC 4302 */
 };
 
 static struct td *tir_find_td(struct hca *hca, uint32_t tdn)

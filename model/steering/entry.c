@@ -42,7 +42,7 @@ static enum syn entry_read_dests(struct hca *hca, const struct flow_table *table
 
         dest->type = (uint8_t)PRM_GET(dest_format_struct, list, destination_type);
         dest->id = PRM_GET(dest_format_struct, list, destination_id);
-        if (dest->type == PRM_FLOW_DESTINATION_TYPE_TIR) {
+        if (dest->type == PRM_FLOW_DESTINATION_TYPE_TIR && table->domain != STEERING_NIC_TX) {
             syn = uid_check(obj_find(&hca->tirs, dest->id), table->obj.uid, SYN_FTE_DEST);
         } else if (dest->type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
             syn = steering_find_next_table(hca, table, dest->id, any_level, SYN_FTE_DEST, &next);
@@ -161,17 +161,19 @@ static enum syn steering_new_entry(struct hca *hca, struct flow_table *table,
     const struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
     struct flow_group *group =
         steering_find_group(hca, table, PRM_GET(flow_context, ctx, group_id));
+    uint32_t value[PRM_SIZE(fte_match_param) / 4];
     struct flow_entry *entry;
     enum syn syn;
 
     if (!group || index < group->start || index > group->end) {
         return SYN_FTE_GROUP;
     }
-    entry = hca_alloc(hca, OBJ_FLOW_ENTRY, sizeof(*entry));
+    entry = hca_alloc(hca, OBJ_FLOW_ENTRY, steering_entry_size(group->mask.num_words));
     if (!entry) {
         return SYN_NO_MEMORY;
     }
-    flow_key_read_value(ctx, &group->mask, &entry->key);
+    memcpy(value, PRM_PTR(flow_context, ctx, match_value), sizeof(value));
+    flow_key_take(&entry->key, value, &group->mask);
     entry->index = index;
     entry->group = group;
     syn = steering_read_entry(hca, table, in, in_len, entry);
@@ -230,7 +232,7 @@ enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
     PRM_SET(flow_context, ctx, action, entry->action);
     PRM_SET(flow_context, ctx, destination_list_size, entry->num_dests);
     PRM_SET(flow_context, ctx, flow_counter_list_size, entry->num_counters);
-    memcpy(PRM_PTR(flow_context, ctx, match_value), &entry->key, sizeof(entry->key));
+    flow_key_write(&entry->key, &entry->group->mask, PRM_PTR(flow_context, ctx, match_value));
     list = PRM_PTR_AT(flow_context, ctx, destination, 0);
     for (unsigned i = 0; i < entry->num_dests; i++, list += DEST_LEN) {
         PRM_SET(dest_format_struct, list, destination_type, entry->dests[i].type);

@@ -3,13 +3,12 @@
  * Creates and destroys flow groups. A group is a range of a table's entries which have the same
  * mask. Groups and entries belong to their table.
  */
-#include <string.h>
 #include "model/core/pd.h"
 #include "model/steering/tables.h"
 
 void steering_entry_release(struct hca *hca, struct flow_entry *entry)
 {
-    hca_free(hca, OBJ_FLOW_ENTRY, entry, sizeof(*entry));
+    hca_free(hca, OBJ_FLOW_ENTRY, entry, steering_entry_size(entry->key.num_words));
 }
 
 void steering_group_free(struct hca *hca, struct flow_group *group)
@@ -74,7 +73,7 @@ enum syn flow_group_create(struct hca *hca, uint16_t uid, const struct prm_creat
     uint32_t end = PRM_GET(create_flow_group_in, in, end_flow_index);
     struct flow_table *table;
     struct flow_group *group;
-    struct flow_key mask;
+    struct flow_mask mask;
     enum syn syn =
         steering_find_own_table(hca, uid, (uint8_t)PRM_GET(create_flow_group_in, in, table_type),
                                 PRM_GET(create_flow_group_in, in, table_id), &table);
@@ -90,7 +89,7 @@ enum syn flow_group_create(struct hca *hca, uint16_t uid, const struct prm_creat
     if (start > end || end >> table->log_size || !steering_group_place(table, start, end, &place)) {
         return SYN_FG_RANGE;
     }
-    syn = flow_key_read_mask(in, &mask);
+    syn = flow_mask_read(table->domain, in, &mask);
     if (syn != SYN_OK) {
         return syn;
     }
@@ -101,7 +100,6 @@ enum syn flow_group_create(struct hca *hca, uint16_t uid, const struct prm_creat
     group->id = table->next_group_id++;
     group->start = start;
     group->end = end;
-    group->criteria_enable = (uint8_t)PRM_GET(create_flow_group_in, in, match_criteria_enable);
     group->mask = mask;
     group->by_key = flow_key_table_new();
     g_ptr_array_insert(table->groups, place, group);
@@ -120,8 +118,8 @@ enum syn flow_group_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
     }
     PRM_SET(query_flow_group_out, out, start_flow_index, group->start);
     PRM_SET(query_flow_group_out, out, end_flow_index, group->end);
-    PRM_SET(query_flow_group_out, out, match_criteria_enable, group->criteria_enable);
-    memcpy(PRM_PTR(query_flow_group_out, out, match_criteria), &group->mask, sizeof(group->mask));
+    PRM_SET(query_flow_group_out, out, match_criteria_enable, group->mask.enable);
+    flow_mask_write(&group->mask, PRM_PTR(query_flow_group_out, out, match_criteria));
     return SYN_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Flow steering: decides which TIRs get a received frame.
+ * Flow steering: decides which TIRs get a received frame, and which frames are sent.
  *
  * A flow table holds groups. A group is a range of entry indices that share one mask. An entry has
  * a match value, an action and destinations. A frame starts at the root table of its domain. In a
@@ -16,15 +16,17 @@
  *   NIC receive   frames that are not RoCE. A frame that no rule leads to a TIR is dropped
  *   RDMA receive  RoCE frames, before their QP. A frame that no rule drops or leads to a TIR goes
  *                 on to its QP or, if its table says so, to the NIC receive domain
+ *   NIC transmit  frames of send queues. A frame that no rule drops is sent
  *   sniffers      each frame that the function's vport takes, and each frame that it sends; the
  *                 TIRs of their rules get copies
  *
- * Entries match on the outer headers of layers 2 to 4.
+ * model/steering/match_fields.def lists what entries can match.
  */
 #ifndef HCASIM_MODEL_STEERING_STEERING_H
 #define HCASIM_MODEL_STEERING_STEERING_H
 
 #include "model/core/hca.h"
+#include "model/steering/key.h"
 #include "prm/prm.h"
 #include "wire/encap/eth.h"
 
@@ -40,6 +42,12 @@
  * not if they are ignored. They do not bound how far a guest's rules fan out, or how many groups a
  * table has. With Linux a frame visits some tens of groups. */
 #define STEERING_MAX_STEPS 4096
+
+/* The steering part of a function. */
+struct steering {
+    struct obj_table tables;
+    struct flow_table *roots[STEERING_DOMAINS]; /* NULL: the domain has no tables */
+};
 
 struct flow_counter {
     struct obj obj;
@@ -108,6 +116,22 @@ unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const st
  * there. False: the frame goes to no QP. */
 bool steering_rx_rdma(struct hca *hca, const uint8_t *frame, size_t len,
                       const struct eth_info *info);
+/* What rules can know of a sent frame, besides its bytes. */
+struct steering_sent {
+    uint32_t sqn;
+    uint32_t metadata; /* of the WQE; rules match it as register A */
+};
+
+/* Whether frames of send queues walk the NIC transmit domain: it has a root. */
+static inline bool steering_has_tx(const struct hca *hca)
+{
+    return hca->steering->roots[STEERING_NIC_TX] != NULL;
+}
+/* Walks the NIC transmit domain. False: a rule drops the frame. A frame that no rule takes is
+ * sent. The frame has its place on the wire already, so it is not counted again after it has waited
+ * for credit. */
+bool steering_tx(struct hca *hca, const uint8_t *frame, size_t len,
+                 const struct steering_sent *sent);
 /* Copies a received frame, or a sent frame, to the TIRs of the sniffer domain. */
 void steering_sniff(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info);
 void steering_sniff_tx(struct hca *hca, const uint8_t *frame, size_t len,

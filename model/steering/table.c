@@ -5,21 +5,26 @@
 #include "model/core/pd.h"
 #include "model/steering/tables.h"
 
+#define NO_TABLES 0xff
+
 static const uint8_t domain_types[STEERING_DOMAINS] = {
     [STEERING_NIC_RX] = PRM_FLOW_TABLE_TYPE_NIC_RX,
+    [STEERING_NIC_TX] = PRM_FLOW_TABLE_TYPE_NIC_TX,
     [STEERING_RDMA_RX] = PRM_FLOW_TABLE_TYPE_RDMA_RX,
+    [STEERING_RDMA_TX] = NO_TABLES,
     [STEERING_SNIFFER_RX] = PRM_FLOW_TABLE_TYPE_SNIFFER_RX,
     [STEERING_SNIFFER_TX] = PRM_FLOW_TABLE_TYPE_SNIFFER_TX,
 };
 
-struct flow_table **steering_root_of(struct hca *hca, uint8_t type)
+/* The domain of the tables of a type. STEERING_DOMAINS: there are no such tables. */
+static enum steering_domain table_domain(uint8_t type)
 {
-    for (unsigned i = 0; i < STEERING_DOMAINS; i++) {
-        if (domain_types[i] == type) {
-            return &hca->steering->roots[i];
-        }
+    enum steering_domain domain = 0;
+
+    while (domain < STEERING_DOMAINS && (type == NO_TABLES || domain_types[domain] != type)) {
+        domain++;
     }
-    return NULL;
+    return domain;
 }
 
 struct flow_table *steering_find_table(struct hca *hca, uint8_t type, uint32_t id)
@@ -90,7 +95,7 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
     struct flow_table *table;
     enum syn syn;
 
-    if (!steering_root_of(hca, type)) {
+    if (table_domain(type) == STEERING_DOMAINS) {
         return SYN_FT_TYPE;
     }
     if (table_asks_for_more(ctx)) {
@@ -105,6 +110,7 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
         return SYN_NO_MEMORY;
     }
     table->type = type;
+    table->domain = table_domain(type);
     table->level = (uint8_t)PRM_GET(flow_table_context, ctx, level);
     table->log_size = (uint8_t)PRM_GET(flow_table_context, ctx, log_size);
     syn =
@@ -180,7 +186,7 @@ enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
     }
     /* A table may be destroyed although it is the root: the driver destroys its last table in that
      * state (update_root_ft_destroy()). Then there is no root. */
-    is_root = *steering_root_of(hca, type) == table;
+    is_root = hca->steering->roots[table->domain] == table;
     if (table->obj.refs || table->groups->len) {
         return SYN_IN_USE;
     }
@@ -195,15 +201,15 @@ enum syn flow_table_destroy(struct hca *hca, uint16_t uid, uint8_t type, uint32_
 enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, bool set)
 {
     struct flow_table *table = steering_find_table(hca, type, table_id);
-    struct flow_table **roots = hca->steering->roots, **root = steering_root_of(hca, type);
+    struct flow_table **roots = hca->steering->roots;
 
     if (!table) {
         return SYN_FT_NOT_FOUND;
     }
-    if (!set && *root != table) {
+    if (!set && roots[table->domain] != table) {
         return SYN_FT_NOT_ROOT;
     }
-    *root = set ? table : NULL;
+    roots[table->domain] = set ? table : NULL;
     hca->steers_roce = roots[STEERING_RDMA_RX] || roots[STEERING_SNIFFER_RX];
     hca->sniffs_tx = roots[STEERING_SNIFFER_TX];
     return SYN_OK;

@@ -14,7 +14,6 @@ struct flow_dest {
 struct flow_group;
 
 struct flow_entry {
-    struct flow_key key; /* first: it is the key in group->by_key */
     uint32_t index;
     struct flow_group *group;
     uint16_t action; /* PRM_FLOW_ACTION_ */
@@ -22,17 +21,18 @@ struct flow_entry {
     unsigned num_dests, num_counters;
     struct flow_dest dests[STEERING_MAX_DEST];
     uint32_t counters[STEERING_MAX_COUNTERS];
+    struct flow_key key; /* the key in group->by_key; its words follow, so it is last */
 };
 
 struct flow_group {
     uint32_t id, start, end; /* entry indices start..end */
-    uint8_t criteria_enable;
-    struct flow_key mask;
-    GHashTable *by_key; /* flow_entry by its masked key */
+    GHashTable *by_key;      /* flow_entry by &entry->key */
+    struct flow_mask mask;
 };
 
 struct flow_table {
     struct obj obj; /* refs: entries and tables that lead to it */
+    enum steering_domain domain;
     uint8_t type, level, log_size, miss_action;
     uint32_t miss_id;
     GPtrArray *groups;   /* by start index */
@@ -40,27 +40,11 @@ struct flow_table {
     uint32_t next_group_id;
 };
 
-/* The domains; each has a root table of its own. */
-enum steering_domain {
-    STEERING_NIC_RX,
-    STEERING_RDMA_RX,
-    STEERING_SNIFFER_RX,
-    STEERING_SNIFFER_TX,
-    STEERING_DOMAINS
-};
-
-struct steering {
-    struct obj_table tables;
-    struct flow_table *roots[STEERING_DOMAINS];
-};
-
 static inline struct flow_table *flow_table_find(struct hca *hca, uint32_t id)
 {
     return obj_find_kind(&hca->steering->tables, id, OBJ_FLOW_TABLE);
 }
 
-/* The root of the tables of a type. NULL: there are no such tables. */
-struct flow_table **steering_root_of(struct hca *hca, uint8_t type);
 struct flow_table *steering_find_table(struct hca *hca, uint8_t type, uint32_t id);
 /* As steering_find_table(), for a command that changes the table: only the table's owner may. */
 enum syn steering_find_own_table(struct hca *hca, uint16_t uid, uint8_t type, uint32_t id,
@@ -82,6 +66,11 @@ void steering_groups_free(struct hca *hca, struct flow_table *table);
 
 /* Gives back the references of an entry that is no longer in its table, and frees it. */
 void steering_entry_free(struct hca *hca, struct flow_table *table, struct flow_entry *entry);
+/* The bytes of an entry whose group's mask has that many words. */
+static inline size_t steering_entry_size(unsigned num_words)
+{
+    return sizeof(struct flow_entry) + num_words * sizeof(uint32_t);
+}
 /* Frees an entry that was in no table. */
 void steering_entry_release(struct hca *hca, struct flow_entry *entry);
 

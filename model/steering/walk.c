@@ -6,16 +6,26 @@
 /* Tables and groups whose visits together cost the same as one call of the host. */
 #define STEPS_A_PIECE 8
 
+/* A key under any mask. */
+union walk_key {
+    struct flow_key key;
+    uint32_t words[1 + MATCH_WORDS];
+};
+
 static const struct flow_entry *walk_lookup(struct walk *walk, const struct flow_table *table)
 {
     for (unsigned i = 0; i < table->groups->len && walk->steps < STEERING_MAX_STEPS; i++) {
         const struct flow_group *group = g_ptr_array_index(table->groups, i);
+        uint8_t missing = group->mask.sections & (uint8_t)~walk->filled;
+        union walk_key masked;
         const struct flow_entry *entry;
-        struct flow_key masked;
 
         walk->steps++;
-        flow_key_mask(&masked, &walk->key, &group->mask);
-        entry = g_hash_table_lookup(group->by_key, &masked);
+        if (missing) {
+            steering_fill_key(walk, missing);
+        }
+        flow_key_take(&masked.key, walk->key, &group->mask);
+        entry = g_hash_table_lookup(group->by_key, &masked.key);
         if (entry) {
             return entry;
         }
@@ -40,52 +50,81 @@ void steering_walk_table(struct walk *walk, struct flow_table *table)
     }
 }
 
+/* Begins a walk. The frame's key and tunnel are large, and are filled in only when they are
+ * needed. */
+static void walk_begin(struct walk *walk, struct hca *hca, const uint8_t *frame, size_t len,
+                       const struct eth_info *info, uint32_t from_td)
+{
+    walk->hca = hca;
+    walk->frame = frame;
+    walk->len = len;
+    walk->info = info;
+    walk->from_td = from_td;
+    walk->sqn = 0;
+    walk->regs = (struct flow_regs){0};
+    walk->offered = walk->delivered = walk->steps = 0;
+    walk->dropped = walk->switched = false;
+    steering_changed(walk);
+}
+
 /* Walks a domain, unless it has no root. */
-static void steering_walk_domain(struct walk *walk, enum steering_domain domain)
+static void walk_domain(struct walk *walk, enum steering_domain domain)
 {
     struct flow_table *root = walk->hca->steering->roots[domain];
 
     if (root) {
-        flow_key_from_frame(&walk->key, walk->frame, walk->info);
         steering_walk_table(walk, root);
         hca_spend(walk->hca, walk->steps / STEPS_A_PIECE);
     }
 }
 
-static struct walk steering_walk_of(struct hca *hca, const uint8_t *frame, size_t len,
-                                    const struct eth_info *info, uint32_t from_td)
-{
-    return (struct walk){.hca = hca, .frame = frame, .len = len, .info = info, .from_td = from_td};
-}
-
 unsigned steering_rx(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info,
                      uint32_t from_td)
 {
-    struct walk walk = steering_walk_of(hca, frame, len, info, from_td);
+    struct walk walk;
 
-    steering_walk_domain(&walk, STEERING_NIC_RX);
+    walk_begin(&walk, hca, frame, len, info, from_td);
+    walk_domain(&walk, STEERING_NIC_RX);
     return walk.delivered;
 }
 
 bool steering_rx_rdma(struct hca *hca, const uint8_t *frame, size_t len,
                       const struct eth_info *info)
 {
-    struct walk walk = steering_walk_of(hca, frame, len, info, PORT_NO_TD);
+    struct walk walk;
 
-    steering_walk_domain(&walk, STEERING_RDMA_RX);
+    walk_begin(&walk, hca, frame, len, info, PORT_NO_TD);
+    walk_domain(&walk, STEERING_RDMA_RX);
     if (walk.switched && !walk.dropped) {
         hca->vport->counters.rx_no_steering += steering_rx(hca, frame, len, info, PORT_NO_TD) == 0;
     }
     return !walk.dropped && !walk.offered && !walk.switched;
 }
 
+bool steering_tx(struct hca *hca, const uint8_t *frame, size_t len,
+                 const struct steering_sent *sent)
+{
+    struct eth_info info;
+    struct walk walk;
+
+    if (!eth_parse(frame, len, &info)) {
+        return true;
+    }
+    walk_begin(&walk, hca, frame, len, &info, PORT_NO_TD);
+    walk.sqn = sent->sqn;
+    walk.regs.a = sent->metadata;
+    walk_domain(&walk, STEERING_NIC_TX);
+    return !walk.dropped;
+}
+
 static void walk_copy(struct hca *hca, enum steering_domain domain, const uint8_t *frame,
                       size_t len, const struct eth_info *info)
 {
-    struct walk walk = steering_walk_of(hca, frame, len, info, PORT_NO_TD);
+    struct walk walk;
 
+    walk_begin(&walk, hca, frame, len, info, PORT_NO_TD);
     walk.offered = 1; /* the frame's own receiver counts as the first */
-    steering_walk_domain(&walk, domain);
+    walk_domain(&walk, domain);
 }
 
 void steering_sniff(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info)

@@ -4,6 +4,12 @@
 #define HCASIM_MODEL_STEERING_WALK_H
 
 #include "model/steering/tables.h"
+#include "wire/encap/tunnel.h"
+
+/* Metadata registers: they accompany a frame through the tables. */
+struct flow_regs {
+    uint32_t a, b, c[8];
+};
 
 struct walk {
     struct hca *hca;
@@ -11,12 +17,28 @@ struct walk {
     size_t len;
     const struct eth_info *info;
     uint32_t from_td;
-    struct flow_key key;
+    uint32_t sqn; /* the send queue; 0: none */
+    struct flow_regs regs;
+    /* What can be matched of the frame as it is now (model/steering/match_frame.c).
+     * steering_changed() makes it unknown. */
+    bool knows_tunnel;
+    uint8_t filled; /* bits of the sections of key that are filled in */
+    struct eth_tunnel tunnel;
+    uint32_t key[MATCH_WORDS];
     unsigned offered, delivered; /* copies offered to TIRs; copies that they took */
     unsigned steps;
     bool dropped;  /* by the action of an entry */
     bool switched; /* to the other domain, by the miss action of a table */
 };
+
+/* Fills in these sections of the frame's key. */
+void steering_fill_key(struct walk *walk, uint8_t sections);
+/* Call it after a change of the frame or of its registers. */
+static inline void steering_changed(struct walk *walk)
+{
+    walk->knows_tunnel = false;
+    walk->filled = 0;
+}
 
 /* Goes on with the frame in this table (model/steering/walk.c). NULL: no further. */
 void steering_walk_table(struct walk *walk, struct flow_table *table);

@@ -401,6 +401,18 @@ uint32_t bench_group(struct bench *b, uint32_t table, uint32_t start, uint32_t e
     return id;
 }
 
+enum syn bench_try_group(struct bench *b, uint32_t table, uint8_t enable,
+                         const struct prm_fte_match_param *mask, uint32_t *id)
+{
+    struct prm_create_flow_group_in in[1] = {0};
+
+    PRM_SET(create_flow_group_in, in, table_type, b->table_type);
+    PRM_SET(create_flow_group_in, in, table_id, table);
+    PRM_SET(create_flow_group_in, in, match_criteria_enable, enable);
+    memcpy(PRM_PTR(create_flow_group_in, in, match_criteria), mask, PRM_SIZE(fte_match_param));
+    return flow_group_create(&b->rig.hca, 0, in, id);
+}
+
 enum syn bench_fte_set(struct bench *b, const struct bench_fte *fte)
 {
     size_t len = PRM_SIZE(set_fte_in) + fte->num_dests * PRM_SIZE(dest_format_struct) +
@@ -423,7 +435,9 @@ enum syn bench_fte_set(struct bench *b, const struct bench_fte *fte)
     PRM_SET(flow_context, ctx, action, action);
     PRM_SET(flow_context, ctx, destination_list_size, fte->num_dests);
     PRM_SET(flow_context, ctx, flow_counter_list_size, fte->num_counters);
-    if (fte->value) {
+    if (fte->param) {
+        memcpy(PRM_PTR(flow_context, ctx, match_value), fte->param, PRM_SIZE(fte_match_param));
+    } else if (fte->value) {
         memcpy(PRM_PTR(flow_context, ctx, match_value), fte->value,
                PRM_SIZE(fte_match_set_lyr_2_4));
     }

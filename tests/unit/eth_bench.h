@@ -114,6 +114,9 @@ uint32_t bench_table(struct bench *b, unsigned level, unsigned log_size);
 /* mask: NULL for none. */
 uint32_t bench_group(struct bench *b, uint32_t table, uint32_t start, uint32_t end,
                      const struct prm_fte_match_set_lyr_2_4 *mask);
+/* Makes a group of the entry 0 only. enable: match_criteria_enable. */
+enum syn bench_try_group(struct bench *b, uint32_t table, uint8_t enable,
+                         const struct prm_fte_match_param *mask, uint32_t *id);
 struct bench_dest {
     uint8_t type; /* PRM_FLOW_DESTINATION_TYPE_ */
     uint32_t id;
@@ -121,6 +124,7 @@ struct bench_dest {
 struct bench_fte {
     uint32_t table, group, index;
     const struct prm_fte_match_set_lyr_2_4 *value; /* or NULL */
+    const struct prm_fte_match_param *param;       /* or NULL; instead of value */
     uint16_t action; /* 0: FWD_DEST, and also COUNT if there are counters */
     uint32_t flow_tag;
     struct bench_dest dests[40];

@@ -130,8 +130,7 @@ START_TEST(tables_that_cannot_be_are_refused)
     struct prm_flow_table_context ctx[1] = {0};
     uint32_t id, low = bench_table(b, 3, 1);
 
-    ck_assert_int_eq(flow_table_create(hca, 0, PRM_FLOW_TABLE_TYPE_NIC_RX + 1, ctx, &id),
-                     SYN_FT_TYPE);
+    ck_assert_int_eq(flow_table_create(hca, 0, PRM_FLOW_TABLE_TYPE_FDB, ctx, &id), SYN_FT_TYPE);
     ck_assert_int_eq(flow_table_create(hca, 0, 0xff, ctx, &id), SYN_FT_TYPE);
     PRM_SET(flow_table_context, ctx, level, STEERING_MAX_LEVEL);
     ck_assert_int_eq(flow_table_create(hca, 0, NIC_RX, ctx, &id), SYN_LIMIT);
@@ -284,7 +283,8 @@ START_TEST(groups_that_cannot_be_are_refused)
     TRY(5, 6, group_type, 0, SYN_FG_RANGE);
     TRY(7, 9, group_type, 0, SYN_FG_RANGE);
     TRY(0, 15, group_type, 0, SYN_FG_RANGE);
-    TRY(0, 3, match_criteria_enable, 1 << 1, SYN_FG_CRITERIA); /* misc */
+    TRY(0, 3, match_criteria_enable, 1 << PRM_MATCH_CRITERIA_MISC_PARAMETERS_4, SYN_FG_CRITERIA);
+    TRY(0, 3, match_criteria_enable, 1 << 7, SYN_FG_CRITERIA);
     TRY(0, 3, match_criteria_enable, 0xff, SYN_FG_CRITERIA);
     TRY(0, 3, group_type, 0, SYN_OK);
     TRY(8, 15, group_type, 0, SYN_OK);
@@ -304,15 +304,15 @@ START_TEST(masks_beyond_what_frames_are_matched_on_are_refused)
     criteria->bytes[0] = 1;
     ck_assert_int_eq(flow_group_create(hca, 0, in, &id), SYN_FG_CRITERIA);
     PRM_SET(create_flow_group_in, in, match_criteria_enable, 1 << PRM_MATCH_CRITERIA_OUTER_HEADERS);
-    /* every byte behind the outer headers */
+    /* every byte behind the outer headers: its section is not enabled */
     for (size_t i = PRM_SIZE(fte_match_set_lyr_2_4); i < PRM_SIZE(fte_match_param); i++) {
         criteria->bytes[i] = 0x80;
         ck_assert_int_eq(flow_group_create(hca, 0, in, &id), SYN_FG_CRITERIA);
         criteria->bytes[i] = 0;
     }
-    PRM_SET(fte_match_set_lyr_2_4, outer, ipv4_ihl, 1);
+    PRM_SET(fte_match_set_lyr_2_4, outer, l4_type, 1);
     ck_assert_int_eq(flow_group_create(hca, 0, in, &id), SYN_FG_CRITERIA);
-    PRM_SET(fte_match_set_lyr_2_4, outer, ipv4_ihl, 0);
+    PRM_SET(fte_match_set_lyr_2_4, outer, l4_type, 0);
     ck_assert_int_eq(flow_group_create(hca, 0, in, &id), SYN_OK);
 }
 END_TEST
