@@ -335,11 +335,33 @@ static bool caps_names_command(const struct cap *row, uint16_t opcode)
     return false;
 }
 
+/* Whether any row names the command. There are many rows, and most commands are in none. */
+static bool caps_need_command(const struct fw *fw, uint16_t opcode)
+{
+    static uint8_t named[UINT16_MAX / 8 + 1];
+    static gsize done;
+
+    if (g_once_init_enter(&done)) {
+        for (size_t i = 0; i < G_N_ELEMENTS(sections); i++) {
+            const struct cap *row;
+
+            CAPS_FOREACH(row, fw, &sections[i])
+            {
+                for (size_t n = 0; n < G_N_ELEMENTS(row->commands); n++) {
+                    named[row->commands[n] / 8] |= (uint8_t)(1u << row->commands[n] % 8);
+                }
+            }
+        }
+        g_once_init_leave(&done, 1);
+    }
+    return named[opcode / 8] & 1u << opcode % 8;
+}
+
 bool caps_allow_command(const struct fw *fw, uint16_t opcode)
 {
     bool is_named = false;
 
-    if (!fw->profile->at_most) {
+    if (!fw->profile->at_most || !caps_need_command(fw, opcode)) {
         return true;
     }
     for (size_t i = 0; i < G_N_ELEMENTS(sections); i++) {
