@@ -24,6 +24,7 @@ struct capture {
     struct capture_file *file;
     const uint8_t *sent;                    /* the frame that the client is building, or NULL */
     char comment[WIRE_CAPTURE_COMMENT + 1]; /* of the next frame; empty: none */
+    bool leaves_received;                   /* a filter around this one writes received frames */
     char *process;
     bool has_note; /* of the frame that is sent next */
     struct wire_note note;
@@ -118,18 +119,48 @@ static void capture_tx_commit(struct wire_port *port, size_t len, unsigned flags
     wire_tx_commit_as(c->filter.inner, len, flags);
 }
 
-static void capture_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
+static void capture_received(struct capture *c, const uint8_t *frame, size_t len, unsigned flags)
 {
-    struct capture *c = opaque;
-
-    /* Recorded before the client sees the frame, so that frames with which the client answers at
-     * once come after it. */
     if (flags & WIRE_NO_ICRC) {
         memcpy(c->filled, frame, len);
         roce_fill_icrc(c->filled, len);
         capture_record(c, c->filled, len, CAPTURE_INBOUND);
     } else {
         capture_record(c, frame, len, CAPTURE_INBOUND);
+    }
+}
+
+void wire_capture_leave_received(struct wire_port *capture)
+{
+    capture_of(capture)->leaves_received = true;
+}
+
+void wire_capture_arrived(struct wire_port *capture, const uint8_t *frame, size_t len,
+                          unsigned flags, const char *text)
+{
+    if (text) {
+        wire_capture_comment(capture, text);
+    }
+    capture_received(capture_of(capture), frame, len, flags);
+}
+
+char *wire_capture_take_comment(struct wire_port *capture)
+{
+    struct capture *c = capture_of(capture);
+    char *text = *c->comment ? g_strdup(c->comment) : NULL;
+
+    *c->comment = '\0';
+    return text;
+}
+
+static void capture_rx(void *opaque, const uint8_t *frame, size_t len, unsigned flags)
+{
+    struct capture *c = opaque;
+
+    /* Recorded before the client sees the frame, so that frames with which the client answers at
+     * once come after it. */
+    if (!c->leaves_received) {
+        capture_received(c, frame, len, flags);
     }
     wire_filter_client.rx(opaque, frame, len, flags);
 }

@@ -62,4 +62,16 @@ void wire_capture_comment(struct wire_port *capture, const char *text);
 void wire_capture_lost(struct wire_port *capture, const uint8_t *frame, size_t len, bool inbound,
                        const char *text);
 
+/*
+ * For a filter around the capture that decides what becomes of received frames. After
+ * wire_capture_leave_received() the capture writes no received frames by itself. The filter calls
+ * wire_capture_arrived() for each that it passes on, and wire_capture_lost() for the others. text:
+ * a comment, or NULL. wire_capture_take_comment() takes away the comment that the next frame would
+ * get, for a frame that is passed on later; the caller frees it. NULL: there is none.
+ */
+void wire_capture_leave_received(struct wire_port *capture);
+void wire_capture_arrived(struct wire_port *capture, const uint8_t *frame, size_t len,
+                          unsigned flags, const char *text);
+char *wire_capture_take_comment(struct wire_port *capture);
+
 #endif

@@ -82,6 +82,36 @@ static bool name_status(const char *name, uint8_t *status)
 
 static const struct fault_names names = {name_command, name_status};
 
+/* What the watcher was told last. */
+static struct {
+    unsigned deeds, lost, rule;
+    enum fault_subject subject;
+    bool inbound;
+    uint32_t qpn;
+    uint64_t late_ns;
+    uint32_t psn;
+    char what[100], text[100];
+} told;
+
+static void on_deed(void *opaque, const struct fault_deed *deed)
+{
+    struct roce_packet packet = {0};
+
+    told.deeds++;
+    told.lost += deed->is_lost;
+    told.rule = deed->rule;
+    told.subject = deed->subject;
+    told.inbound = deed->inbound;
+    told.qpn = deed->qpn;
+    told.late_ns = deed->late_ns;
+    if (deed->frame) {
+        ck_assert_int_eq(roce_parse(deed->frame, deed->len, &packet), ROCE_OK); /* as it was */
+    }
+    told.psn = packet.psn;
+    g_strlcpy(told.what, deed->what, sizeof(told.what));
+    g_strlcpy(told.text, deed->text ? deed->text : "", sizeof(told.text));
+}
+
 static void make_set(const char *rules, uint64_t seed)
 {
     const struct fault_options options = {
@@ -623,6 +653,88 @@ static struct fault_outcome ask(enum fault_subject subject, uint32_t what)
     return outcome;
 }
 
+/* -- the watcher ------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *rules;
+    unsigned deeds, lost, rule;
+    uint32_t psn; /* of the last one */
+    const char *what, *text;
+    bool inbound;
+} deeds[] = {
+    {"none", 0, 0, 0, 0, NULL, NULL, false},
+    {"delay 1ms", 0, 0, 0, 0, NULL, NULL, false},
+    {"drop nth 2", 1, 1, 1, 2, "lost: never sent", "drop nth 2", false},
+    {"delay 1ms; drop psn 3", 1, 1, 2, 3, "lost: never sent", "drop psn 3", false},
+    {"duplicate nth 1; drop nth 3", 2, 1, 2, 3, "lost: never sent", "drop nth 3", false},
+    {"mark; drop nth 4; delay 1ms", 1, 1, 2, 4, "lost: never sent", "drop nth 4", false},
+    {"duplicate nth 4", 1, 0, 1, 4, "duplicate", "duplicate nth 4", false},
+    {"rate 1kbit queue 1", 3, 3, 1, 4, "lost: the queue is full", "rate 1kbit queue 1", false},
+    {"drop in nth 1", 1, 1, 1, 9, "lost: never received", "drop in nth 1", true},
+    {"link down 1s after 2", 3, 3, 0, 9, "lost: the link is down", "", true},
+};
+
+/* Four frames leave, and one comes. */
+START_TEST(a_watcher_is_told_what_rules_do)
+{
+    memset(&told, 0, sizeof(told));
+    plug_in(deeds[_i].rules, 1);
+    fault_set_watch(set, on_deed, NULL);
+    for (uint32_t psn = 1; psn <= 4; psn++) {
+        send(BTH_RC | BTH_SEND_ONLY, 0x12, psn);
+    }
+    send_packet(peer, packet_of(BTH_RC | BTH_SEND_ONLY, 0x12, 9), 0);
+    receive();
+    ck_assert_uint_eq(told.deeds, deeds[_i].deeds);
+    ck_assert_uint_eq(told.lost, deeds[_i].lost);
+    if (told.deeds) {
+        ck_assert_uint_eq(told.rule, deeds[_i].rule);
+        ck_assert_uint_eq(told.psn, deeds[_i].psn);
+        ck_assert_str_eq(told.what, deeds[_i].what);
+        ck_assert_str_eq(told.text, deeds[_i].text);
+        ck_assert_int_eq(told.inbound, deeds[_i].inbound);
+    }
+    fault_set_watch(set, NULL, NULL);
+    told.deeds = 0;
+    send(BTH_RC | BTH_SEND_ONLY, 0x12, 2);
+    ck_assert_uint_eq(told.deeds, 0);
+    unplug();
+}
+END_TEST
+
+START_TEST(a_watcher_is_told_of_a_wrong_bit_before_it_is_wrong)
+{
+    memset(&told, 0, sizeof(told));
+    plug_in("corrupt byte 50", 1);
+    fault_set_watch(set, on_deed, NULL);
+    send(BTH_RC | BTH_SEND_ONLY, 0x12, 7);
+    ck_assert_ptr_nonnull(strstr(told.what, "of byte 50 is wrong"));
+    ck_assert_uint_eq(told.psn, 7);
+    ck_assert_uint_eq(told.lost, 0);
+    unplug();
+}
+END_TEST
+
+START_TEST(a_watcher_is_told_of_faults_of_the_device)
+{
+    memset(&told, 0, sizeof(told));
+    make_set("interrupt late 5ms vector 3; doorbell unseen qp 0x12", 1);
+    fault_set_watch(set, on_deed, NULL);
+    ask(FAULT_ABOUT_INTERRUPTS, 2);
+    ck_assert_uint_eq(told.deeds, 0);
+    ask(FAULT_ABOUT_INTERRUPTS, 3);
+    ck_assert_str_eq(told.what, "interrupt late");
+    ck_assert_uint_eq(told.late_ns, 5 * MS);
+    ask(FAULT_ABOUT_DOORBELLS, 0x12);
+    ck_assert_str_eq(told.what, "doorbell unseen");
+    ck_assert_int_eq(told.subject, FAULT_ABOUT_DOORBELLS);
+    ck_assert_uint_eq(told.qpn, 0x12);
+    ck_assert_uint_eq(told.rule, 2);
+    ck_assert_uint_eq(told.deeds, 2);
+    fault_set_free(set);
+}
+END_TEST
+
 START_TEST(a_device_asks_about_its_events)
 {
     make_set("interrupt late 5ms vector 3; doorbell unseen nth 2 qp 0x12; "
@@ -755,6 +867,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_set_has_a_bound);
     tcase_add_test(tc, the_log_has_a_bound);
     tcase_add_test(tc, a_device_asks_about_its_events);
+    tcase_add_loop_test(tc, a_watcher_is_told_what_rules_do, 0, G_N_ELEMENTS(deeds));
+    tcase_add_test(tc, a_watcher_is_told_of_a_wrong_bit_before_it_is_wrong);
+    tcase_add_test(tc, a_watcher_is_told_of_faults_of_the_device);
     tcase_add_loop_test(tc, a_wrong_rule_is_told_what_is_allowed, 0, G_N_ELEMENTS(wrong));
     tcase_add_test(tc, other_descriptions_are_refused);
     suite_add_tcase(suite, tc);

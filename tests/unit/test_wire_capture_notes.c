@@ -207,6 +207,145 @@ START_TEST(a_note_stays_with_a_frame_that_has_a_fault)
 }
 END_TEST
 
+/* -- received frames --------------------------------------------------------------------------- */
+
+static unsigned arrived;
+
+static void on_rx(void *client, const uint8_t *frame, size_t len, unsigned flags)
+{
+    arrived++;
+}
+
+static const struct wire_client receiver = {.rx = on_rx};
+
+/* The clock of the rules. */
+static uint64_t rule_ns;
+
+static uint64_t rule_clock(void *opaque)
+{
+    return rule_ns;
+}
+
+static void wake_never(void *opaque, uint64_t time_ns)
+{
+}
+
+static const struct {
+    const char *rule;
+    unsigned arrive;     /* of REORDERED frames */
+    const char *fate[2]; /* of each frame, and of its copy; "": nothing is said */
+} fates_in[] = {
+    {"none", REORDERED, {""}},
+    {"loss 100% in", 0, {"lost: never received"}},
+    {"part for 1s", 0, {"lost: never received"}},
+    {"link down 1s", 0, {"lost: the link is down"}},
+    {"delay 1us in", REORDERED, {"delayed by 1.0 us"}},
+    {"corrupt byte 20 in", REORDERED, {"corrupted: bit "}},
+    {"duplicate in", 2 * REORDERED, {"", "duplicate"}},
+    {"duplicate in; delay 1us in",
+     2 * REORDERED,
+     {"delayed by 1.0 us", "duplicate, delayed by 1.0 us"}},
+};
+
+/* Each frame that comes is there once, as the device got it, with what happened to it. */
+START_TEST(a_received_frame_has_its_fate)
+{
+    struct wire_fault_options faults = {.wake_at = wake_never};
+    struct fault_set *set =
+        fault_set_new(&(struct fault_options){.seed = 1, .clock_ns = rule_clock});
+    struct wire_port *port;
+    GPtrArray *comments;
+    unsigned copies = fates_in[_i].fate[1] ? 2 : 1, said[2] = {0};
+
+    make_path();
+    arrived = 0;
+    rule_ns = 1000;
+    ck_assert(fault_set_add(set, fates_in[_i].rule, NULL));
+    faults.capture = wire_capture_new(ends[0], path, NULL, NULL);
+    port = wire_fault_new(faults.capture, set, &faults, NULL);
+    wire_set_client(port, &receiver, NULL);
+    for (uint8_t i = 1; i <= REORDERED; i++) {
+        send_one(ends[1], i, false);
+    }
+    wire_poll(port, 4 * REORDERED);
+    rule_ns += 1000;
+    wire_poll(port, 4 * REORDERED);
+    ck_assert_uint_eq(arrived, fates_in[_i].arrive);
+    comments = capture_read_comments(path, NULL);
+    ck_assert_uint_eq(comments->len, copies * REORDERED);
+    for (unsigned i = 0; i < comments->len; i++) {
+        const char *text = comments->pdata[i];
+        bool is_copy = copies == 2 && g_str_has_prefix(text, "duplicate");
+
+        ck_assert_msg(*fates_in[_i].fate[is_copy]
+                          ? g_str_has_prefix(text, fates_in[_i].fate[is_copy])
+                          : !*text,
+                      "%s", text);
+        said[is_copy]++;
+    }
+    ck_assert_uint_eq(said[0], REORDERED);
+    g_ptr_array_unref(comments);
+    wire_close(port);
+    wire_close(ends[1]);
+    fault_set_free(set);
+    remove_path();
+}
+END_TEST
+
+/* What a simulation says of a frame stays with it, while a rule delays it. */
+START_TEST(a_comment_stays_with_a_received_frame)
+{
+    static const char *const expected[] = {"late, delayed by 1.0 us", "delayed by 1.0 us"};
+    struct wire_fault_options faults = {.wake_at = wake_never};
+    struct fault_set *set = fault_set_new(&(struct fault_options){.clock_ns = rule_clock});
+    struct wire_port *port;
+
+    make_path();
+    rule_ns = 1000;
+    ck_assert(fault_set_add(set, "delay 1us in", NULL));
+    faults.capture = wire_capture_new(ends[0], path, NULL, NULL);
+    port = wire_fault_new(faults.capture, set, &faults, NULL);
+    wire_set_client(port, &receiver, NULL);
+    wire_capture_comment(faults.capture, "late");
+    send_one(ends[1], 1, false);
+    wire_poll(port, 1);
+    send_one(ends[1], 2, false);
+    wire_poll(port, 1);
+    rule_ns += 1000;
+    wire_poll(port, 4);
+    expect_comments(expected, G_N_ELEMENTS(expected));
+    wire_close(port);
+    wire_close(ends[1]);
+    fault_set_free(set);
+    remove_path();
+}
+END_TEST
+
+/* A device that ends does not take what waits for it. */
+START_TEST(a_frame_that_nobody_took_is_lost)
+{
+    static const char *const expected[] = {"lost: its receiver ended before it took it"};
+    struct wire_fault_options faults = {.wake_at = wake_never};
+    struct fault_set *set = fault_set_new(&(struct fault_options){.clock_ns = rule_clock});
+    struct wire_port *port;
+
+    make_path();
+    rule_ns = 1000;
+    ck_assert(fault_set_add(set, "delay 1us in", NULL));
+    faults.capture = wire_capture_new(ends[0], path, NULL, NULL);
+    port = wire_fault_new(faults.capture, set, &faults, NULL);
+    wire_set_client(port, &receiver, NULL);
+    send_one(ends[1], 1, false);
+    wire_poll(port, 1);
+    wire_fault_settle(port);
+    expect_comments(expected, G_N_ELEMENTS(expected));
+    wire_close(port);
+    wire_close(ends[1]);
+    fault_set_free(set);
+    remove_path();
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("capture notes");
@@ -217,6 +356,9 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_note_is_a_comment_of_its_frame_alone);
     tcase_add_test(tc, no_note_is_wanted_without_comments);
     tcase_add_loop_test(tc, a_note_stays_with_a_frame_that_has_a_fault, 0, G_N_ELEMENTS(fates));
+    tcase_add_loop_test(tc, a_received_frame_has_its_fate, 0, G_N_ELEMENTS(fates_in));
+    tcase_add_test(tc, a_comment_stays_with_a_received_frame);
+    tcase_add_test(tc, a_frame_that_nobody_took_is_lost);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -97,6 +97,32 @@ enum fault_subject {
 void fault_set_listen(struct fault_set *set, void (*changed)(void *opaque), void *opaque);
 void fault_set_unlisten(struct fault_set *set, void *opaque);
 
+/* Something that rules have caused, for a trace. */
+struct fault_deed {
+    enum fault_subject subject; /* frames also for the losses of a link that is down */
+    bool is_lost;               /* a frame that goes no further */
+    const char *what; /* such as "lost: never sent"; "corrupted: bit 3 of byte 60 is wrong" */
+    unsigned rule;    /* its number; 0: no rule alone caused it */
+    const char *text; /* the rule in its words, or NULL */
+    /* of frames: valid during the call */
+    const uint8_t *frame;
+    size_t len;
+    bool inbound;
+    /* of the device */
+    uint32_t qpn;     /* doorbells */
+    unsigned vector;  /* interrupts */
+    uint16_t opcode;  /* commands */
+    uint64_t late_ns; /* how much later it happens; 0: it is not late */
+};
+
+/* Called for each deed, when it happens, from within the call that asks the rules. Rules that delay
+ * each frame are left out. NULL: nobody wants to know. */
+void fault_set_watch(struct fault_set *set,
+                     void (*happened)(void *opaque, const struct fault_deed *), void *opaque);
+/* For the filter: tells the watcher. */
+void fault_set_tell(struct fault_set *set, const struct fault_deed *deed);
+bool fault_set_is_watched(const struct fault_set *set);
+
 uint64_t fault_set_now_ns(const struct fault_set *set);
 bool fault_set_has(const struct fault_set *set, enum fault_subject subject);
 

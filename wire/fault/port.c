@@ -29,6 +29,8 @@
 #define NEVER           UINT64_MAX
 #define NS_PER_S        1000000000u
 #define NS_PER_US       1000.0
+#define UNTAKEN         "lost: its receiver ended before it took it"
+#define UNSENT          "lost: its sender ended, and there was no credit"
 #define NO_CREDIT_CLASS 0 /* the store is full; tx_ready then tells all classes */
 
 struct fault_port {
@@ -64,16 +66,11 @@ static void fault_port_add_word(GString *text, const char *word)
     g_string_append_printf(text, "%s%s", text->len ? ", " : "", word);
 }
 
-/* What the capture says of a frame that passes, or NULL. */
-static char *fault_port_describe(const struct fault_port *f, const struct fault_fate *fate,
-                                 bool is_copy)
+/* What happens to a frame that passes, in words, or NULL. */
+static char *fault_port_words(const struct fault_fate *fate, bool is_copy)
 {
-    GString *text;
+    GString *text = g_string_new(NULL);
 
-    if (!f->options.capture) {
-        return NULL;
-    }
-    text = g_string_new(NULL);
     if (fate->corrupted) {
         g_string_append_printf(text, "corrupted: bit %u of byte %u is wrong%s", fate->bit % 8,
                                fate->bit / 8, fate->repair ? ", checksums repaired" : "");
@@ -95,11 +92,24 @@ static char *fault_port_describe(const struct fault_port *f, const struct fault_
     return g_string_free(text, !text->len);
 }
 
+/* What the capture says of a frame that passes, or NULL. */
+static char *fault_port_describe(const struct fault_port *f, const struct fault_fate *fate,
+                                 bool is_copy)
+{
+    return f->options.capture ? fault_port_words(fate, is_copy) : NULL;
+}
+
 static void fault_port_comment(const struct fault_port *f, const char *comment)
 {
     if (comment) {
         wire_capture_comment(f->options.capture, comment);
     }
+}
+
+/* Why a frame is lost. */
+static const char *fault_port_why(const struct fault_fate *fate, bool inbound)
+{
+    return inbound && fate->rule ? "lost: never received" : fate->why;
 }
 
 static void fault_port_capture_lost(const struct fault_port *f, const uint8_t *frame, size_t len,
@@ -108,6 +118,33 @@ static void fault_port_capture_lost(const struct fault_port *f, const uint8_t *f
     if (f->options.capture) {
         wire_capture_lost(f->options.capture, frame, len, inbound, text);
     }
+}
+
+/* Tells the watcher of the rules what happens to a frame. Its bytes are those before the fault. */
+static void fault_port_tell(const struct fault_port *f, const uint8_t *bytes, size_t len,
+                            bool inbound, const struct fault_fate *fate, const char *what)
+{
+    fault_set_tell(f->set, &(struct fault_deed){.subject = FAULT_ABOUT_FRAMES,
+                                                .is_lost = fate->lost,
+                                                .what = what,
+                                                .rule = fate->rule ? fate->rule->number : 0,
+                                                .text = fate->rule ? fate->rule->text : NULL,
+                                                .frame = bytes,
+                                                .len = len,
+                                                .inbound = inbound});
+}
+
+static void fault_port_tell_fate(const struct fault_port *f, const uint8_t *bytes, size_t len,
+                                 bool inbound, const struct fault_fate *fate)
+{
+    g_autofree char *words = NULL;
+
+    if (!fault_set_is_watched(f->set) || (!fate->lost && !fate->rule)) {
+        return;
+    }
+    words = fate->lost ? g_strdup(fault_port_why(fate, inbound))
+                       : fault_port_words(fate, fate->duplicated);
+    fault_port_tell(f, bytes, len, inbound, fate, words);
 }
 
 /* -- the timer and the link -------------------------------------------------------------------- */
@@ -350,8 +387,10 @@ static struct fault_fate fault_port_decide(struct fault_port *f, uint8_t *bytes,
     if (f->down && !fate.lost) {
         fate.lost = true;
         fate.why = "lost: the link is down";
+        fate.rule = NULL;
     }
     fault_port_count(f, &fate);
+    fault_port_tell_fate(f, bytes, len, inbound, &fate);
     if (!fate.lost && fate.marked) {
         fault_mark(&frame);
     }
@@ -456,6 +495,29 @@ static bool fault_port_link_up(struct wire_port *port)
 
 /* -- frames that come in ----------------------------------------------------------------------- */
 
+/* Hands a received frame to the client. comment: of the capture, or NULL. */
+static void fault_port_pass_on(struct fault_port *f, const uint8_t *bytes, size_t len,
+                               unsigned flags, const char *comment)
+{
+    if (f->options.capture) {
+        wire_capture_arrived(f->options.capture, bytes, len, flags, comment);
+    }
+    wire_filter_client.rx(f, bytes, len, flags);
+}
+
+/* The comment of a received frame: what a simulation says of it, and then what happens here. NULL:
+ * there is none. */
+static char *fault_port_comment_in(const struct fault_port *f, const char *before,
+                                   const struct fault_fate *fate, bool is_copy)
+{
+    g_autofree char *words = fault_port_describe(f, fate, is_copy);
+
+    if (!before || !words) {
+        return g_strdup(before ? before : words);
+    }
+    return g_strdup_printf("%s, %s", before, words);
+}
+
 /* Hands out up to max of the received frames that are due. */
 static unsigned fault_port_deliver_due(struct fault_port *f, unsigned max)
 {
@@ -469,7 +531,7 @@ static unsigned fault_port_deliver_due(struct fault_port *f, unsigned max)
         if (s->due_ns > now) {
             break;
         }
-        wire_filter_client.rx(f, s->frame, s->len, 0);
+        fault_port_pass_on(f, s->frame, s->len, 0, s->comment);
         fault_store_take_out(&f->in, link);
         n++;
     }
@@ -479,15 +541,35 @@ static unsigned fault_port_deliver_due(struct fault_port *f, unsigned max)
     return n;
 }
 
+/* Passes the received frame on, or keeps it, and a duplicate. */
+static void fault_port_take_in(struct fault_port *f, size_t len, const struct fault_fate *fate,
+                               uint64_t now)
+{
+    uint64_t due = fault_port_due(&f->in, fate, now);
+    g_autofree char *before =
+        f->options.capture ? wire_capture_take_comment(f->options.capture) : NULL;
+    g_autofree char *comment = fault_port_comment_in(f, before, fate, false);
+
+    if (due > now || f->in.queue.head) {
+        fault_store_put(&f->in, f->received, len, g_steal_pointer(&comment), NULL, due);
+    } else {
+        fault_port_pass_on(f, f->received, len, 0, comment);
+    }
+    if (fate->duplicated) {
+        fault_store_put(&f->in, f->received, len, fault_port_comment_in(f, before, fate, true),
+                        NULL, due);
+    }
+}
+
 static void fault_port_rx(void *opaque, const uint8_t *bytes, size_t len, unsigned flags)
 {
     struct fault_port *f = opaque;
     struct fault_fate fate;
-    uint64_t now, due;
+    uint64_t now;
 
     if ((!fault_set_concerns(f->set, true) && !f->in.queue.head) || len < ETH_BYTES ||
         len > WIRE_FRAME_MAX) {
-        wire_filter_client.rx(f, bytes, len, flags);
+        fault_port_pass_on(f, bytes, len, flags, NULL);
         return;
     }
     memcpy(f->received, bytes, len);
@@ -497,19 +579,10 @@ static void fault_port_rx(void *opaque, const uint8_t *bytes, size_t len, unsign
     now = fault_set_now_ns(f->set);
     fate = fault_port_decide(f, f->received, len, true, now);
     if (fate.lost) {
-        fault_port_capture_lost(f, f->received, len, true,
-                                fate.rule ? "lost: never received" : fate.why);
+        fault_port_capture_lost(f, f->received, len, true, fault_port_why(&fate, true));
         return;
     }
-    due = fault_port_due(&f->in, &fate, now);
-    if (due > now || f->in.queue.head) {
-        fault_store_put(&f->in, f->received, len, NULL, NULL, due);
-    } else {
-        wire_filter_client.rx(f, f->received, len, 0);
-    }
-    if (fate.duplicated) {
-        fault_store_put(&f->in, f->received, len, NULL, NULL, due);
-    }
+    fault_port_take_in(f, len, &fate, now);
     fault_port_set_timer(f, NEVER);
 }
 
@@ -583,12 +656,15 @@ void wire_fault_settle(struct wire_port *port)
         if (s->has_note) {
             wire_note(f->filter.inner, &s->note);
         }
-        fault_port_capture_lost(f, s->frame, s->len, false,
-                                "lost: its sender ended, and there was no credit");
+        fault_port_capture_lost(f, s->frame, s->len, false, UNSENT);
+        fault_port_tell(f, s->frame, s->len, false, &(struct fault_fate){.lost = true}, UNSENT);
         fault_store_take_out(&f->out, f->out.queue.head);
     }
     while (f->in.queue.head) {
+        const struct fault_stored *s = f->in.queue.head->data;
+
         f->stats.unsent++;
+        fault_port_capture_lost(f, s->frame, s->len, true, UNTAKEN);
         fault_store_take_out(&f->in, f->in.queue.head);
     }
     f->in.next_due_ns = NEVER;
@@ -611,6 +687,11 @@ static void fault_port_close(struct wire_port *port)
     }
     wire_filter_ops.close(port);
     g_free(f);
+}
+
+struct fault_set *wire_fault_rules(struct wire_port *port)
+{
+    return port->ops->poll == fault_port_poll ? fault_port_of(port)->set : NULL;
 }
 
 void wire_fault_get_stats(const struct wire_port *port, struct wire_fault_stats *stats)
@@ -676,6 +757,9 @@ struct wire_port *wire_fault_new(struct wire_port *inner, struct fault_set *set,
     }
     wire_filter_make_tables(&tables, fault_port_replace);
     wire_filter_init(&f->filter, inner, &tables.ops, &tables.inside);
+    if (f->options.capture) {
+        wire_capture_leave_received(f->options.capture);
+    }
     fault_set_listen(set, fault_port_rules_changed, f);
     fault_port_rules_changed(f);
     return &f->filter.port;

@@ -47,6 +47,9 @@ struct wire_fault_stats {
 struct wire_port *wire_fault_new(struct wire_port *inner, struct fault_set *set,
                                  const struct wire_fault_options *options, GError **err);
 
+/* The rules of a port that is such a filter; NULL: it is none. */
+struct fault_set *wire_fault_rules(struct wire_port *port);
+
 void wire_fault_get_stats(const struct wire_port *port, struct wire_fault_stats *stats);
 
 /* The client sends no more: delayed frames leave at once, as frames on a cable still arrive after

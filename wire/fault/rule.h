@@ -239,8 +239,10 @@ bool fault_store_has_room_again(const struct fault_store *store);
 struct fault_fate {
     bool spared; /* it passes all others: ARP and neighbour discovery */
     bool lost, duplicated, reordered, corrupted, marked, delayed;
-    const char *why;   /* lost: why */
-    unsigned rule;     /* the number of the rule that lost the frame; 0: none */
+    const char *why; /* lost: why */
+    /* the rule that lost the frame; of a frame that passes, the first rule that did something to
+     * it, but for delays */
+    const struct fault_rule *rule;
     uint32_t bit;      /* of the frame, if it is corrupted */
     bool repair;       /* the checksums are right again */
     uint64_t delay_ns; /* of delay and jitter */

@@ -27,6 +27,8 @@ struct fault_set {
     /* the log's bucket: it holds a burst of lines and loses one each second */
     uint64_t log_since, log_left_out;
     unsigned log_lines;
+    void (*happened)(void *opaque, const struct fault_deed *deed);
+    void *happened_opaque;
 };
 
 static struct fault_rule *fault_set_rule(const struct fault_set *set, unsigned i)
@@ -194,6 +196,25 @@ char *fault_set_list(const struct fault_set *set)
     return g_string_free(list, FALSE);
 }
 
+void fault_set_watch(struct fault_set *set,
+                     void (*happened)(void *opaque, const struct fault_deed *), void *opaque)
+{
+    set->happened = happened;
+    set->happened_opaque = opaque;
+}
+
+bool fault_set_is_watched(const struct fault_set *set)
+{
+    return set->happened;
+}
+
+void fault_set_tell(struct fault_set *set, const struct fault_deed *deed)
+{
+    if (set->happened) {
+        set->happened(set->happened_opaque, deed);
+    }
+}
+
 bool fault_set_has(const struct fault_set *set, enum fault_subject subject)
 {
     return set->about[subject] > 0;
@@ -292,7 +313,7 @@ static void fault_set_lose(struct fault_fate *fate, const struct fault_rule *rul
     if (!fate->lost) {
         fate->lost = true;
         fate->why = why;
-        fate->rule = rule->number;
+        fate->rule = rule;
     }
 }
 
@@ -456,6 +477,7 @@ struct fault_fate fault_set_decide(struct fault_set *set, const struct fault_fra
         if (fault_set_acts(rule, now_ns)) {
             fault_set_act(&fate, rule, frame, now_ns);
             if (fault_set_is_loud(rule)) {
+                fate.rule = fate.rule ? fate.rule : rule;
                 fault_set_log_frame(set, rule, frame);
             }
         }
@@ -523,6 +545,38 @@ static bool fault_set_is_due(const struct fault_rule *rule, uint64_t now_ns)
            (!rule->done && now_ns - rule->begun_ns >= rule->after.ns);
 }
 
+/* What a fault of the device is called in a trace. */
+static const char *fault_set_word(const struct fault_rule *rule)
+{
+    switch (rule->action->what) {
+    case FAULT_INTERRUPT_LATE:
+        return "interrupt late";
+    case FAULT_DOORBELL_UNSEEN:
+        return "doorbell unseen";
+    case FAULT_COMMAND_FAIL:
+        return "command fails";
+    case FAULT_COMMAND_SLOW:
+        return "command slow";
+    case FAULT_HEALTH:
+        return "health";
+    default:
+        return "pages slow";
+    }
+}
+
+static void fault_set_tell_event(struct fault_set *set, const struct fault_rule *rule,
+                                 const struct fault_event *event)
+{
+    fault_set_tell(set, &(struct fault_deed){.subject = event->subject,
+                                             .what = fault_set_word(rule),
+                                             .rule = rule->number,
+                                             .text = rule->text,
+                                             .qpn = event->qpn,
+                                             .vector = event->vector,
+                                             .opcode = event->opcode,
+                                             .late_ns = rule->time_ns});
+}
+
 static void fault_set_log_event(struct fault_set *set, const struct fault_rule *rule,
                                 const struct fault_event *event)
 {
@@ -561,6 +615,7 @@ bool fault_set_ask(struct fault_set *set, const struct fault_event *event,
             fault_set_acts(rule, now)) {
             fault_set_act_on_device(outcome, rule);
             fault_set_log_event(set, rule, event);
+            fault_set_tell_event(set, rule, event);
             any = true;
         }
     }
