@@ -393,8 +393,9 @@ static const struct cli_command commands[] = {
          "The options from --rate to --vlan are those of all ports. Behind AT or URI, and with "
          "hcasim ctl while the switch runs, a port gets its own: rate, latency, queue, ecn, pfc, "
          "pause, vlan as the options; link (up, down); island (ports of different numbers do not "
-         "hear each other); priority (0 to 7, of untagged frames without IP). fault is rules for its "
-         "frames, as of hcasim run --fault; it cannot change later. " LAST_HOLDS
+         "hear each other); priority (0 to 7, of untagged frames without IP); stations and groups (how "
+         "many the switch remembers of the port). fault is rules for its frames, as of hcasim run "
+         "--fault; fault-add of hcasim ctl adds others if there are some, or none. " LAST_HOLDS
          " --listen and --port add up.",
      .statuses = switch_statuses,
      .examples =

@@ -156,6 +156,47 @@ class Switch(unittest.TestCase):
         self.assertIn("switch: fault 1, drop nth 2: sent frame of 60 bytes, type 0x88b5", warned)
         self.assertIn("switch: fault 2, duplicate in nth 2: received frame of 60 bytes", warned)
 
+    def test_fault_rules_change_while_frames_pass(self):
+        listens, self.at = self.at, f"{self.at},fault=none"
+        self.begin()
+        self.at = listens
+        a, b = self.connect(2)
+        ports = {row["mac"][-2:]: row["port"] for row in self.ask("query-fdb")}
+        port = f"port={ports['02']}"
+        self.ask("fault-add", port, "rules=drop nth 2; drop in once")
+        self.assertEqual([(row["number"], row["rule"], row["done"]) for row in self.ask("fault-list", port)],
+                         [(1, "drop nth 2", 0), (2, "drop in once", 0)])
+        for text in (b"one", b"two", b"three"):
+            a.send(mac(2), text)
+        self.assertIn(b"one", b.receive())
+        self.assertIn(b"three", b.receive())
+        b.send(mac(1), b"lost")
+        b.send(mac(1), b"comes")
+        self.assertIn(b"comes", a.receive())
+        self.assertEqual([(row["matched"], row["done"]) for row in self.ask("fault-list", port)], [(3, 1), (2, 1)])
+        self.ask("fault-remove", port, "number=1")
+        self.assertEqual([row["number"] for row in self.ask("fault-list", port)], [2])
+        self.ask("fault-remove", port)
+        self.assertEqual(self.ask("fault-list", port), [])
+        self.ask("fault-add", port, "rules=delay 20ms")
+        began = time.monotonic()
+        a.send(mac(2), b"later")
+        self.assertIn(b"later", b.receive())
+        self.assertGreater(time.monotonic() - began, 0.019)
+        plain = self.ask("port-add", f"uri=unix:{self.folder.name}/x:{self.folder.name}/y")["port"]
+        for words, says in ((("fault-add", "port=9", "rules=drop"), "there is no port 9"),
+                            (("fault-add", f"port={plain}", "rules=drop"), f"port {plain} was made without faults: make it with "),
+                            (("fault-add", port, "rules=drop x"), "fault rule 'drop x': 'x' is not allowed there"),
+                            (("fault-add", port, "rules=health 1"), "there is no device here"),
+                            (("fault-add", port, f"rules={';'.join(['drop once'] * 64)}"), "there would be 65 fault rules"),
+                            (("fault-remove", port, "number=99"), "there is no fault 99, see fault-list"),
+                            (("fault-list",), "fault-list needs the argument port")):
+            done = subprocess.run([HCASIM, "ctl", self.ctl, *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertIn(says, done.stderr)
+        self.assertEqual(len(self.ask("fault-list", port)), 1)      # nothing was added by what was refused
+        self.end()
+
     def test_a_length_that_no_frame_has_ends_the_connection(self):
         self.begin()
         a, b = self.connect(2)

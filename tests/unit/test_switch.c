@@ -149,6 +149,116 @@ START_TEST(a_full_table_learns_no_more)
 }
 END_TEST
 
+/* Sends `num` frames from a station, each from another address. */
+static void pretend(unsigned station, unsigned first, unsigned num)
+{
+    uint8_t frame[BENCH_SHORT];
+
+    for (unsigned i = 0; i < num; i++) {
+        bench_build(frame, first + i, 2, sizeof(frame), 0);
+        ck_assert(bench_send_bytes(station, frame, sizeof(frame)));
+        bench_turn();
+    }
+}
+
+START_TEST(a_port_cannot_fill_the_table)
+{
+    static const struct wire_switch_config config = {.addresses = 64};
+
+    bench_begin(&config, 3, 8);
+    bench_set(1, "stations", "10");
+    bench_announce();
+    pretend(1, 1000, 1000);
+    ck_assert_uint_eq(wire_switch_whole(bench_sw).addresses, 12);
+    ck_assert_uint_eq(wire_switch_whole(bench_sw).not_learned, 1000 - 9);
+    /* others are learned as before, and are found */
+    pretend(3, 5000, 20);
+    ck_assert_uint_eq(wire_switch_whole(bench_sw).addresses, 32);
+    bench_forget();
+    ck_assert(bench_send(2, 5019));
+    bench_turn();
+    ck_assert_uint_eq(bench_at[1].frames, 0);
+    ck_assert_uint_eq(bench_at[3].frames, 1);
+    bench_end();
+}
+END_TEST
+
+/* It usually stands for 1,024 stations: what a port may have without a setting is bounded, too. */
+START_TEST(a_port_may_have_a_part_of_the_table_unless_it_is_set)
+{
+    bench_begin(NULL, 2, 8);
+    bench_announce();
+    pretend(1, 1000, 3000);
+    ck_assert_uint_eq(wire_switch_whole(bench_sw).addresses, 1024 + 1);
+    bench_end();
+}
+END_TEST
+
+/* A port with too many stations does not take those of others over: frames for them go to all. */
+START_TEST(a_station_that_moves_to_a_full_port_is_forgotten)
+{
+    bench_begin(NULL, 3, 8);
+    bench_set(1, "stations", "1");
+    bench_announce();
+    pretend(1, 3, 1); /* the address of station 3 */
+    bench_forget();
+    ck_assert(bench_send(2, 3));
+    bench_turn();
+    ck_assert_uint_eq(bench_at[3].frames, 1);
+    ck_assert_uint_eq(bench_at[1].frames, 1);
+    /* its station is known again once it has sent */
+    ck_assert(bench_send(3, 2));
+    bench_turn();
+    bench_forget();
+    ck_assert(bench_send(2, 3));
+    bench_turn();
+    ck_assert_uint_eq(bench_at[1].frames, 0);
+    bench_end();
+}
+END_TEST
+
+/* Stations that move away make room at their old port. */
+START_TEST(stations_that_move_away_make_room)
+{
+    bench_begin(NULL, 3, 8);
+    bench_set(1, "stations", "4");
+    for (unsigned round = 0; round < 3; round++) {
+        pretend(1, 1000 + 10 * round, 4);
+        pretend(3, 1000 + 10 * round, 4);
+    }
+    bench_forget();
+    pretend(1, 2000, 4);
+    bench_forget();
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert(bench_send(2, 2000 + i));
+        bench_turn();
+    }
+    ck_assert_uint_eq(bench_at[1].frames, 4);
+    ck_assert_uint_eq(bench_at[3].frames, 0);
+    bench_end();
+}
+END_TEST
+
+/* Stations that are forgotten make room at their port. */
+START_TEST(a_full_port_has_room_again)
+{
+    static const struct wire_switch_config config = {.addresses = 64, .age_ns = BENCH_S};
+
+    bench_begin(&config, 2, 8);
+    bench_set(1, "stations", "4");
+    pretend(1, 1000, 8);
+    ck_assert_uint_eq(wire_switch_whole(bench_sw).addresses, 4);
+    bench_pass(2 * BENCH_S);
+    pretend(1, 2000, 16); /* each makes the switch look at some old entries */
+    ck_assert_uint_eq(wire_switch_whole(bench_sw).addresses, 4);
+    bench_forget();
+    ck_assert(bench_send(2, 2015));
+    bench_turn();
+    ck_assert_uint_eq(bench_at[1].frames, 1);
+    bench_end();
+}
+END_TEST
+
 /* -- ports ------------------------------------------------------------------------------------- */
 
 START_TEST(a_port_beyond_the_limit_is_refused)
@@ -454,6 +564,10 @@ static const struct {
     {"vlan", "trunk:1:2:3", NULL},
     {"priority", "7", "7"},
     {"priority", "8", NULL},
+    {"stations", "17", "17"},
+    {"stations", "many", NULL},
+    {"groups", "0", "0"},
+    {"groups", "1000001", NULL},
     {"speed", "1", NULL},
 };
 
@@ -514,6 +628,11 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_silent_station_is_forgotten);
     tcase_add_test(tc, a_frame_for_a_station_of_the_same_port_goes_nowhere);
     tcase_add_test(tc, a_full_table_learns_no_more);
+    tcase_add_test(tc, a_port_cannot_fill_the_table);
+    tcase_add_test(tc, a_port_may_have_a_part_of_the_table_unless_it_is_set);
+    tcase_add_test(tc, a_station_that_moves_to_a_full_port_is_forgotten);
+    tcase_add_test(tc, a_full_port_has_room_again);
+    tcase_add_test(tc, stations_that_move_away_make_room);
     tcase_add_test(tc, a_port_beyond_the_limit_is_refused);
     tcase_add_test(tc, a_removed_port_leaves_nothing_behind);
     tcase_add_test(tc, a_link_that_goes_down_takes_its_frames_and_stations);

@@ -411,6 +411,79 @@ START_TEST(a_full_table_prunes_no_more)
 }
 END_TEST
 
+/* A port reports or leaves the group 239.9.HIGH.LOW. */
+static void report_one(unsigned station, unsigned number, bool leaves)
+{
+    uint8_t frame[200];
+    uint8_t msg[8] = {leaves ? 0x17 : 0x16, [4] = 239, [5] = 9, [6] = (uint8_t)(number >> 8),
+                      [7] = (uint8_t)number};
+    size_t len = igmp(frame, msg, sizeof(msg), 0x0a000002);
+
+    bench_mac(frame + 6, station);
+    ck_assert(bench_send_bytes(station, frame, len));
+    bench_turn();
+}
+
+/* The port that reports too many groups gets them all; for others, nothing changes. */
+START_TEST(a_port_cannot_fill_the_table_of_groups)
+{
+    static const struct wire_switch_config config = {.groups = 64};
+
+    bench_begin(&config, STATIONS, 16);
+    bench_set(MEMBER, "groups", "10");
+    query(IGMP_V2, QUERIER);
+    for (unsigned i = 0; i < 1000; i++) {
+        report_one(MEMBER, i, false);
+    }
+    ck_assert_uint_eq(wire_switch_whole(bench_sw).memberships, 20); /* ten, and ten known groups */
+    report(IGMP_V2, false, OTHER);
+    send_to_group(IGMP_V2);
+    ck_assert_uint_eq(who_got(), 1u << MEMBER | 1u << OTHER | 1u << QUERIER);
+    bench_end();
+}
+END_TEST
+
+/* The same with memberships that do not last. */
+START_TEST(a_port_that_joins_and_leaves_cannot_fill_the_table)
+{
+    static const struct wire_switch_config config = {.groups = 64};
+
+    bench_begin(&config, STATIONS, 16);
+    bench_set(MEMBER, "groups", "10");
+    query(IGMP_V2, QUERIER);
+    for (unsigned i = 0; i < 40; i++) {
+        report_one(MEMBER, i, false);
+        report_one(MEMBER, i, true);
+        bench_pass(3 * BENCH_S);
+    }
+    ck_assert_uint_le(wire_switch_whole(bench_sw).memberships, 20);
+    report(IGMP_V2, false, OTHER);
+    send_to_group(IGMP_V2);
+    ck_assert_uint_eq(who_got(), 1u << MEMBER | 1u << OTHER | 1u << QUERIER);
+    bench_end();
+}
+END_TEST
+
+/* A station that goes takes the mark with it. */
+START_TEST(a_port_that_is_new_gets_its_groups_alone)
+{
+    bench_begin(NULL, STATIONS, 16);
+    bench_set(MEMBER, "groups", "1");
+    query(IGMP_V2, QUERIER);
+    report_one(MEMBER, 1, false);
+    report_one(MEMBER, 2, false);
+    report(IGMP_V2, false, OTHER);
+    send_to_group(IGMP_V2);
+    ck_assert_uint_eq(who_got(), 1u << MEMBER | 1u << OTHER | 1u << QUERIER);
+    bench_set(MEMBER, "link", "down");
+    bench_set(MEMBER, "link", "up");
+    bench_forget();
+    send_to_group(IGMP_V2);
+    ck_assert_uint_eq(who_got(), 1u << OTHER | 1u << QUERIER);
+    bench_end();
+}
+END_TEST
+
 /* -- hostile bytes ----------------------------------------------------------------------------- */
 
 /* Every wrong byte makes the checksum wrong; no message that is cut is believed. */
@@ -477,6 +550,9 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, groups_of_the_link_go_everywhere, 0, 2);
     tcase_add_test(tc, groups_of_vlans_are_apart);
     tcase_add_test(tc, a_full_table_prunes_no_more);
+    tcase_add_test(tc, a_port_cannot_fill_the_table_of_groups);
+    tcase_add_test(tc, a_port_that_joins_and_leaves_cannot_fill_the_table);
+    tcase_add_test(tc, a_port_that_is_new_gets_its_groups_alone);
     tcase_add_loop_test(tc, a_damaged_report_is_no_report, 0, WAYS);
     tcase_add_loop_test(tc, records_beyond_the_message_are_refused, 0, 8);
     suite_add_tcase(suite, tc);

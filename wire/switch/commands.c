@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Implements commands.h. Settings are texts, as on the command line. */
 #include "wire/switch/commands.h"
+#include "wire/fault/port.h"
 
 #include <string.h>
 
@@ -143,6 +144,82 @@ static bool commands_port_remove(void *opaque, const json_t *arguments, json_t *
         opaque, (unsigned)json_integer_value(json_object_get(arguments, "port")), err);
 }
 
+/* -- faults of a port -------------------------------------------------------------------------- */
+
+/* The rules of the port that the arguments name, or NULL with *err. */
+static struct fault_set *commands_faults(void *opaque, const json_t *arguments, GError **err)
+{
+    unsigned number = (unsigned)json_integer_value(json_object_get(arguments, "port"));
+    struct wire_port *wire = wire_switch_wire(switch_loop_switch(opaque), number);
+    struct fault_set *set = wire ? wire_fault_rules(wire) : NULL;
+
+    if (!wire) {
+        g_set_error(err, CONTROL_ERROR, CONTROL_ERROR_NOT_FOUND, "there is no port %u", number);
+    } else if (!set) {
+        g_set_error(err, CONTROL_ERROR, CONTROL_ERROR_GENERIC,
+                    "port %u was made without faults: make it with the setting fault=none at least",
+                    number);
+    }
+    return set;
+}
+
+static bool commands_fault_add(void *opaque, const json_t *arguments, json_t **result, GError **err)
+{
+    struct fault_set *set = commands_faults(opaque, arguments, err);
+    g_autoptr(GError) why = NULL;
+
+    if (!set) {
+        return false;
+    }
+    if (!fault_set_add(set, json_string_value(json_object_get(arguments, "rules")), &why)) {
+        g_set_error_literal(err, CONTROL_ERROR, CONTROL_ERROR_ARGUMENTS, why->message);
+        return false;
+    }
+    return true;
+}
+
+static bool commands_fault_list(void *opaque, const json_t *arguments, json_t **result,
+                                GError **err)
+{
+    const struct fault_set *set = commands_faults(opaque, arguments, err);
+
+    if (!set) {
+        return false;
+    }
+    *result = json_array();
+    for (unsigned i = 0; i < fault_set_count(set); i++) {
+        struct fault_info info;
+        json_t *rule = json_object();
+
+        fault_set_get(set, i, &info);
+        commands_put(rule, "number", info.number);
+        commands_put_text(rule, "rule", info.text);
+        commands_put(rule, "matched", info.matched);
+        commands_put(rule, "done", info.done);
+        json_array_append_new(*result, rule);
+    }
+    return true;
+}
+
+static bool commands_fault_remove(void *opaque, const json_t *arguments, json_t **result,
+                                  GError **err)
+{
+    struct fault_set *set = commands_faults(opaque, arguments, err);
+    const json_t *number = json_object_get(arguments, "number");
+
+    if (!set) {
+        return false;
+    }
+    if (!number) {
+        fault_set_clear(set);
+    } else if (!fault_set_remove(set, (unsigned)json_integer_value(number))) {
+        g_set_error(err, CONTROL_ERROR, CONTROL_ERROR_NOT_FOUND,
+                    "there is no fault %u, see fault-list", (unsigned)json_integer_value(number));
+        return false;
+    }
+    return true;
+}
+
 /* -- stations and groups ----------------------------------------------------------------------- */
 
 static void commands_add_station(void *opaque, unsigned vid, const uint8_t mac[6], unsigned number,
@@ -186,8 +263,16 @@ static const struct control_arg commands_setting[] = {
     {"port", CONTROL_INT, true, 0, WIRE_SWITCH_PORTS_MAX,
      "the number of the port; 0: of ports to come"},
     {"key", CONTROL_TEXT, true, 0, 0,
-     "rate, latency, queue, ecn, pfc, pause, link, island, vlan or priority"},
+     "rate, latency, queue, ecn, pfc, pause, link, island, vlan, priority, stations or groups"},
     {"value", CONTROL_TEXT, true, 0, 0, "the value, as on the command line"},
+    {0}};
+static const struct control_arg commands_rules[] = {
+    {"port", CONTROL_INT, true, 1, WIRE_SWITCH_PORTS_MAX, "the number of the port"},
+    {"rules", CONTROL_TEXT, true, 0, 0, "rules with ; between them, as those of the setting fault"},
+    {0}};
+static const struct control_arg commands_rule[] = {
+    {"port", CONTROL_INT, true, 1, WIRE_SWITCH_PORTS_MAX, "the number of the port"},
+    {"number", CONTROL_INT, false, 1, UINT32_MAX, "the number in fault-list (default: all)"},
     {0}};
 static const struct control_arg commands_uri[] = {
     {"uri", CONTROL_TEXT, true, 0, 0, "the URI of a wire, then settings: URI,KEY=VALUE"}, {0}};
@@ -207,5 +292,10 @@ const struct control_command switch_commands[] = {
     {"port-add", "adds a port", commands_uri, commands_port_add},
     {"port-remove", "closes a port; an end that connected sees its link go down", commands_one_port,
      commands_port_remove},
+    {"fault-add", "adds faults of a port's frames and of its link", commands_rules,
+     commands_fault_add},
+    {"fault-list", "lists the faults of a port, with how often each matched and was caused",
+     commands_one_port, commands_fault_list},
+    {"fault-remove", "removes a fault of a port, or all", commands_rule, commands_fault_remove},
     {"switch-set", "changes what is not of one port", commands_querier, commands_set_switch},
     {0}};

@@ -7,6 +7,8 @@
 
 #define CONFIG_QUEUE     (1u << 20)
 #define CONFIG_ALL       0xff
+#define CONFIG_STATIONS  1024u
+#define CONFIG_GROUPS    256u
 #define CONFIG_MILLION   1000000u
 #define CONFIG_LAST_VID  4094u
 #define CONFIG_BYTES_MAX (1ull << 32)
@@ -261,6 +263,38 @@ static char *config_get_priority(const struct switch_port_config *c)
     return g_strdup_printf("%u", c->priority);
 }
 
+static bool config_set_stations(struct switch_port_config *c, const char *text)
+{
+    uint64_t value;
+
+    if (!config_read_number(text, CONFIG_MILLION, &value)) {
+        return false;
+    }
+    c->stations = (unsigned)value;
+    return true;
+}
+
+static char *config_get_stations(const struct switch_port_config *c)
+{
+    return g_strdup_printf("%u", c->stations);
+}
+
+static bool config_set_groups(struct switch_port_config *c, const char *text)
+{
+    uint64_t value;
+
+    if (!config_read_number(text, CONFIG_MILLION, &value)) {
+        return false;
+    }
+    c->groups = (unsigned)value;
+    return true;
+}
+
+static char *config_get_groups(const struct switch_port_config *c)
+{
+    return g_strdup_printf("%u", c->groups);
+}
+
 /* -- VLANs ------------------------------------------------------------------------------------- */
 
 static void config_tag(struct switch_vlans *v, uint64_t from, uint64_t to)
@@ -376,11 +410,14 @@ static const struct {
      "all, a number from 1 to 4094, trunk:LIST or trunk:LIST:NUMBER, such as trunk:10,20-29:1",
      config_set_vlan, config_get_vlan},
     {"priority", "a number from 0 to 7", config_set_priority, config_get_priority},
+    {"stations", "a number up to 1000000", config_set_stations, config_get_stations},
+    {"groups", "a number up to 1000000", config_set_groups, config_get_groups},
 };
 
 void switch_config_init(struct switch_port_config *config)
 {
-    *config = (struct switch_port_config){.queue = CONFIG_QUEUE};
+    *config = (struct switch_port_config){
+        .queue = CONFIG_QUEUE, .stations = CONFIG_STATIONS, .groups = CONFIG_GROUPS};
     config_all_vlans(&config->vlans);
 }
 
@@ -413,7 +450,7 @@ bool switch_config_set(struct switch_port_config *config, const char *key, const
     }
     g_set_error(err, WIRE_ERROR, WIRE_ERROR_URI,
                 "there is no setting '%s'; settings: rate, latency, queue, ecn, pfc, pause, link, "
-                "island, vlan, priority",
+                "island, vlan, priority, stations, groups",
                 key);
     return false;
 }

@@ -40,6 +40,7 @@ struct switch_port_config {
     bool down;
     unsigned island;
     unsigned priority;
+    unsigned stations, groups; /* that the port may have in the tables */
     struct switch_vlans vlans;
 };
 

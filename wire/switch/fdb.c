@@ -10,7 +10,7 @@ enum {
     FDB_SWEEP = 8, /* entries that a new station makes the hand look at */
 };
 
-void fdb_init(struct fdb *fdb, unsigned entries, uint64_t age_ns, uint64_t seed)
+void fdb_init(struct fdb *fdb, unsigned entries, unsigned ports, uint64_t age_ns, uint64_t seed)
 {
     uint32_t chains = 64;
 
@@ -20,6 +20,7 @@ void fdb_init(struct fdb *fdb, unsigned entries, uint64_t age_ns, uint64_t seed)
     *fdb = (struct fdb){.num = entries, .chain_mask = chains - 1, .age_ns = age_ns, .seed = seed};
     fdb->entries = g_new0(struct fdb_entry, entries);
     fdb->chains = g_new(uint32_t, chains);
+    fdb->held = g_new0(uint32_t, ports + 1);
     for (uint32_t i = 0; i < chains; i++) {
         fdb->chains[i] = FDB_NONE;
     }
@@ -32,6 +33,7 @@ void fdb_clear(struct fdb *fdb)
 {
     g_free(fdb->entries);
     g_free(fdb->chains);
+    g_free(fdb->held);
 }
 
 static uint32_t *fdb_chain(const struct fdb *fdb, uint64_t key)
@@ -62,6 +64,7 @@ static void fdb_free_entry(struct fdb *fdb, uint32_t at)
         link = &fdb->entries[*link].next;
     }
     *link = fdb->entries[at].next;
+    fdb->held[fdb->entries[at].port]--;
     fdb->entries[at] = (struct fdb_entry){.next = fdb->first_free};
     fdb->first_free = at;
     fdb->used--;
@@ -77,20 +80,38 @@ static void fdb_sweep(struct fdb *fdb, uint64_t now_ns)
     }
 }
 
-void fdb_learn(struct fdb *fdb, uint64_t key, unsigned port, uint64_t now_ns)
+/* A station that was known has sent at another port. If this port has too many stations, nobody
+ * knows any more where the station is, and frames for it go to all ports. */
+static void fdb_move(struct fdb *fdb, struct fdb_entry *e, unsigned port, unsigned limit)
+{
+    if (fdb->held[port] >= limit) {
+        fdb_free_entry(fdb, (uint32_t)(e - fdb->entries));
+        fdb->not_learned++;
+        return;
+    }
+    fdb->held[e->port]--;
+    fdb->held[port]++;
+    e->port = (uint16_t)port;
+}
+
+void fdb_learn(struct fdb *fdb, uint64_t key, unsigned port, unsigned limit, uint64_t now_ns)
 {
     struct fdb_entry *e = fdb_look(fdb, key);
     uint32_t at, *chain;
 
     if (e) {
-        fdb->moves += e->port != port && !fdb_is_old(fdb, e, now_ns);
-        e->port = (uint16_t)port;
+        bool moves = e->port != port;
+
+        fdb->moves += moves && !fdb_is_old(fdb, e, now_ns);
         e->seen_ns = now_ns;
+        if (G_UNLIKELY(moves)) {
+            fdb_move(fdb, e, port, limit);
+        }
         return;
     }
     fdb_sweep(fdb, now_ns);
     at = fdb->first_free;
-    if (at == FDB_NONE) {
+    if (at == FDB_NONE || fdb->held[port] >= limit) {
         fdb->not_learned++;
         return;
     }
@@ -98,6 +119,7 @@ void fdb_learn(struct fdb *fdb, uint64_t key, unsigned port, uint64_t now_ns)
     fdb->first_free = fdb->entries[at].next;
     fdb->entries[at] = (struct fdb_entry){key, now_ns, *chain, (uint16_t)port};
     *chain = at;
+    fdb->held[port]++;
     fdb->used++;
 }
 

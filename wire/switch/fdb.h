@@ -4,8 +4,9 @@
  *
  * The table has a fixed size. An entry that was not used for the age is forgotten; a station that
  * sends at another port has moved. If the table is full, a new station is not learned, and frames
- * for it go to all ports. Where an address lies in the table depends on a seed, so that a hostile
- * station cannot choose addresses that lie together.
+ * for it go to all ports. The same happens if its port has as many stations as it may have, so that
+ * one port cannot fill the table. Where an address lies in the table depends on a seed, so that a
+ * hostile station cannot choose addresses that lie together.
  */
 #ifndef HCASIM_WIRE_SWITCH_FDB_H
 #define HCASIM_WIRE_SWITCH_FDB_H
@@ -26,10 +27,12 @@ struct fdb {
     uint32_t num, chain_mask, first_free, hand;
     uint64_t seed, age_ns;
     uint32_t used;
+    uint32_t *held; /* entries, by port */
     uint64_t moves, not_learned;
 };
 
-void fdb_init(struct fdb *fdb, unsigned entries, uint64_t age_ns, uint64_t seed);
+/* ports: the highest number of a port. */
+void fdb_init(struct fdb *fdb, unsigned entries, unsigned ports, uint64_t age_ns, uint64_t seed);
 void fdb_clear(struct fdb *fdb);
 
 static inline uint64_t fdb_key(unsigned vid, const uint8_t mac[6])
@@ -42,8 +45,8 @@ static inline uint64_t fdb_key(unsigned vid, const uint8_t mac[6])
     return key;
 }
 
-/* A station has sent at a port. */
-void fdb_learn(struct fdb *fdb, uint64_t key, unsigned port, uint64_t now_ns);
+/* A station has sent at a port, which may have that many stations. */
+void fdb_learn(struct fdb *fdb, uint64_t key, unsigned port, unsigned limit, uint64_t now_ns);
 /* The port of a station; 0: it is not known. */
 unsigned fdb_find(const struct fdb *fdb, uint64_t key, uint64_t now_ns);
 /* Forgets the stations of a port. */

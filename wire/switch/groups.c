@@ -32,6 +32,9 @@ void groups_init(struct groups *g, unsigned members, unsigned ports, uint64_t se
         g->yields_until[f] = g_new0(uint64_t, GROUPS_VIDS);
     }
     g->overflown = g_new0(uint8_t, GROUPS_VIDS);
+    g->held = g_new0(uint32_t, ports + 1);
+    g->made_known = g_new0(uint32_t, ports + 1);
+    g->takes_all = g_new0(bool, ports + 1);
 }
 
 void groups_clear(struct groups *g)
@@ -39,6 +42,9 @@ void groups_clear(struct groups *g)
     g_free(g->members);
     g_free(g->chains);
     g_free(g->overflown);
+    g_free(g->held);
+    g_free(g->made_known);
+    g_free(g->takes_all);
     for (unsigned f = 0; f < GROUPS_FAMILIES; f++) {
         g_free(g->router_until[f]);
         g_free(g->querier_until[f]);
@@ -61,6 +67,12 @@ static struct groups_member *groups_look(const struct groups *g, uint64_t key, u
     return NULL;
 }
 
+/* The counter to which an entry belongs. */
+static uint32_t *groups_count(const struct groups *g, unsigned port, unsigned by)
+{
+    return port == GROUPS_KNOWN ? &g->made_known[by] : &g->held[port];
+}
+
 static void groups_free_member(struct groups *g, uint32_t at)
 {
     uint32_t *link = groups_chain(g, g->members[at].key);
@@ -69,6 +81,7 @@ static void groups_free_member(struct groups *g, uint32_t at)
         link = &g->members[*link].next;
     }
     *link = g->members[at].next;
+    --*groups_count(g, g->members[at].port, g->members[at].by);
     g->members[at] = (struct groups_member){.next = g->first_free};
     g->first_free = at;
     g->used--;
@@ -84,7 +97,7 @@ static void groups_sweep(struct groups *g, uint64_t now_ns)
     }
 }
 
-static bool groups_put(struct groups *g, uint64_t key, unsigned port, uint64_t now_ns)
+static bool groups_put(struct groups *g, uint64_t key, unsigned port, unsigned by, uint64_t now_ns)
 {
     struct groups_member *m = groups_look(g, key, port);
     uint32_t at, *chain;
@@ -100,8 +113,10 @@ static bool groups_put(struct groups *g, uint64_t key, unsigned port, uint64_t n
     }
     chain = groups_chain(g, key);
     g->first_free = g->members[at].next;
-    g->members[at] = (struct groups_member){key, now_ns + GROUPS_MEMBER_NS, *chain, (uint16_t)port};
+    g->members[at] = (struct groups_member){key, now_ns + GROUPS_MEMBER_NS, *chain, (uint16_t)port,
+                                            (uint16_t)by};
     *chain = at;
+    ++*groups_count(g, port, by);
     g->used++;
     return true;
 }
@@ -114,9 +129,25 @@ static void groups_overflow(struct groups *g, uint64_t key)
     g->overflown[key >> 48 & (GROUPS_VIDS - 1)] = 1;
 }
 
-void groups_join(struct groups *g, uint64_t key, unsigned port, uint64_t now_ns)
+/* Whether the port has as many entries as it may have, and needs one more for this group. A host
+ * that joins and leaves one group after the other makes no memberships that last, but the switch
+ * remembers that there are such groups. */
+static bool groups_is_at_limit(const struct groups *g, uint64_t key, unsigned port, unsigned limit)
 {
-    if (!groups_put(g, key, port, now_ns) || !groups_put(g, key, GROUPS_KNOWN, now_ns)) {
+    return (g->held[port] >= limit && !groups_look(g, key, port)) ||
+           (g->made_known[port] >= limit && !groups_look(g, key, GROUPS_KNOWN));
+}
+
+void groups_join(struct groups *g, uint64_t key, unsigned port, unsigned limit, uint64_t now_ns)
+{
+    if (groups_is_at_limit(g, key, port, limit)) {
+        groups_sweep(g, now_ns);
+        g->overflows++;
+        g->takes_all[port] = true;
+        return;
+    }
+    if (!groups_put(g, key, port, port, now_ns) ||
+        !groups_put(g, key, GROUPS_KNOWN, port, now_ns)) {
         groups_overflow(g, key);
     }
 }
@@ -152,6 +183,7 @@ void groups_forget(struct groups *g, unsigned port)
     for (unsigned f = 0; f < GROUPS_FAMILIES; f++) {
         g->router_until[f][port] = 0;
     }
+    g->takes_all[port] = false;
 }
 
 bool groups_asks(const struct groups *g, enum groups_family family, unsigned vid, uint64_t now_ns)
@@ -182,7 +214,8 @@ bool groups_wants(const struct groups *g, enum groups_family family, uint64_t ke
 {
     const struct groups_member *m = groups_look(g, key, port);
 
-    return (m && m->until_ns >= now_ns) || groups_is_router(g, family, port, now_ns);
+    return g->takes_all[port] || (m && m->until_ns >= now_ns) ||
+           groups_is_router(g, family, port, now_ns);
 }
 
 bool groups_is_prunable(const uint8_t mac[6], enum groups_family *family)

@@ -11,7 +11,9 @@
  * to the queriers alone.
  *
  * Groups are told apart by VLAN and Ethernet address. The table has a fixed size; a membership that
- * does not fit is counted, and its group goes everywhere.
+ * does not fit is counted, and multicast of its VLAN goes everywhere from then on. A port may have
+ * so many memberships; if it reports more, this is counted, too, and the port gets the multicast of
+ * all groups from then on, until its link is lost. So one port cannot fill the table.
  *
  * RFC 4541 describes such a switch; RFC 2236, 3376, 2710 and 3810 the messages (snoop.h).
  */
@@ -46,6 +48,7 @@ struct groups_member {
     uint64_t until_ns;
     uint32_t next;
     uint16_t port;
+    uint16_t by; /* the port that reported it first */
 };
 
 struct groups {
@@ -53,6 +56,9 @@ struct groups {
     uint32_t *chains;
     uint32_t num, chain_mask, first_free, hand, used;
     uint64_t seed, overflows;
+    /* entries by port: its memberships, and the groups that it was the first to report */
+    uint32_t *held, *made_known;
+    bool *takes_all;                          /* by port: it has reported more than it may have */
     uint64_t *router_until[GROUPS_FAMILIES];  /* by port */
     uint64_t *querier_until[GROUPS_FAMILIES]; /* by VLAN: another querier */
     uint64_t *yields_until[GROUPS_FAMILIES];  /* by VLAN: one that asks in our place */
@@ -64,8 +70,9 @@ struct groups {
 void groups_init(struct groups *g, unsigned members, unsigned ports, uint64_t seed);
 void groups_clear(struct groups *g);
 
-/* A host at a port has reported that it is a member, or that it is one no longer. */
-void groups_join(struct groups *g, uint64_t key, unsigned port, uint64_t now_ns);
+/* A host at a port, which may have `limit` memberships, has reported that it is a member, or that
+ * it is one no longer. */
+void groups_join(struct groups *g, uint64_t key, unsigned port, unsigned limit, uint64_t now_ns);
 void groups_leave(struct groups *g, uint64_t key, unsigned port, uint64_t now_ns);
 /* Another querier asks at a port. yields: in the place of this switch. */
 void groups_query(struct groups *g, enum groups_family family, unsigned vid, unsigned port,

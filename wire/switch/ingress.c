@@ -133,7 +133,7 @@ static void ingress_reports(struct switch_port *p, unsigned vid, const struct sn
             leaves = true;
             groups_leave(&sw->groups, key, p->number, sw->now_ns);
         } else {
-            groups_join(&sw->groups, key, p->number, sw->now_ns);
+            groups_join(&sw->groups, key, p->number, p->config.groups, sw->now_ns);
         }
     }
     /* Other members may be behind the same port. */
@@ -239,7 +239,8 @@ static void ingress_forward(struct switch_port *from, struct switch_frame *f)
     struct ingress_who who = {.all = true};
     unsigned at;
 
-    fdb_learn(&sw->fdb, fdb_key(f->vid, f->head + SWITCH_MAC), from->number, sw->now_ns);
+    fdb_learn(&sw->fdb, fdb_key(f->vid, f->head + SWITCH_MAC), from->number, from->config.stations,
+              sw->now_ns);
     if (f->head[0] & 1) {
         who = ingress_members(from, f);
         ingress_spread(from, f, &who);

@@ -310,7 +310,7 @@ struct wire_switch *wire_switch_new(const struct wire_switch_config *config, uin
     switch_config_init(&sw->ports[0].config);
     pool_init(&sw->pool, c->buffer, c->ports);
     chance = chance_of(c->seed, "switch", 0);
-    fdb_init(&sw->fdb, c->addresses, c->age_ns, chance_next(&chance));
+    fdb_init(&sw->fdb, c->addresses, c->ports, c->age_ns, chance_next(&chance));
     groups_init(&sw->groups, c->groups, c->ports, chance_next(&chance));
     chance_fill(&chance, sw->mac, sizeof(sw->mac));
     sw->mac[0] = (uint8_t)((sw->mac[0] & ~1u) | 2u); /* locally administered, of one station */

@@ -101,8 +101,11 @@ uint64_t wire_switch_deadline(const struct wire_switch *sw);
  *   vlan      all: untagged frames are a network of their own, and tagged ones pass as they are;
  *             N: untagged frames are of VLAN N, and tagged ones are refused; trunk:LIST: tagged
  *             frames of these VLANs pass; trunk:LIST:N: and untagged frames are of VLAN N
- *   priority  of untagged frames without IP, 0 to 7; other frames have that of their VLAN tag, or
- *             the upper three bits of their DSCP
+ *   stations  the addresses that the switch learns at this port; 1024 unless it is set. Frames for
+ *             others go to all ports
+ *   groups    the multicast groups of hosts at this port; 256 unless it is set. If they report
+ * more, the port gets the multicast of all groups priority  of untagged frames without IP, 0 to 7;
+ * other frames have that of their VLAN tag, or the upper three bits of their DSCP
  */
 bool wire_switch_set(struct wire_switch *sw, unsigned number, const char *key, const char *value,
                      GError **err);
