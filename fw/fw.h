@@ -16,6 +16,7 @@
 
 struct card;
 struct fault_names;
+struct fault_deed;
 struct fault_set;
 struct fw;
 struct wire_port;
@@ -164,6 +165,9 @@ uint8_t fw_get_health(const struct fw *fw, bool *fatal);
  * function has no faults; a set must be taken away, or the function freed, before the set ends.
  */
 void fw_set_faults(struct fw *fw, struct fault_set *faults);
+/* Adds a fault to the function's trace of events, if it has one. The function does this itself with
+ * the faults of its set. */
+void fw_trace_fault(struct fw *fw, const struct fault_deed *deed);
 /* The names of commands and of their status that such rules use. */
 extern const struct fault_names fw_fault_names;
 

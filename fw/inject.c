@@ -9,6 +9,7 @@
 #include "fw/cmd_table.h"
 #include "fw/fw_internal.h"
 #include "model/core/inject.h"
+#include "model/core/trace_event.h"
 
 #include <string.h>
 
@@ -77,6 +78,20 @@ static void inject_follow_rules(void *opaque)
 
     inject_arm_health(fw);
     hca_wake(&fw->hca);
+}
+
+/* -- the trace --------------------------------------------------------------------------------- */
+
+void fw_trace_fault(struct fw *fw, const struct fault_deed *deed)
+{
+    if (fw->hca.tracing & HCA_TRACES_EVENTS) {
+        trace_event_fault(&fw->hca, deed);
+    }
+}
+
+static void inject_trace(void *opaque, const struct fault_deed *deed)
+{
+    fw_trace_fault(opaque, deed);
 }
 
 /* -- commands ---------------------------------------------------------------------------------- */
@@ -157,6 +172,7 @@ void fw_set_faults(struct fw *fw, struct fault_set *faults)
 {
     if (fw->hca.inject) {
         fault_set_unlisten(fw->hca.inject->set, fw);
+        fault_set_watch(fw->hca.inject->set, NULL, NULL);
         hca_timer_stop(&fw->hca, &fw->inject.health);
     }
     inject_set(&fw->hca, faults);
@@ -165,6 +181,9 @@ void fw_set_faults(struct fw *fw, struct fault_set *faults)
         fw->inject.command.fire = inject_fire_command;
         fw->inject.pages.fire = inject_fire_pages;
         fault_set_listen(faults, inject_follow_rules, fw);
+        if (fw->hca.tracing & HCA_TRACES_EVENTS) {
+            fault_set_watch(faults, inject_trace, fw);
+        }
         inject_follow_rules(fw);
     }
 }

@@ -158,6 +158,18 @@ void trace_event_doorbell(struct hca *hca, uint32_t qpn, uint64_t ctrl)
     trace_event_end(hca, &event);
 }
 
+void trace_event_posted(struct hca *hca, bool is_srq, uint32_t number, uint16_t before,
+                        uint16_t now)
+{
+    struct trace_event event;
+
+    trace_event_begin(&event, "posted");
+    prm_line_add_count(&event.line, is_srq ? "srqn" : "qpn", number);
+    prm_line_add_count(&event.line, "from", before);
+    prm_line_add_count(&event.line, "to", now);
+    trace_event_end(hca, &event);
+}
+
 /* -- packets ----------------------------------------------------------------------------------- */
 
 static void event_add_address(struct prm_line *line, const char *key, const uint8_t gid[16],
@@ -267,18 +279,40 @@ static void event_add_packet(struct prm_line *line, const struct roce_packet *pk
     prm_line_close_group(line);
 }
 
+/* A RoCE packet by its fields; any other frame as text. */
+static void event_add_frame(struct prm_line *line, const struct trace_frame *frame,
+                            const struct roce_packet *pkt, enum roce_verdict verdict)
+{
+    struct prm_line part;
+    char text[TRACE_LINE + 1];
+
+    if (verdict == ROCE_OK || verdict == ROCE_BAD_ICRC) {
+        event_add_packet(line, pkt, frame->is_sent);
+        return;
+    }
+    prm_line_begin(&part, text, sizeof(text));
+    trace_describe_frame(&part, frame->is_sent, frame->bytes, frame->len, frame->has_icrc);
+    prm_line_add_text(line, "text", text);
+    prm_line_add_count(line, "len", frame->len);
+}
+
+static enum roce_verdict event_parse(const struct trace_frame *frame, struct roce_packet *pkt)
+{
+    if (frame->len < ETH_BYTES) {
+        return ROCE_NOT_ROCE;
+    }
+    return frame->has_icrc ? roce_parse(frame->bytes, frame->len, pkt)
+                           : roce_parse_unchecked(frame->bytes, frame->len, pkt);
+}
+
 void trace_event_frame(struct hca *hca, const struct trace_frame *frame)
 {
     struct trace_event event;
     struct roce_packet pkt = {0};
-    enum roce_verdict verdict = ROCE_NOT_ROCE;
+    enum roce_verdict verdict = event_parse(frame, &pkt);
 
     trace_event_begin(&event, frame->is_sent ? "sent" : "received");
     prm_line_add_count(&event.line, "n", hca->traced_frames++);
-    if (frame->len >= ETH_BYTES) {
-        verdict = frame->has_icrc ? roce_parse(frame->bytes, frame->len, &pkt)
-                                  : roce_parse_unchecked(frame->bytes, frame->len, &pkt);
-    }
     if (frame->lost) {
         prm_line_add_text(&event.line, "lost", frame->lost);
     } else if (verdict == ROCE_BAD_ICRC) {
@@ -287,16 +321,55 @@ void trace_event_frame(struct hca *hca, const struct trace_frame *frame)
     if (frame->note) {
         event_add_note(&event.line, frame->note);
     }
-    if (verdict == ROCE_OK || verdict == ROCE_BAD_ICRC) {
-        event_add_packet(&event.line, &pkt, frame->is_sent);
-    } else {
-        struct prm_line part;
-        char text[TRACE_LINE + 1];
+    event_add_frame(&event.line, frame, &pkt, verdict);
+    trace_event_end(hca, &event);
+}
 
-        prm_line_begin(&part, text, sizeof(text));
-        trace_describe_frame(&part, frame->is_sent, frame->bytes, frame->len, frame->has_icrc);
-        prm_line_add_text(&event.line, "text", text);
-        prm_line_add_count(&event.line, "len", frame->len);
+/* -- faults ------------------------------------------------------------------------------------ */
+
+/* The ICRC of a frame that is sent need not be there yet, and a lost one was not looked at. */
+static void event_add_faulty_frame(struct prm_line *line, const struct fault_deed *deed)
+{
+    const struct trace_frame frame = {
+        .is_sent = !deed->inbound, .bytes = deed->frame, .len = deed->len};
+    struct roce_packet pkt = {0};
+    enum roce_verdict verdict = event_parse(&frame, &pkt);
+
+    prm_line_add_count(line, "inbound", deed->inbound);
+    event_add_frame(line, &frame, &pkt, verdict);
+}
+
+static void event_add_device_fault(struct prm_line *line, const struct fault_deed *deed)
+{
+    const char *command;
+
+    if (deed->subject == FAULT_ABOUT_DOORBELLS) {
+        prm_line_add_count(line, "qpn", deed->qpn);
+    } else if (deed->subject == FAULT_ABOUT_INTERRUPTS) {
+        prm_line_add_count(line, "vector", deed->vector);
+    } else if (deed->subject == FAULT_ABOUT_COMMANDS) {
+        command = prm_enum_name("cmd_op", deed->opcode);
+        prm_line_add_text(line, "command", command ? command : "unknown");
+    }
+    if (deed->late_ns) {
+        prm_line_add_count(line, "late_ns", deed->late_ns);
+    }
+}
+
+void trace_event_fault(struct hca *hca, const struct fault_deed *deed)
+{
+    struct trace_event event;
+
+    trace_event_begin(&event, deed->is_lost ? "lost" : "fault");
+    prm_line_add_text(&event.line, "what", deed->what);
+    if (deed->text) {
+        prm_line_add_count(&event.line, "rule", deed->rule);
+        prm_line_add_text(&event.line, "of", deed->text);
+    }
+    if (deed->frame) {
+        event_add_faulty_frame(&event.line, deed);
+    } else {
+        event_add_device_fault(&event.line, deed);
     }
     trace_event_end(hca, &event);
 }

@@ -14,6 +14,7 @@
 #define HCASIM_MODEL_TRACE_EVENT_H
 
 #include "model/core/trace.h"
+#include "wire/fault/fault.h"
 
 /* An event whose fields need more is written without them. */
 #define TRACE_EVENT 16000
@@ -45,5 +46,12 @@ void trace_event_qp_state(struct hca *hca, uint32_t qpn, uint8_t from, uint8_t t
 void trace_event_frame(struct hca *hca, const struct trace_frame *frame);
 /* ctrl: the first 8 bytes of the control segment of the last WQE. */
 void trace_event_doorbell(struct hca *hca, uint32_t qpn, uint64_t ctrl);
+
+/* What fault rules have caused. A frame that is lost is an event of its own kind, "lost". */
+void trace_event_fault(struct hca *hca, const struct fault_deed *deed);
+/* The device reads the doorbell record of a receive queue and finds new WQEs: the counter was
+ * before, and is now. is_srq: number is that of an SRQ; else of a QP. */
+void trace_event_posted(struct hca *hca, bool is_srq, uint32_t number, uint16_t before,
+                        uint16_t now);
 
 #endif

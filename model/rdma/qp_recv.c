@@ -3,6 +3,7 @@
  * Takes a QP's receive WQEs, from its own queue or a shared one, and completes them.
  */
 #include <string.h>
+#include "model/core/trace_event.h"
 #include "model/queue/cqe.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/qp.h"
@@ -28,18 +29,35 @@ static enum recv_result qp_recv_denied(const struct qp *qp, enum recv_result res
     return result;
 }
 
+/* before: the producer counter before the device looked for a WQE. wqe: what it took, or NULL. */
+static void qp_recv_trace(const struct qp *qp, const struct srq *srq, uint32_t before,
+                          const struct recv_wqe *wqe)
+{
+    uint32_t now = srq ? srq->wq.pi : qp->rq.pi;
+
+    if (now != before && qp->hca->tracing & HCA_TRACES_EVENTS) {
+        trace_event_posted(qp->hca, srq, srq ? srq->obj.num : qp->obj.num, (uint16_t)before,
+                           (uint16_t)now);
+    }
+    if (wqe) {
+        trace_recv_wqe(qp, srq, wqe);
+    }
+}
+
 enum recv_result qp_take_recv(struct qp *qp, struct srq *xrc_srq, struct recv_wqe *wqe)
 {
     struct srq *srq = xrc_srq ? xrc_srq : qp->srq;
+    const struct wq *ring = srq ? &srq->wq : &qp->rq;
     enum recv_result result = RECV_EMPTY;
+    uint32_t before = ring->pi;
 
     if (srq) {
         result = srq_take(qp->hca, srq, wqe);
     } else if (qp->has_rq) {
         result = qp_recv_take_own(qp, wqe);
     }
-    if (result == RECV_OK && qp->hca->tracing) {
-        trace_recv_wqe(qp, wqe);
+    if (G_UNLIKELY(qp->hca->tracing)) {
+        qp_recv_trace(qp, srq, before, result == RECV_OK ? wqe : NULL);
     }
     return qp_recv_denied(qp, result, wqe);
 }

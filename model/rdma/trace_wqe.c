@@ -337,12 +337,15 @@ void trace_send_wqe(const struct qp *qp, const struct send_wqe *wqe)
     trace_end(qp->hca, &line);
 }
 
-static void trace_recv_event(const struct qp *qp, const struct recv_wqe *wqe)
+static void trace_recv_event(const struct qp *qp, const struct srq *srq, const struct recv_wqe *wqe)
 {
     struct trace_event event;
 
     trace_event_begin(&event, "receive");
     prm_line_add_count(&event.line, "qpn", qp->obj.num);
+    if (srq) {
+        prm_line_add_count(&event.line, "srqn", srq->obj.num);
+    }
     prm_line_add_count(&event.line, "wqe", wqe->index);
     prm_line_add_count(&event.line, "len", wqe->len);
     prm_line_open_group(&event.line, "fields");
@@ -361,12 +364,12 @@ static void trace_recv_event(const struct qp *qp, const struct recv_wqe *wqe)
     trace_event_end(qp->hca, &event);
 }
 
-void trace_recv_wqe(const struct qp *qp, const struct recv_wqe *wqe)
+void trace_recv_wqe(const struct qp *qp, const struct srq *srq, const struct recv_wqe *wqe)
 {
     struct trace_line line;
 
     if (qp->hca->tracing & HCA_TRACES_EVENTS) {
-        trace_recv_event(qp, wqe);
+        trace_recv_event(qp, srq, wqe);
     }
     if (!(qp->hca->tracing & HCA_TRACES_TEXT)) {
         return;

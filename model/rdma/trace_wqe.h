@@ -17,7 +17,7 @@
 /* Traces a WQE that the QP starts, also a malformed one. */
 void trace_send_wqe(const struct qp *qp, const struct send_wqe *wqe);
 /* Traces a WQE that the QP takes for a message. */
-void trace_recv_wqe(const struct qp *qp, const struct recv_wqe *wqe);
+void trace_recv_wqe(const struct qp *qp, const struct srq *srq, const struct recv_wqe *wqe);
 
 /* Describes the len bytes of a send WQE of a QP with that service, whatever they are: an opcode
  * that does not exist, and segments that the WQE is too short for, are described as such. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "guest-lib/verbs/exp/peer.h"
 #include "guest-lib/verbs/user/send_wqe.h"
+#include "guest-lib/verbs/user/trace.h"
 
 /* These functions return the dword of the control segment beside the opcode. */
 static uint32_t send_imm_data(const struct ibv_send_wr *wr)
@@ -347,6 +348,15 @@ int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
     return err;
 }
 
+/* Traces the receives that were posted, from head on. */
+static HV_COLD void qp_trace_receives(struct user_qp *qp, uint32_t head)
+{
+    for (; head != qp->rq.head; head++) {
+        hv_trace_receive(qp->hca, false, qp->ibv.qp_num, head,
+                         qp->rq.wrid[head & (qp->rq.wqe_cnt - 1)]);
+    }
+}
+
 static int qp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
     struct user_qp *qp = user_qp(ibqp);
@@ -365,6 +375,9 @@ static int qp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_
     head = qp->rq.head;
     /* a QP without a receive queue behaves as if it were always full */
     err = hv_rq_post(&qp->rq, wr, bad_wr);
+    if (G_UNLIKELY(hv_traces)) {
+        qp_trace_receives(qp, head);
+    }
     /* the RQ of a raw packet QP is ready before the QP may receive */
     if (qp->rq.head != head && (ibqp->qp_type != IBV_QPT_RAW_PACKET || qp->state >= IBV_QPS_RTR)) {
         __atomic_store_n(&qp->dbrec[0], GUINT32_TO_BE(qp->rq.head & 0xffff), __ATOMIC_RELEASE);

@@ -14,6 +14,7 @@
  * mlx5_complete_odp_fault()).
  */
 #include "guest-lib/verbs/user/tm.h"
+#include "guest-lib/verbs/user/trace.h"
 
 #define NEXT_SEG        PRM_SIZE(wqe_srq_next_seg)
 #define DATA_SEG        PRM_SIZE(wqe_data_seg)
@@ -148,6 +149,9 @@ static int post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct i
         }
         srq->wrid[srq->head] = wr->wr_id;
         srq_write_wqe(srq, srq_wqe_at(srq, srq->head), wr);
+        if (G_UNLIKELY(hv_traces)) {
+            hv_trace_receive(srq->hca, true, srq->srqn, srq->head, wr->wr_id);
+        }
         srq->head = srq_next_of(srq, srq->head);
     }
     if (posted) {

@@ -34,6 +34,20 @@ void hv_trace_post(struct user_qp *qp)
     hv_trace_event(qp->hca, line.text, line.len);
 }
 
+void hv_trace_receive(struct hv_hca *hca, bool is_srq, uint32_t number, uint32_t wqe,
+                      uint64_t wr_id)
+{
+    char text[EVENT];
+    struct prm_line line;
+
+    prm_line_begin_json(&line, text, sizeof(text));
+    prm_line_add_text(&line, "e", "post_recv");
+    prm_line_add_count(&line, is_srq ? "srqn" : "qpn", number);
+    prm_line_add_count(&line, "wqe", wqe & 0xffff);
+    trace_add_wr_id(&line, wr_id);
+    hv_trace_event(hca, line.text, line.len);
+}
+
 void hv_trace_poll(struct user_cq *cq, const struct prm_cqe64 *cqe, const struct completion *done)
 {
     unsigned opcode = PRM_GET(cqe64, cqe, opcode);

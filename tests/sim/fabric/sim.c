@@ -101,6 +101,25 @@ static void sim_capture_fate(const struct sim *sim, unsigned port, const uint8_t
     }
 }
 
+/* Adds a frame that is lost on its way to the trace file, as an event of the host that misses it.
+ */
+static void sim_trace_loss(const struct sim *sim, unsigned port, const uint8_t *frame, size_t len,
+                           unsigned fate)
+{
+    const struct sim_host *host = sim->at_port[port];
+    g_autofree char *said = frame_describe_fate(fate);
+
+    if (host && host->ctx) {
+        fw_trace_fault(hv_context(host->ctx)->hca->local->fw,
+                       &(struct fault_deed){.subject = FAULT_ABOUT_FRAMES,
+                                            .is_lost = true,
+                                            .what = said,
+                                            .frame = frame,
+                                            .len = len,
+                                            .inbound = true});
+    }
+}
+
 static void sim_on_frame(void *opaque, unsigned port, bool arrives, const uint8_t *frame,
                          size_t len, unsigned fate)
 {
@@ -111,6 +130,9 @@ static void sim_on_frame(void *opaque, unsigned port, bool arrives, const uint8_
         sim_capture_fate(sim, port, frame, len, fate);
     }
     if (fate & FRAME_GONE) {
+        if (arrives && sim->options.trace_file) {
+            sim_trace_loss(sim, port, frame, len, fate);
+        }
         return;
     }
     if (!sim->options.fault) { /* the witness would take what rules do for what hosts do */
