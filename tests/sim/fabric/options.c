@@ -53,6 +53,8 @@ static const struct option options[] = {
      "All messages of connections have the length that --size gives. Atomics have 8 bytes."},
     {"window", OPTION_NUMBER, AT(window), 16, 64, 1, 2, 64,
      "The number of operations that may be outstanding at a time."},
+    {"calm", OPTION_FLAG, AT(calm), 0, 1, 0, 0, 0,
+     "The seed draws no faults, strays, jitter and operations that fail. There are only those that other options ask for, such as --fault."},
     {"loss", OPTION_PERCENT, AT(loss), 0, 1000000, 2, 100, 50000,
      "The share of frames that are lost, in percent."},
     {"duplication", OPTION_PERCENT, AT(duplication), 0, 1000000, 2, 100, 50000,
@@ -311,6 +313,12 @@ struct sim_options sim_options_copy(const struct sim_options *o)
     return copy;
 }
 
+/* Returns whether --calm keeps the seed from drawing the option, besides faults of frames. */
+static bool option_is_unrest(const struct option *opt)
+{
+    return opt->at == AT(strays) || opt->at == AT(jitter) || opt->at == AT(errors);
+}
+
 /* Returns whether the option is a fault of frames. */
 static bool option_is_fault(const struct option *opt)
 {
@@ -332,14 +340,14 @@ struct sim_options sim_options_draw(const struct sim_options *o)
 {
     struct sim_options drawn = sim_options_copy(o);
     struct chance weather = chance_of(o->seed, "calm", 0);
-    bool calm = chance_one_in(&weather, CALM);
+    bool calm = chance_one_in(&weather, CALM) || o->calm;
 
     for (size_t i = 0; i < G_N_ELEMENTS(options); i++) {
         const struct option *opt = &options[i];
         struct chance chance = chance_of(o->seed, opt->name, 0);
 
         if (opt->one_in && !(o->set & option_bit(opt)) && chance_one_in(&chance, opt->one_in) &&
-            !(calm && option_is_fault(opt))) {
+            !(calm && option_is_fault(opt)) && !(o->calm && option_is_unrest(opt))) {
             *option_number(opt, &drawn) = chance_from(&chance, opt->drawn_least, opt->drawn_most);
         }
     }

@@ -22,7 +22,7 @@ struct sim_options {
     char *trace_file; /* file for the events of all hosts */
     /* what happens in the run */
     uint64_t hosts, jobs, ops, size, window;
-    bool exact;
+    bool exact, calm;
     uint64_t loss, duplication, reorder, corruption, strays; /* per million */
     uint64_t latency, jitter, rate, queue, ecn;
     uint64_t partitions, flaps, storm;
