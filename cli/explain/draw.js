@@ -9,7 +9,7 @@ const MARGIN = 104;      // pixels at the left, for times
 const SIDE = 190;        // pixels beside the outer lines, for labels
 const LABELS_FROM = 11;  // pixels of a row: below that there are no labels
 const MOST_LANES = 24;
-const QUIET = new Set(["command", "state", "eqe", "interrupt"]);
+const QUIET = new Set(["command", "state", "eqe", "interrupt", "posted"]);
 
 function makeTime(ns) {
   if (Math.abs(ns) < 1000) { return `${ns} ns`; }
@@ -45,7 +45,7 @@ class Layout {
     if (this.alone && this.message >= 0) { return event.message === this.message; }
     if (this.all) { return true; }
     if (QUIET.has(event.kind)) { return false; }
-    if (event.kind === "doorbell" || event.kind === "wqe" || (event.kind === "cqe" && event.data.of_send)) {
+    if (event.kind === "doorbell" || event.kind === "wqe" || event.kind === "post_recv" || (event.kind === "cqe" && event.data.of_send)) {
       return event.message >= 0;  // otherwise it belongs to the driver's own queues
     }
     return !("text" in event.data);
@@ -222,7 +222,8 @@ class Painter {
       (event.kind === "poll" && event.data.status !== "success");
     const item = element("g", {class: `item ${event.kind}${failed ? " failed" : ""} ${standing(layout, event)}`,
       "data-event": at}, marks);
-    const shape = {post: `M${x - 6},${y - 6}h12l-6,11z`, doorbell: `M${x - 5},${y + 4}a5,6 0 0 1 10,0z`,
+    const shape = {post: `M${x - 6},${y - 6}h12l-6,11z`, post_recv: `M${x - 6},${y - 6}h12l-6,11z`,
+      lost: `M${x - 5},${y - 5}l10,10m0,-10l-10,10`, fault: `M${x},${y - 7}l6,12h-12z`, doorbell: `M${x - 5},${y + 4}a5,6 0 0 1 10,0z`,
       cqe: `M${x},${y - 6}l6,6l-6,6l-6,-6z`, poll: `M${x - 6},${y + 5}h12l-6,-11z`}[event.kind] ||
       `M${x - 5},${y - 5}h10v10h-10z`;
     element("path", {class: "mark", d: shape}, item);

@@ -4,6 +4,7 @@
 The program hcasim calls this with its checked options as one JSON argument, and then the files.
 """
 import json
+import os
 import pathlib
 import sys
 
@@ -32,11 +33,12 @@ def make_page(story, name):
 
 def main():
     options, files = json.loads(sys.argv[1]), sys.argv[2:]
+    sys.stdout.reconfigure(errors="surrogateescape")    # names of files need not be UTF-8
     try:
         story = Story(*read_all(files)).as_json()
         if not story["events"]:
             raise Unreadable(f"{', '.join(files)}: there is no event and no RoCE packet in it")
-        names = ", ".join(pathlib.Path(file).name for file in files)
+        names = ", ".join(os.fsencode(pathlib.Path(file).name).decode("utf-8", "replace") for file in files)
         if options["perfetto"]:
             pathlib.Path(options["perfetto"]).write_text(json.dumps(convert(story)), encoding="utf-8")
         if options["output"]:

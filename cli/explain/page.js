@@ -151,12 +151,19 @@ function showMessage(panel, at, here) {
   if (message.lost) { words.push(`${message.lost} lost`); }
   words.push(`${makeTime(took)} in all`);
   panel.append(make("h2", "Its message"), make("h3", message.title), make("p", words.join(", ")));
+  for (const step of message.receives) {      // they were posted before, often long before
+    const button = make("button", undefined, `step${step === here ? " here" : ""}`);
+    button.append(make("time", makeTime(story.events[step].t - story.events[events[0]].t)),
+      make("span", story.events[step].title));
+    button.addEventListener("click", () => select(step));
+    panel.appendChild(button);
+  }
   for (const step of events) {
     const event = story.events[step], arrow = layout.arrowOf.get(step);
     if (arrow && arrow.received === step && arrow.sent >= 0 && !arrow.lost) { continue; }  // its sending is in the list
     const button = make("button", undefined, `step${step === here ? " here" : ""}`);
     if (arrow && arrow.repeated) { button.classList.add("repeated"); }
-    if (arrow && arrow.lost) { button.classList.add("lost"); }
+    if ((arrow && arrow.lost) || event.kind === "lost" || event.kind === "fault") { button.classList.add("lost"); }
     button.append(make("time", makeTime(event.t - story.events[events[0]].t)), make("span", event.title));
     button.addEventListener("click", () => select(step));
     panel.appendChild(button);

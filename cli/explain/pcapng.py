@@ -2,7 +2,7 @@
 """Reads RoCEv2 packets from a pcapng file, as events like those of a trace (docs/reference/trace.md).
 
 The file may be anybody's: every length is checked before it is used, and what cannot be read ends the reading with
-Unreadable, or is skipped if it is a frame that is not RoCE.
+Unreadable, or is skipped if it is a frame that is not RoCE. One block is in memory at a time.
 """
 import ipaddress
 import struct
@@ -13,7 +13,9 @@ ETHERNET, ROCE_PORT = 1, 4791
 VLAN, IPV4, IPV6, UDP = 0x8100, 0x0800, 0x86DD, 17
 INBOUND = 1
 MOST_BLOCK = 1 << 24    # bytes of one block
-MOST_INTERFACES = 1 << 16
+MOST_INTERFACES = 1 << 12
+MOST_TIME = (1 << 63) - 1   # ns
+MOST_TEXT = 4096        # bytes of a name or comment that are read
 
 TRANSPORTS = {0: "RC", 1: "UC", 2: "RD", 3: "UD", 4: "CNP", 5: "XRC", 6: "DC"}
 OPCODES = ["SEND_FIRST", "SEND_MIDDLE", "SEND_LAST", "SEND_LAST_IMM", "SEND_ONLY", "SEND_ONLY_IMM", "WRITE_FIRST",
@@ -57,6 +59,10 @@ def _blocks(file):
         if len(body) < length - done:
             return
         yield kind, body[:-4], order
+
+
+def _text(data):
+    return data[:MOST_TEXT].decode("utf-8", "replace")
 
 
 def _syndrome(value):
@@ -110,12 +116,14 @@ def read(path):
         for kind, body, order in _blocks(file):
             if kind == SECTION:
                 interfaces = []
-            elif kind == INTERFACE and len(body) >= 8 and len(interfaces) < MOST_INTERFACES:
+            elif kind == INTERFACE and len(body) >= 8:
+                if len(interfaces) == MOST_INTERFACES:
+                    raise Unreadable(f"it has more than {MOST_INTERFACES} interfaces")
                 options = _options(body[8:], order)
                 resolution = options.get(OPT_TSRESOL, b"\x06")[:1] or b"\x06"
                 unit = 2 ** -(resolution[0] & 0x7f) if resolution[0] & 0x80 else 10 ** -resolution[0]
                 interfaces.append((struct.unpack_from(order + "H", body)[0],
-                                   options.get(OPT_NAME, b"").decode("utf-8", "replace"), round(unit * 1e9) or 1))
+                                   _text(options.get(OPT_NAME, b"")), round(unit * 1e9) or 1))
             elif kind == PACKET and len(body) >= 20:
                 number += 1
                 port, high, low, captured, _ = struct.unpack_from(order + "5I", body)
@@ -130,14 +138,14 @@ def read(path):
 def _event(packet, interface, ticks, number, options, order):
     flags = options.get(OPT_FLAGS, b"")
     direction = struct.unpack(order + "I", flags)[0] & 3 if len(flags) == 4 else 0
-    event = {"t": ticks * interface[2], "host": interface[1], "frame": number, **packet,
+    event = {"t": min(ticks * interface[2], MOST_TIME), "host": interface[1], "frame": number, **packet,
              "e": "received" if direction == INBOUND else "sent"}
     if direction == 0:
         event["e"] = "seen"     # a port in the middle: the sender's host is not known
     if event["e"] == "received":
         event["qpn"] = event.pop("dqpn")
     if OPT_COMMENT in options:
-        event["comment"] = options[OPT_COMMENT].decode("utf-8", "replace")
+        event["comment"] = _text(options[OPT_COMMENT])
         if event["comment"].startswith("lost"):
             event["lost"] = event["comment"]
         if "repeated" in event["comment"]:

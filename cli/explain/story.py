@@ -7,17 +7,46 @@ that becomes JSON in the page (page.js says what it reads):
     hosts     [{name, title}]
     events    [{t, host, kind, qpn, message, title, data, ...}], in the order of time; t in ns since the first one
     arrows    [{sent, received, lost, repeated, why}], of indices of events; received -1: it did not arrive
-    messages  [{host, qpn, wqe, title, from, to, packets, repeated, lost, status}]
+    messages  [{host, qpn, wqe, title, events, receives, packets, repeated, lost, status}]; receives: the postings of
+              the receives that it took
 """
+import bisect
+import itertools
 import json
+import math
 import pathlib
 
 from pcapng import Unreadable, read as read_capture
 
 PSN_MASK, PSN_HALF = 0xffffff, 0x800000
 MOST_LINE = 1 << 20
+MOST_EVENTS = 500_000       # of all files together: two kibibytes of memory each, or so
+MOST_TIME = 1 << 63
+MOST_NESTING = 16           # of an event's fields
+MOST_WQES = 1 << 15         # of a queue, among which that of a packet or CQE is sought
+MOST_COPIES = 256           # of a packet, among which the one that arrived is sought
 PCAPNG = b"\x0a\x0d\x0d\x0a"
 NEAR = 2_000_000        # ns between a packet's event in a trace and the same packet in a capture
+
+
+def _refuse_constant(name):
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _is_deep(value, most=MOST_NESTING):
+    """Whether more lists and objects than that lie in each other."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return most < 0 or any(_is_deep(part, most - 1) for part in inner)
+
+
+def _is_event(event):
+    return isinstance(event, dict) and isinstance(event.get("t"), int) and 0 <= event["t"] < MOST_TIME and \
+        isinstance(event.get("e"), str) and not _is_deep(event)
+
+
+def _read_float(text):
+    value = float(text)
+    return value if math.isfinite(value) else _refuse_constant(text)
 
 
 def read_trace(path):
@@ -25,17 +54,25 @@ def read_trace(path):
     with open(path, encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(iter(lambda: file.readline(MOST_LINE), ""), 1):
             try:
-                event = json.loads(line)
-            except ValueError as error:
-                if line.endswith("\n"):
+                event = json.loads(line, parse_constant=_refuse_constant, parse_float=_read_float)
+            except (ValueError, RecursionError) as error:
+                if line.endswith("\n") or len(line) == MOST_LINE:
                     raise Unreadable(f"line {number} is no event of a trace") from error
                 return
             if isinstance(event, dict) and "hcasim" in event:
                 continue
-            if not isinstance(event, dict) or not isinstance(event.get("t"), int) or \
-                    not isinstance(event.get("e"), str):
+            if not _is_event(event):
                 raise Unreadable(f"line {number} is no event of a trace")
-            yield event
+            # these keys are this program's own
+            yield {key: value for key, value in event.items() if key not in ("message", "sent_by", "duplicate")}
+
+
+def _count(events, have):
+    """Yields the events, as long as there are not too many."""
+    for number, event in enumerate(events, have + 1):
+        if number > MOST_EVENTS:
+            raise Unreadable(f"there are more than {MOST_EVENTS} events; give a part of the file, or a shorter run")
+        yield event
 
 
 def read_all(paths):
@@ -46,10 +83,10 @@ def read_all(paths):
             with open(path, "rb") as file:
                 is_capture = file.read(4) == PCAPNG
             if is_capture:
-                for event in read_capture(path):
+                for event in _count(read_capture(path), len(traced) + len(captured)):
                     captured.append({**event, "file": pathlib.Path(path).name})
             else:
-                traced += read_trace(path)
+                traced += _count(read_trace(path), len(traced) + len(captured))
         except (OSError, Unreadable) as error:
             raise Unreadable(f"{path}: {error}") from error
     return traced, captured
@@ -63,6 +100,12 @@ def number(event, key, default=-1):
 def packet_key(event, qpn):
     return (str(event.get("src")), str(event.get("dst")), str(event.get("opcode")), number(event, qpn),
             number(event, "psn"))
+
+
+def _around(events, time):
+    """Those of the events, which are in the order of time, that are next to that time."""
+    at = bisect.bisect_left(events, time, key=lambda event: event["t"])
+    return events[max(0, at - MOST_COPIES):at + MOST_COPIES]
 
 
 def before(a, b):
@@ -88,7 +131,7 @@ class Story:
         """Adds what a capture says of a packet to the packet's event in the trace. Packets of hosts without a trace
         become events of their own."""
         known = {}
-        for event in traced:
+        for event in sorted(traced, key=lambda event: event["t"]):
             if event["e"] in ("sent", "received"):
                 key = (event["e"], *packet_key(event, "dqpn" if event["e"] == "sent" else "qpn"))
                 known.setdefault(key, []).append(event)
@@ -98,7 +141,7 @@ class Story:
         for event in captured:
             kind = "sent" if event["e"] == "seen" else event["e"]
             key = (kind, *packet_key(event, "dqpn" if kind == "sent" else "qpn"))
-            near = [other for other in known.get(key, ()) if "frame" not in other and
+            near = [other for other in _around(known.get(key, ()), event["t"]) if "frame" not in other and
                     abs(other["t"] - event["t"]) < NEAR]
             if near:
                 best = min(near, key=lambda other: abs(other["t"] - event["t"]))
@@ -138,10 +181,14 @@ class Story:
         sent more than once, the usual time on the way decides."""
         sent, received = {}, {}
         for at, event in enumerate(self.events):
-            if event["e"] in ("sent", "seen") and "psn" in event:
+            if "psn" not in event:
+                continue
+            if event["e"] in ("sent", "seen"):
                 sent.setdefault(packet_key(event, "dqpn"), []).append(at)
-            elif event["e"] == "received" and "psn" in event:
+            elif event["e"] == "received" or (event["e"] == "lost" and event.get("inbound")):
                 received.setdefault(packet_key(event, "qpn"), []).append(at)
+            elif event["e"] in ("lost", "fault") and not event.get("inbound"):
+                self._tell_sender(at, event, sent)
         usual = self._usual_time(sent, received)
         self.usual = usual
         # A host that has no later event may have received the packet after the end of its trace.
@@ -155,6 +202,15 @@ class Story:
                 self._add_arrow(-1, end)
         self.arrows.sort(key=lambda arrow: arrow["received"] if arrow["sent"] < 0 else arrow["sent"])
 
+    def _tell_sender(self, at, event, sent):
+        """A fault rule of the sending host has lost or changed the packet that it sent last with these numbers."""
+        for start in itertools.islice(reversed(sent.get(packet_key(event, "dqpn"), [])), MOST_COPIES):
+            if self.events[start]["host"] == event["host"]:
+                event["sent_by"] = start
+                if event["e"] == "lost":
+                    self.events[start].setdefault("lost", loss(event))
+                return
+
     def _usual_time(self, sent, received):
         times = sorted(self.events[received[key][0]]["t"] - self.events[starts[0]]["t"]
                        for key, starts in sent.items() if len(starts) == 1 and len(received.get(key, ())) == 1)
@@ -163,8 +219,9 @@ class Story:
     def _pair(self, starts, ends, usual):
         found = dict.fromkeys(starts, -1)
         for end in ends:
-            free = [start for start in starts if found[start] < 0 and
-                    self.events[start]["t"] <= self.events[end]["t"]]
+            # the last ones that were sent before
+            first = bisect.bisect_right(starts, self.events[end]["t"], key=lambda start: self.events[start]["t"])
+            free = [start for start in starts[max(0, first - MOST_COPIES):first] if found[start] < 0]
             if free:
                 way = self.events[end]["t"]
                 best = min(free, key=lambda start: abs(way - self.events[start]["t"] - usual))
@@ -183,10 +240,12 @@ class Story:
             arrow["to"] = target
             if event.get("lost"):
                 arrow["lost"] = str(event["lost"])
+            elif end >= 0 and self.events[end]["e"] == "lost":
+                arrow["lost"] = loss(self.events[end])
             elif end >= 0 and self.events[end].get("lost"):
                 arrow["lost"] = str(self.events[end]["lost"])
             elif end < 0 and event["e"] == "sent" and event["t"] + self.usual < self.last.get(target, 0):
-                arrow["lost"] = "lost on the way"
+                arrow["lost"] = "it did not arrive"     # nobody says why
         else:
             arrow["from"] = self._host_of(str(event.get("src")))
         self.arrows.append(arrow)
@@ -197,6 +256,7 @@ class Story:
         queues = {}         # (host, qpn) -> (first PSN, WQE, message) of its WQEs, in order
         posted = {}         # (host, qpn, wqe) -> messages posted and not started
         self.last_arrival = {}
+        self.receives = {}  # (host, "srqn" or "qpn", number, wqe) -> postings of receives that are not taken
         completions = {}    # (host, cqn, qpn, wqe, of_send) -> messages whose CQE is not polled
         for at, event in enumerate(self.events):
             handler = getattr(self, "_on_" + event["e"], None)
@@ -207,7 +267,7 @@ class Story:
 
     def _new_message(self, at, event):
         self.messages.append({"host": event["host"], "qpn": number(event, "qpn"), "wqe": number(event, "wqe"),
-                              "opcode": str(event.get("opcode", "?")), "len": None, "events": []})
+                              "opcode": str(event.get("opcode", "?")), "len": None, "events": [], "receives": []})
         self._join(at, event, len(self.messages) - 1)
         return len(self.messages) - 1
 
@@ -220,6 +280,29 @@ class Story:
         message = self._new_message(at, event)
         self.messages[message]["wr_id"] = str(event.get("wr_id", ""))
         posted.setdefault(key, []).append(message)
+        posted.setdefault(key[:2], []).append(message)      # any that was posted to the queue
+
+    @staticmethod
+    def _receive_key(event):
+        queue = "srqn" if "srqn" in event else "qpn"
+        return event["host"], queue, number(event, queue), number(event, "wqe")
+
+    def _on_post_recv(self, at, event, queues, posted, completions):
+        self.receives.setdefault(self._receive_key(event), []).append(at)
+
+    def _on_lost(self, at, event, queues, posted, completions):
+        start = event.get("sent_by", -1)
+        message = self.events[start]["message"] if start >= 0 else -1
+        if message >= 0:
+            self._join(at, event, message)
+
+    def _on_fault(self, at, event, queues, posted, completions):
+        """A fault of a packet, or a doorbell that the device does not see."""
+        waiting = posted.get((event["host"], number(event, "qpn")))
+        if "psn" in event:
+            self._on_lost(at, event, queues, posted, completions)
+        elif event.get("what") == "doorbell unseen" and waiting:
+            self._join(at, event, waiting[-1])
 
     def _on_doorbell(self, at, event, queues, posted, completions):
         waiting = posted.get((event["host"], number(event, "qpn"), number(event, "wqe")))
@@ -247,7 +330,7 @@ class Story:
 
     @staticmethod
     def _message_of_psn(queue, psn):
-        for first, _, message in reversed(queue):
+        for first, _, message in itertools.islice(reversed(queue), MOST_WQES):
             if before(first, psn):
                 return message
         return -1
@@ -275,14 +358,19 @@ class Story:
 
     def _on_receive(self, at, event, queues, posted, completions):
         message = self.last_arrival.get((event["host"], number(event, "qpn")), -1)
+        waiting = self.receives.get(self._receive_key(event))
+        posting = waiting.pop(0) if waiting else -1
         if message >= 0:
             self._join(at, event, message)
+            if posting >= 0:
+                self.events[posting]["message"] = message
+                self.messages[message]["receives"].append(posting)
 
     def _on_cqe(self, at, event, queues, posted, completions):
         key = (event["host"], number(event, "qpn"))
         message = -1
         if event.get("of_send"):
-            for _, wqe, candidate in reversed(queues.get(key, [])):
+            for _, wqe, candidate in itertools.islice(reversed(queues.get(key, [])), MOST_WQES):
                 if wqe == number(event, "wqe"):
                     message = candidate
                     break
@@ -349,10 +437,21 @@ class Story:
     def _message_as_json(self, message):
         size = "" if message["len"] is None else f", {message['len']} bytes"
         return {"host": self.hosts[message["host"]], "qpn": message["qpn"], "wqe": message["wqe"],
-                "title": f"{message['opcode']}{size}", "events": message["events"],
+                "title": f"{message['opcode']}{size}", "events": message["events"], "receives": message["receives"],
                 "packets": message.get("packets", 0), "repeated": message.get("repeated", 0),
                 "lost": message.get("lost", 0), "reasons": list(message.get("reasons", {})),
                 "status": message.get("status", ""), "wr_id": message.get("wr_id", "")}
+
+
+def loss(event):
+    """Why a packet is lost, as the event of its loss says it."""
+    rule = f" (fault {event.get('rule')}: {event.get('of')})" if "of" in event else ""
+    return str(event.get("what") or "lost") + rule
+
+
+def fault_title(get):
+    about = next((f" {get(key)}" for key in ("command", "vector", "opcode") if get(key) is not None), "")
+    return f"fault: {get('what')}{about}" + (f" (rule {get('rule')}: {get('of')})" if get("of") is not None else "")
 
 
 # What a reader sees of an event that is no packet.
@@ -362,6 +461,9 @@ TITLES = {
     "eqe": lambda get: f"event {get('type')}",
     "interrupt": lambda get: f"interrupt {get('vector')}",
     "post": lambda get: f"ibv_post_send {get('opcode')}",
+    "post_recv": lambda get: f"ibv_post_recv {get('wqe')}" if get("srqn") is None else f"ibv_post_srq_recv {get('wqe')}",
+    "posted": lambda get: f"receive WQEs up to {get('to')} are posted",
+    "fault": fault_title,
     "poll": lambda get: f"ibv_poll_cq: {get('status')}",
     "cqe": lambda get: f"CQE {get('syndrome') or get('opcode')}",
     "receive": lambda get: f"receive WQE {get('wqe')}",
@@ -373,6 +475,8 @@ def title(event):
     """What a reader sees of an event, in one line."""
     kind = event["e"]
     get = event.get
+    if kind == "lost":
+        return f"{get('opcode') or 'frame'} {loss(event)}"
     if kind in ("sent", "received", "seen"):
         if "psn" not in event:
             return str(get("text", f"{get('len', 0)} bytes"))

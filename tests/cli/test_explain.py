@@ -5,17 +5,22 @@ Tests traces in JSON and what `hcasim explain` makes of them: the page's story, 
 """
 import collections
 import json
+import os
 import pathlib
+import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
+import hostile_captures
 import ladders
 
 HCASIM = ""
+EXPLAIN = pathlib.Path(__file__).resolve().parents[2] / "cli/explain"
 
 
 class Explained(unittest.TestCase):
@@ -125,7 +130,7 @@ class Story(Explained):
         self.simulate("write")
         story = self.story(self.trace)
         number = ladders.find(story, "write")
-        self.assertIsNotNone(number, "the seed does not show it any more; ladders.py finds others")
+        self.assertIsNotNone(number, "the seed does not show it any more; ladders.py tells which do")
         message = story["messages"][number]
         arrows = ladders.packets(story, message)
         lost = [arrow for arrow in arrows if arrow["lost"]]
@@ -161,6 +166,86 @@ class Story(Explained):
     def test_data_cannot_end_the_script(self):
         self.trace.write_text('{"t":1,"host":"</script><b>","e":"sent","text":"</script>"}\n', encoding="utf-8")
         self.assertEqual(self.story(self.trace)["hosts"], ["</script><b>"])
+
+
+    def test_a_loss_is_known_by_its_event_not_guessed(self):
+        """Nothing else would say that the packet did not arrive: its receiver has no later event."""
+        sent = {"host": "a", "qpn": 1, "dqpn": 2, "opcode": "RC_SEND_ONLY", "psn": 7, "src": "10.0.0.1", "dst": "10.0.0.2"}
+        got = {**sent, "host": "b", "qpn": 2}
+        del got["dqpn"]
+        rule = {"what": "lost: never sent", "rule": 1, "of": "drop once"}
+        for events, lost in (
+                ([{"e": "sent", "t": 1, **sent}], ""),
+                ([{"e": "sent", "t": 1, **sent}, {"e": "lost", "t": 1, "inbound": 0, **sent, **rule}],
+                 "lost: never sent (fault 1: drop once)"),
+                ([{"e": "sent", "t": 1, **sent}, {"e": "lost", "t": 3, "inbound": 1, **got, "what": "lost: never received"}],
+                 "lost: never received"),
+                ([{"e": "received", "t": 0, **got, "psn": 6}, {"e": "sent", "t": 1, **sent},
+                  {"e": "received", "t": 99, **got, "psn": 5}], "it did not arrive")):
+            self.trace.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+            arrow = next(arrow for arrow in self.story(self.trace)["arrows"] if arrow["sent"] >= 0)
+            self.assertEqual(arrow["lost"], lost)
+            self.assertEqual(arrow["received"] >= 0, "received" in lost)
+
+    def test_the_simulations_own_losses_are_events_too(self):
+        self.simulate("write", "--fault", "none", "--loss", "10")
+        story = self.story(self.trace)
+        lost = {arrow["lost"] for arrow in story["arrows"] if arrow["lost"]}
+        self.assertEqual(lost, {"lost"})
+
+    def test_a_receive_leads_to_its_posting(self):
+        subprocess.run([HCASIM, "sim", "--calm", "--hosts", "2", "--ops", "20", "--workload", "rc,srq", "--trace-file",
+                        str(self.trace)], check=True, stdout=subprocess.DEVNULL, timeout=100)
+        story, queues = self.story(self.trace), collections.Counter()
+        events = story["events"]
+        for message in story["messages"]:
+            receives = [events[at] for at in message["events"] if events[at]["kind"] == "receive"]
+            for posting, receive in zip((events[at] for at in message["receives"]), receives):
+                queue = "srqn" if "srqn" in receive["data"] else "qpn"
+                queues[queue] += 1
+                self.assertEqual((posting["kind"], posting["host"]), ("post_recv", receive["host"]))
+                self.assertEqual([posting["data"][key] for key in (queue, "wqe")], [receive["data"][key] for key in (queue, "wqe")])
+                self.assertLessEqual(posting["t"], receive["t"])
+        self.assertEqual(set(queues), {"srqn", "qpn"})
+        news = [event["data"] for event in events if event["kind"] == "posted"]
+        self.assertTrue(all(event["from"] != event["to"] for event in news))
+        self.assertEqual({"srqn" in event for event in news}, {True, False})
+
+
+class Faults(Explained):
+    """Faults of the device have events."""
+
+    def run_with(self, rules, command="ibv_rc_pingpong -g 1 -n 20 >&2 & sleep 1; ibv_rc_pingpong -g 1 -n 20 127.0.0.1 >&2; wait"):
+        subprocess.run([HCASIM, "run", "--wire", f"explain-{id(self)}", "--trace-file", str(self.trace), "--fault", rules, "--",
+                        "sh", "-c", command], check=False, stderr=subprocess.DEVNULL, timeout=60)
+        events = [json.loads(line) for line in self.trace.read_text(encoding="utf-8").splitlines()[1:]]
+        return [event for event in events if event["e"] == "fault"]
+
+    def test_a_doorbell_that_is_not_seen_belongs_to_its_message(self):
+        # the other end waits for the message, so no doorbell comes that makes good for it
+        faults = self.run_with("doorbell unseen nth 3", "timeout 10 ibv_rc_pingpong -g 1 >&2 & sleep 1;"
+                               " timeout 5 ibv_rc_pingpong -g 1 127.0.0.1 >&2; wait")
+        self.assertEqual({(fault["what"], fault["of"]) for fault in faults}, {("doorbell unseen", "doorbell unseen nth 3")})
+        self.assertIn("qpn", faults[0])
+        story = self.story(self.trace)
+        marked = [event for event in story["events"] if event["kind"] == "fault" and event["message"] >= 0]
+        self.assertGreater(len(marked), 0)
+        self.assertEqual(marked[0]["title"], "fault: doorbell unseen (rule 1: doorbell unseen nth 3)")
+
+    def test_commands_and_interrupts(self):
+        faults = self.run_with("command CREATE_CQ fail once", "ibv_rc_pingpong -g 1 127.0.0.1 >&2")
+        self.assertEqual((faults[0]["what"], faults[0]["command"], faults[0]["rule"]), ("command fails", "CREATE_CQ", 1))
+        faults = self.run_with("interrupt late 1ms once", "ibv_rc_pingpong -e -g 1 -n 5 >&2 & sleep 1;"
+                               " ibv_rc_pingpong -e -g 1 -n 5 127.0.0.1 >&2; wait")
+        self.assertEqual((faults[0]["what"], faults[0]["late_ns"]), ("interrupt late", 1000000))
+        self.assertIn("vector", faults[0])
+
+    def test_a_wrong_bit_is_told_by_the_sender(self):
+        faults = self.run_with("corrupt RC_SEND_ONLY byte 60 once; duplicate RC_SEND_ONLY nth 2",
+                               "ibv_rc_pingpong -g 1 -n 20 -s 64 >&2 & sleep 1; ibv_rc_pingpong -g 1 -n 20 -s 64 127.0.0.1 >&2; wait")
+        self.assertRegex(faults[0]["what"], r"^corrupted: bit [0-7] of byte 60 is wrong$")
+        self.assertEqual((faults[0]["inbound"], faults[0]["opcode"]), (0, "RC_SEND_ONLY"))
+        self.assertIn("duplicate", {fault["what"] for fault in faults})
 
 
 class Perfetto(Explained):
@@ -226,6 +311,78 @@ class Refused(Explained):
             result = self.explain(capture)
             self.assertIn(result.returncode, (0, 1))
             self.assertNotIn("Traceback", result.stderr, f"byte {at}")
+
+
+class Hostile(Explained):
+    """Files that somebody else has made or damaged: a page or one line, and a bounded memory."""
+    SEEDS = int(os.environ.get("HCASIM_EXPLAIN_SEEDS", "60"))
+    MEMORY = 1 << 30
+
+    def setUp(self):
+        super().setUp()
+        self.capture = self.path("whole.pcapng")
+        self.simulate("dc", "--capture", str(self.capture))
+
+    def judge(self, file, about):
+        """Runs the part behind `hcasim explain` itself, with little memory."""
+        options = json.dumps({"output": str(self.path("page.html")), "perfetto": str(self.path("perfetto.json"))})
+        self.path("page.html").unlink(missing_ok=True)
+        done = subprocess.run([sys.executable, "-B", EXPLAIN / "explain.py", options, file], capture_output=True, text=True, timeout=60,
+                              check=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (self.MEMORY, self.MEMORY)))
+        self.assertNotIn("Traceback", done.stderr, about)
+        if done.returncode:
+            self.assertEqual(done.returncode, 1, about)
+            self.assertRegex(done.stderr, r"\Ahcasim: explain: [^\n]+\n\Z", about)
+        else:
+            self.assertEqual(done.stderr, "", about)
+            ladders.read_page(self.path("page.html"))
+            json.loads(self.path("perfetto.json").read_text(encoding="utf-8"), parse_constant=self.fail)
+        return done
+
+    def test_damaged_captures(self):
+        whole, statuses = self.capture.read_bytes(), collections.Counter()
+        for seed in range(self.SEEDS):
+            self.capture.write_bytes(hostile_captures.capture(random.Random(seed), whole))
+            statuses[self.judge(self.capture, f"seed {seed}").returncode] += 1
+        self.assertEqual(set(statuses), {0, 1})     # some damage is read over, and some is refused
+
+    def test_damaged_traces(self):
+        lines, statuses = self.trace.read_text(encoding="utf-8").splitlines()[-400:], collections.Counter()
+        for seed in range(self.SEEDS):
+            content = hostile_captures.trace(random.Random(seed), lines)
+            self.trace.write_bytes(content.encode("utf-8", "surrogatepass"))
+            statuses[self.judge(self.trace, f"seed {seed}").returncode] += 1
+        self.assertEqual(set(statuses), {0, 1})
+
+    def test_more_events_than_there_is_room_for(self):
+        script = (f"import sys; sys.path.insert(0, {str(EXPLAIN)!r}); import story; story.MOST_EVENTS = 100; import explain; "
+                  "sys.exit(explain.main())")
+        for files in ((self.trace,), (self.capture,), (self.trace, self.capture)):
+            done = subprocess.run([sys.executable, "-B", "-c", script, json.dumps({"output": "", "perfetto": ""}), *files],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr, r"^hcasim: explain: \S+: there are more than 100 events; give a part of the file, or "
+                                          r"a shorter run\n$")
+
+    def test_a_packet_that_was_sent_very_often(self):
+        """The same numbers again and again: each copy is looked for among the last ones only."""
+        sent = b'{"t":%d,"e":"sent","psn":1,"opcode":"RC_SEND_ONLY","src":"10.0.0.1","dst":"10.0.0.2","dqpn":1}\n'
+        got = b'{"t":%d,"e":"received","host":"b","psn":1,"opcode":"RC_SEND_ONLY","src":"10.0.0.1","dst":"10.0.0.2","qpn":1}\n'
+        self.trace.write_bytes(b"".join(sent % i for i in range(10000)) + b"".join(got % (10000 + i) for i in range(10000)))
+        self.assertEqual(self.judge(self.trace, "one packet").returncode, 0)
+
+    def test_many_interfaces(self):
+        blocks = list(hostile_captures.blocks_of(self.capture.read_bytes()))
+        self.capture.write_bytes(b"".join([blocks[0]] + [blocks[1]] * 5000 + blocks[2:]))
+        self.assertIn("it has more than 4096 interfaces", self.judge(self.capture, "interfaces").stderr)
+
+    def test_names_of_files_need_not_be_utf8(self):
+        folder = os.fsencode(self.folder.name)
+        trace, page = folder + b"/\xff.jsonl", folder + b"/\xfe.html"
+        pathlib.Path(os.fsdecode(trace)).write_bytes(self.trace.read_bytes())
+        done = subprocess.run([HCASIM, "explain", "-o", page, trace], capture_output=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ladders.read_page(os.fsdecode(page))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ class Ladder(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         story = ladders.read_page(page)
         number = ladders.find(story, name)
-        self.assertIsNotNone(number, f"the seed does not show it any more; ladders.py HCASIM {name} finds others")
+        self.assertIsNotNone(number, f"the seed does not show it any more; ladders.py HCASIM {name} tells which do")
         self.browser.open(page.as_uri())
         self.browser.run("document.getElementById('messages').scrollTop = arguments[0] * 44", number)
         self.settle()       # otherwise the list may be drawn anew between finding and clicking
@@ -77,8 +77,10 @@ class Ladder(unittest.TestCase):
         self.settle()
         self.assertEqual(self.browser.run("return document.querySelectorAll('#drawing .lost .cross').length"), 1)
         self.browser.click(f'#drawing [data-event="{lost["sent"]}"] .cross')
-        self.assertIn("lost on the way", self.panel())
-        self.assertIn("dma_len" if "FIRST" in ladders.title(story, lost) else "ackreq", self.panel())
+        self.assertIn("lost: never sent (fault 1: drop write nth 2)", self.panel())
+        self.assertIn("ackreq", self.panel())
+        event = next(at for at in story["messages"][number]["events"] if story["events"][at]["kind"] == "lost")
+        self.assertEqual(self.browser.run(f"return document.querySelectorAll('#drawing [data-event=\"{event}\"] .mark').length"), 1)
 
     def test_a_read_with_a_lost_response(self):
         story, number = self.open("read")
