@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writes one JSON object. Bytes that are not ASCII stay as they are. */
+/* Writes one JSON object. Bytes that are not ASCII stay as they are: paths and arguments of a user
+ * need not be UTF-8, and Python's argv brings each byte of them back. jansson takes UTF-8 alone. */
 #include "cli/json.h"
 
 static void json_string(GString *json, const char *text)

@@ -74,14 +74,41 @@ static int main_help(char **argv)
                                : main_print(cli_help(command, cli_places()->in_tree));
 }
 
+/* Whether a page would lack a list that another program has, because that is not built. */
+static bool main_lacks_list(const char *what, const char *name)
+{
+    const struct cli_command *command;
+
+    for (unsigned i = 0; (command = cli_command_at(i)); i++) {
+        bool is_in = !strcmp(what, "--markdown") ? !g_strcmp0(name, "command-line")
+                                                 : !g_strcmp0(name, command->name);
+        g_autofree char *list = is_in && command->more ? command->more() : NULL;
+
+        if (is_in && command->more && !list) {
+            cli_say(
+                "%s is not built or does not run, and without it the page of hcasim %s would not "
+                "be whole: run ninja in the build folder",
+                cli_places()->sim, command->name);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* For the build: prints a text that is made from the tables. Users do not need it, so help does not
  * show it. */
 static int main_make(const char *what, const char *name)
 {
+    bool is_whole = !main_lacks_list(what, name);
     char *page = !strcmp(what, "--markdown") ? cli_markdown(name) : NULL;
     const struct cli_command *command = name ? cli_command_find(name) : NULL;
     char *topic = name && !command && !page ? cli_man_topic(name) : NULL;
 
+    if (!is_whole) {
+        g_free(page);
+        g_free(topic);
+        return CLI_FAILED;
+    }
     if (page || topic) {
         return main_print(page ? page : topic);
     }

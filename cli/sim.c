@@ -61,10 +61,14 @@ void cli_sim_add_options(GPtrArray *options)
 char *cli_sim_more(void)
 {
     char *words[] = {cli_places()->sim, (char *)"--kinds", NULL}, *said = NULL;
+    int status = 0;
 
-    return g_spawn_sync(NULL, words, NULL, G_SPAWN_DEFAULT, NULL, NULL, &said, NULL, NULL, NULL)
-               ? said
-               : NULL;
+    if (g_spawn_sync(NULL, words, NULL, G_SPAWN_DEFAULT, NULL, NULL, &said, NULL, &status, NULL) &&
+        !status && said && *said) {
+        return said;
+    }
+    g_free(said);
+    return NULL;
 }
 
 int cli_sim(const struct cli_line *line)

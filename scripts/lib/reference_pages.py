@@ -23,9 +23,14 @@ def main():
     parser.add_argument("--write", action="store_true", help="Writes the pages.")
     args = parser.parse_args()
     hcasim, differ = args.hcasim.resolve(), False
-    for name in PAGES:
+    made_pages = {}
+    for name in PAGES:      # all of them, before the first one is written
+        done = subprocess.run([hcasim, "--markdown", name], check=False, stdout=subprocess.PIPE, text=True)
+        if done.returncode or not done.stdout:
+            return f"{hcasim} does not make the page {name}.md, so no page was looked at"
+        made_pages[name] = done.stdout
+    for name, made in made_pages.items():
         page = ROOT / f"docs/reference/{name}.md"
-        made = subprocess.run([hcasim, "--markdown", name], check=True, stdout=subprocess.PIPE, text=True).stdout
         found = page.read_text(encoding="utf-8") if page.exists() else ""
         if args.write:
             page.write_text(made, encoding="utf-8")

@@ -340,6 +340,22 @@ class BeforeABuild(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (FAILED, "", line), name)
 
 
+class Pages(unittest.TestCase):
+    def test_a_page_without_the_list_of_kinds_is_refused(self):
+        """A program that has no simulator beside it does not write a page that only looks whole."""
+        with tempfile.TemporaryDirectory() as folder:
+            alone = pathlib.Path(folder).resolve() / "bin" / "hcasim"
+            alone.parent.mkdir()
+            shutil.copy(HCASIM, alone)
+            for words in (("--markdown", "command-line"), ("--man", "sim")):
+                done = subprocess.run([alone, *words], capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stdout), (FAILED, ""), words)
+                self.assertRegex(done.stderr, r"^hcasim: \S+/hcasim-sim is not built or does not run, and without it the page "
+                                              r"of hcasim sim would not be whole: run ninja in the build folder\n$")
+                self.assertEqual(subprocess.run([HCASIM, *words], capture_output=True, check=False).returncode, 0)
+            self.assertEqual(subprocess.run([alone, "--markdown", "faults"], capture_output=True, check=False).returncode, 0)
+
+
 class Libraries(unittest.TestCase):
     def test_a_library_that_is_being_linked_is_no_failure_of_the_program(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -467,6 +483,27 @@ class Clusters(unittest.TestCase):
                 self.assertEqual((done.returncode, sorted(done.stdout.splitlines())), (0, want))
             done = hcasim("cluster", "-n2", "--", "sh", "-c", script)
             self.assertRegex(done.stdout, r"^\d\| cluster-\d+\n\d\| cluster-\d+\n$")
+
+    def test_each_host_has_the_fault_rules(self):
+        """Both hosts ping: each counts for itself, and loses the third packet that it sends."""
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder, "t.jsonl")
+            script = (f"cd {folder}; if [ $HCASIM_HOST = 1 ]; then ibv_rc_pingpong -g 1 -n 10 -s 64; "
+                      "else sleep 1; ibv_rc_pingpong -g 1 -n 10 -s 64 127.0.0.1; fi")
+            done = hcasim("cluster", "-n", "2", "--fault", "drop RC_SEND_ONLY nth 3; command CREATE_CQ slow 1ms once", "--explain",
+                          "--trace-file", str(trace), "--", "sh", "-c", script)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr.count("fault 1: drop RC_SEND_ONLY nth 3: matched "), 2, done.stderr)
+            self.assertEqual(done.stderr.count(", done 1\n"), 4, done.stderr)
+            for host in (1, 2):
+                events = [json.loads(line) for line in pathlib.Path(folder, f"t.{host}.jsonl").read_text().splitlines()[1:]]
+                sent = [event for event in events if event["e"] == "sent" and event.get("opcode") == "RC_SEND_ONLY"]
+                lost = [event for event in events if event["e"] == "lost"]
+                self.assertEqual([event["psn"] for event in lost], [sent[2]["psn"]])
+                self.assertEqual([event["command"] for event in events if event["e"] == "fault"], ["CREATE_CQ"])
+        done = hcasim("cluster", "-n", "2", "--fault", "drop SENDS", "true")
+        self.assertEqual((done.returncode, done.stdout), (WRONG_USE, ""))
+        self.assertIn("fault rule 'drop SENDS': 'SENDS' is not allowed there", done.stderr)
 
     def test_a_signal_ends_all_hosts(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):

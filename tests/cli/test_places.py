@@ -50,6 +50,31 @@ class SmallMemory(unittest.TestCase):
                          done.stderr)
 
 
+class FullDisk(unittest.TestCase):
+    """A trace on a disk that is full: one line, and the program goes on."""
+    DISK = "mount -t tmpfs -o size={} tmpfs /mnt"
+    PINGPONG = ("$hcasim run --wire places-$$ --trace-file /mnt/t.jsonl -- sh -c '"
+                "ibv_rc_pingpong -g 1 -n 50 -s 64 >&2 & sleep 1; ibv_rc_pingpong -g 1 -n 50 -s 64 127.0.0.1 || exit 7; wait'")
+
+    def test_the_disk_fills_while_the_program_runs(self):
+        done = inside(f"{self.DISK.format('64k')}; {self.PINGPONG} 2>&1 >/dev/null | grep trace >&2; head -c 300 /mnt/t.jsonl")
+        said = [line.split(": ", 3)[-1] for line in done.stderr.splitlines()]
+        self.assertEqual(set(said), {"trace file /mnt/t.jsonl: No space left on device; nothing more is traced"}, done.stderr)
+        self.assertLessEqual(len(said), 2)      # of each process
+        self.assertIn('"e":', done.stdout)
+
+    def test_the_program_succeeds(self):
+        done = inside(f"{self.DISK.format('64k')}; {self.PINGPONG}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("50 iters", done.stdout)
+
+    def test_the_disk_is_full_from_the_beginning(self):
+        done = inside(f"{self.DISK.format('8k')}; dd if=/dev/zero of=/mnt/all bs=4k 2>/dev/null || :; "
+                      "$hcasim run --trace-file /mnt/t.jsonl -- ibv_devinfo")
+        self.assertRegex(done.stderr, r"hcasim: mlx5_0: trace file /mnt/t\.jsonl: No space left on device")
+        self.assertEqual(done.stderr.count("trace file"), 1)
+
+
 class ReadOnly(unittest.TestCase):
     def test_files_of_sys_are_in_memory_if_tmp_is_read_only(self):
         done = inside(f"{SHM.format('1m')}; {READ_ONLY_TMP}; $hcasim run cat {STATE}; ls -A /dev/shm")
