@@ -48,7 +48,7 @@ const struct cap caps_atomic[] = {
 const struct cap caps_roce[] = {
     ROCE(qp_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING_AND_REAL_TIME),
     ROCE(l3_type, 1u << PRM_ROCE_L3_TYPE_CAP_IPV4 | 1u << PRM_ROCE_L3_TYPE_CAP_IPV6),
-    ROCE(roce_version, 1u << PRM_ROCE_VERSION_V2),
+    ROCE(roce_version, ROCE_VERSIONS),
     ROCE(r_roce_dest_udp_port, ROCE_UDP_DPORT),
     ROCE(r_roce_min_src_udp_port, 0xc000),
     ROCE(r_roce_max_src_udp_port, 0xffff),

@@ -43,7 +43,8 @@ static enum syn cmd_set_roce_address(struct fw *fw, struct fw_cmd *cmd)
         vport_set_gid(cmd->vport, index, NULL);
         return SYN_OK;
     }
-    if (version != PRM_ROCE_VERSION_V2 || l3_type > PRM_ROCE_L3_TYPE_IPV6) {
+    if (version > PRM_ROCE_VERSION_V2 || !(ROCE_VERSIONS >> version & 1) ||
+        l3_type > PRM_ROCE_L3_TYPE_IPV6) {
         return SYN_BAD_ROCE_TYPE;
     }
     entry.version = (uint8_t)version;

@@ -3,14 +3,20 @@
  * The RoCE address table: its entries, and a hash table that finds the entry of a GID.
  *
  * The hash table is rebuilt at each change, because changes are few, and there are two lookups for
- * each packet. A GID may be in many entries, each in another VLAN; a lookup then goes through all
- * of them.
+ * each packet. A GID may be in many entries, each in another VLAN or of another RoCE version; a
+ * lookup then goes through all of them.
  */
 #include <glib.h>
 #include <string.h>
 #include "model/port/address_hash.h"
 #include "model/port/vport.h"
 #include "prm/prm.h"
+
+bool vport_gid_is_usable(const struct vport_gid *entry)
+{
+    return entry->valid &&
+           (entry->version == PRM_ROCE_VERSION_V1 || entry->version == PRM_ROCE_VERSION_V2);
+}
 
 static void gids_index(struct vport *vport)
 {
@@ -19,7 +25,7 @@ static void gids_index(struct vport *vport)
         const struct vport_gid *entry = &vport->gids[i];
         unsigned at;
 
-        if (!entry->valid || entry->version != PRM_ROCE_VERSION_V2) {
+        if (!vport_gid_is_usable(entry)) {
             continue;
         }
         at = gid_place(entry->gid, VPORT_LOG_GID_SLOTS);
@@ -45,16 +51,18 @@ void vport_clear_gids(struct vport *vport)
     vport->gid_version++;
 }
 
-int vport_find_gid(const struct vport *vport, const uint8_t gid[16], bool has_vlan,
+int vport_find_gid(const struct vport *vport, const uint8_t gid[16], bool is_v1, bool has_vlan,
                    uint16_t vlan_id)
 {
+    uint8_t version = is_v1 ? PRM_ROCE_VERSION_V1 : PRM_ROCE_VERSION_V2;
+
     for (unsigned at = gid_place(gid, VPORT_LOG_GID_SLOTS); vport->gid_slots[at];
          at = (at + 1) % VPORT_GID_SLOTS) {
         unsigned i = vport->gid_slots[at] - 1u;
         const struct vport_gid *entry = &vport->gids[i];
 
-        if (memcmp(entry->gid, gid, 16) == 0 && entry->has_vlan == has_vlan &&
-            (!has_vlan || entry->vlan_id == vlan_id)) {
+        if (memcmp(entry->gid, gid, 16) == 0 && entry->version == version &&
+            entry->has_vlan == has_vlan && (!has_vlan || entry->vlan_id == vlan_id)) {
             return (int)i;
         }
     }

@@ -276,7 +276,8 @@ void port_tx_flush(struct hca *hca)
     }
 }
 
-/* Whether an outgoing frame that this device built is RoCEv2: UDP to the RoCEv2 port. */
+/* Whether an outgoing frame that this device built is RoCE: of version 1, or UDP to RoCEv2's
+ * port. */
 static bool port_frame_is_roce(const uint8_t *frame, size_t len)
 {
     size_t l3 = 14, l4;
@@ -285,6 +286,9 @@ static bool port_frame_is_roce(const uint8_t *frame, size_t len)
     if (ethertype == ETH_TYPE_VLAN) {
         ethertype = (unsigned)prm_load16(frame + 16);
         l3 = 18;
+    }
+    if (ethertype == ETH_TYPE_ROCE) {
+        return true;
     }
     l4 = l3 + (ethertype == ETH_TYPE_IPV4 ? 20 : 40);
     if (l4 + 8 > len || (ethertype != ETH_TYPE_IPV4 && ethertype != ETH_TYPE_IPV6)) {

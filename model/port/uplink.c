@@ -9,7 +9,8 @@ void uplink_mark_path(const struct uplink *uplink, struct roce_addr *addr)
     const struct cong_side *rp = &uplink->cong.rp_side;
     unsigned priority = uplink_roce_priority(uplink, addr);
 
-    if ((rp->enabled & rp->tagged & (1u << priority)) && !(addr->tclass & ECN_MASK)) {
+    if ((rp->enabled & rp->tagged & (1u << priority)) && !(addr->tclass & ECN_MASK) &&
+        !addr->is_v1) { /* a GRH has no ECN field */
         addr->tclass |= ECN_ECT0;
     }
 }

@@ -27,6 +27,10 @@ G_STATIC_ASSERT(VPORT_GID_SLOTS >= 2 * PORT_MAX_GIDS);
 /* Most frames in a vport's queue. */
 #define VPORT_QUEUE 64
 
+/* The RoCE versions that SET_ROCE_ADDRESS takes and roce_cap reports, as bits. The model also sends
+ * and receives version 1, which drivers are not offered yet. */
+#define ROCE_VERSIONS (1u << 2)
+
 /* RoCE address table entry (SET_ROCE_ADDRESS, roce_addr_layout). */
 struct vport_gid {
     bool valid;
@@ -134,9 +138,11 @@ bool vport_accepts_mac(const struct vport *vport, const uint8_t dmac[6]);
 /* gid NULL: empties the entry. */
 void vport_set_gid(struct vport *vport, unsigned index, const struct vport_gid *gid);
 void vport_clear_gids(struct vport *vport);
-/* The RoCEv2 entry whose GID and VLAN match, or -1. */
-int vport_find_gid(const struct vport *vport, const uint8_t gid[16], bool has_vlan,
+/* The entry whose RoCE version, GID and VLAN match, or -1. */
+int vport_find_gid(const struct vport *vport, const uint8_t gid[16], bool is_v1, bool has_vlan,
                    uint16_t vlan_id);
+/* Whether the entry can be used: there is one, of RoCE version 1 or 2. */
+bool vport_gid_is_usable(const struct vport_gid *entry);
 
 /* -- receiving (model/port/vport_rx.c) */
 

@@ -138,8 +138,8 @@ static void dci_look(struct hca *hca, struct hca_timer *timer)
 /* Whether the target would answer to the same addresses. */
 static bool dci_same_way_back(const struct roce_addr *a, const struct roce_addr *b)
 {
-    return memcmp(a->smac, b->smac, sizeof(a->smac)) == 0 && a->has_vlan == b->has_vlan &&
-           a->vlan_tci == b->vlan_tci;
+    return memcmp(a->smac, b->smac, sizeof(a->smac)) == 0 && a->is_v1 == b->is_v1 &&
+           a->has_vlan == b->has_vlan && a->vlan_tci == b->vlan_tci;
 }
 
 /* Tells the target when this side's MAC address or VLAN has changed. If the GID has changed, the

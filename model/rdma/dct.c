@@ -389,8 +389,10 @@ static void dct_flush(struct qp *qp)
 
 static void dct_path_update(struct peer *peer)
 {
-    peer->path_gone = vport_find_gid(peer->qp->hca->vport, peer->path.sgid, peer->path.has_vlan,
-                                     peer->path.vlan_tci & 0xfff) < 0;
+    const struct roce_addr *path = &peer->path;
+
+    peer->path_gone = vport_find_gid(peer->qp->hca->vport, path->sgid, path->is_v1, path->has_vlan,
+                                     path->vlan_tci & 0xfff) < 0;
 }
 
 const struct peer_owner dct_owner = {

@@ -16,7 +16,7 @@ void notification_answer_mark(struct peer *peer, const struct roce_packet *pkt);
 
 static inline bool notification_is_marked(const struct roce_packet *pkt)
 {
-    return (pkt->addr.tclass & ECN_MASK) == ECN_CE;
+    return (pkt->addr.tclass & ECN_MASK) == ECN_CE && !pkt->addr.is_v1;
 }
 
 #endif

@@ -16,7 +16,7 @@ enum syn peer_find_path(const struct hca *hca, const struct prm_ads *ads, struct
         return SYN_QP_GID;
     }
     gid = &hca->vport->gids[index];
-    if (!gid->valid || gid->version != PRM_ROCE_VERSION_V2) {
+    if (!vport_gid_is_usable(gid)) {
         return SYN_QP_GID;
     }
     memset(path, 0, sizeof(*path));
@@ -29,8 +29,9 @@ enum syn peer_find_path(const struct hca *hca, const struct prm_ads *ads, struct
     memcpy(path->sgid, gid->gid, 16);
     memcpy(path->dgid, PRM_PTR(ads, ads, rgid_rip), 16);
     /* The entry decides whether packets are IPv4 or IPv6 (roce_l3_type). IPv6 can carry every GID,
-     * also a mapped IPv4 address; IPv4 can carry only mapped addresses. */
-    path->is_ipv4 = gid->l3_type == PRM_ROCE_L3_TYPE_IPV4;
+     * also a mapped IPv4 address; IPv4 can carry only mapped addresses. Version 1 has a GRH. */
+    path->is_v1 = gid->version == PRM_ROCE_VERSION_V1;
+    path->is_ipv4 = !path->is_v1 && gid->l3_type == PRM_ROCE_L3_TYPE_IPV4;
     if ((path->is_ipv4 && memcmp(path->dgid, ipv4_prefix, 12) != 0) ||
         roce_gid_is_multicast(path->dgid)) {
         return SYN_QP_PATH;

@@ -41,7 +41,9 @@ static void responder_complete_ud(struct peer *peer, const struct roce_packet *p
     PRM_SET(cqe64, cqe, rqpn, pkt->deth.src_qp);
     PRM_SET(cqe64, cqe, grh, PRM_CQE_GRH_IN_BUFFER);
     PRM_SET(cqe64, cqe, roce_l3_hdr_type,
-            pkt->addr.is_ipv4 ? PRM_CQE_ROCE_L3_IPV4 : PRM_CQE_ROCE_L3_IPV6);
+            pkt->addr.is_ipv4 ? PRM_CQE_ROCE_L3_IPV4
+            : pkt->addr.is_v1 ? PRM_CQE_ROCE_L3_GRH
+                              : PRM_CQE_ROCE_L3_IPV6);
     if (pkt->addr.has_vlan) {
         PRM_SET(cqe64, cqe, cv, 1);
         PRM_SET(cqe64, cqe, vlan_info, pkt->addr.vlan_tci);

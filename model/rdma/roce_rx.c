@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds the QP that a received RoCEv2 packet is for, and checks whether the QP may take it.
+ * Finds the QP that a received RoCE packet is for, and checks whether the QP may take it.
  *
  * The checks of IBTA 9.6.1 and annex A17 come in this order: destination GID, QP and its service,
  * state, P_Key, Q_Key or the connection's addresses. A packet that fails a check is dropped and
@@ -52,7 +52,7 @@ bool roce_rx_is_of_connection(struct peer *peer, const struct roce_packet *pkt)
 {
     peer_path_check(peer, peer->qp->hca);
     return memcmp(pkt->addr.sgid, peer->path.dgid, 16) == 0 &&
-           memcmp(pkt->addr.dgid, peer->path.sgid, 16) == 0;
+           memcmp(pkt->addr.dgid, peer->path.sgid, 16) == 0 && pkt->addr.is_v1 == peer->path.is_v1;
 }
 
 /* Whether a packet is for one of the vport's GIDs and its VLAN. A connection that takes packets has
@@ -69,7 +69,7 @@ static bool roce_rx_is_for_vport(struct hca *hca, struct qp *qp, const struct ro
         (!has_vlan || (qp->peer.path.vlan_tci & 0xfff) == vlan_id)) {
         return true;
     }
-    return vport_find_gid(hca->vport, pkt->addr.dgid, has_vlan, vlan_id) >= 0;
+    return vport_find_gid(hca->vport, pkt->addr.dgid, pkt->addr.is_v1, has_vlan, vlan_id) >= 0;
 }
 
 /* Makes the checks that need the QP, and delivers the packet. */
@@ -136,7 +136,7 @@ bool roce_wants_copy(struct hca *hca, const struct roce_addr *addr)
 /* Delivers a datagram to each QP that is a member of its group. */
 static void roce_rx_deliver_multicast(struct hca *hca, const struct roce_packet *pkt)
 {
-    bool is_own = vport_find_gid(hca->vport, pkt->addr.sgid, pkt->addr.has_vlan,
+    bool is_own = vport_find_gid(hca->vport, pkt->addr.sgid, pkt->addr.is_v1, pkt->addr.has_vlan,
                                  pkt->addr.vlan_tci & 0xfff) >= 0;
     const struct mcg *mcg = mcg_find(hca, pkt->addr.dgid);
     bool is_first = true;

@@ -572,12 +572,13 @@ bool send_wqe_address(struct hca *hca, const struct prm_wqe_av *av, struct roce_
         return false;
     }
     gid = &hca->vport->gids[index];
-    if (!gid->valid || gid->version != PRM_ROCE_VERSION_V2) {
+    if (!vport_gid_is_usable(gid)) {
         return false;
     }
     *addr = (struct roce_addr){
         .has_vlan = gid->has_vlan,
-        .is_ipv4 = gid->l3_type == 0,
+        .is_v1 = gid->version == PRM_ROCE_VERSION_V1,
+        .is_ipv4 = gid->version == PRM_ROCE_VERSION_V2 && gid->l3_type == PRM_ROCE_L3_TYPE_IPV4,
         .tclass = PRM_GET(wqe_av, av, tclass),
         .hop_limit = PRM_GET(wqe_av, av, hop_limit),
         .flow_label = PRM_GET(wqe_av, av, flow_label),

@@ -121,7 +121,8 @@ static int xrq_dci_gid(const struct peer *peer)
 {
     const struct roce_addr *path = &peer->path;
 
-    return vport_find_gid(peer->qp->hca->vport, path->sgid, path->has_vlan, path->vlan_tci & 0xfff);
+    return vport_find_gid(peer->qp->hca->vport, path->sgid, path->is_v1, path->has_vlan,
+                          path->vlan_tci & 0xfff);
 }
 
 bool xrq_dci_can_fetch(const struct peer *peer, const struct roce_packet *pkt)

@@ -399,11 +399,11 @@ START_TEST(one_functions_reset_is_not_the_others)
     fw_reset(a.hca->fw);
 
     /* its driver's settings of the vport are gone; the vport is there */
-    ck_assert_int_eq(vport_find_gid(vport_of(&a), a.gid, false, 0), -1);
+    ck_assert_int_eq(vport_find_gid(vport_of(&a), a.gid, false, false, 0), -1);
     ck_assert_uint_eq(vport_of(&a)->uc.n, 0);
     ck_assert_mem_eq(vport_of(&a)->mac, ((uint8_t[]){2, 0, 0, 0, 0, 1}), 6);
     ck_assert_mem_eq(&vport_of(&a)->counters, &a_had, sizeof(a_had));
-    ck_assert_int_eq(vport_find_gid(vport_of(&b), gid, false, 0), 0);
+    ck_assert_int_eq(vport_find_gid(vport_of(&b), gid, false, false, 0), 0);
     ck_assert(mac_list_has(&vport_of(&b)->uc, listed[0]));
     ck_assert_mem_eq(&vport_of(&b)->counters, &b_had, sizeof(b_had));
     ck_assert_uint_eq(card->sw.uplink.mtu, 3000);

@@ -260,7 +260,8 @@ static struct vport_gid gid_of(unsigned i, bool has_vlan, uint16_t vlan_id)
 
 static int find(const struct vport_gid *gid)
 {
-    return vport_find_gid(vport(0), gid->gid, gid->has_vlan, gid->vlan_id);
+    return vport_find_gid(vport(0), gid->gid, gid->version == PRM_ROCE_VERSION_V1, gid->has_vlan,
+                          gid->vlan_id);
 }
 
 /* Returns how many entries a look-up of a missing GID may have to pass. */
@@ -300,19 +301,25 @@ START_TEST(a_full_table_of_gids_is_searched_right)
 }
 END_TEST
 
-/* One GID in many VLANs, and as RoCE v1, which is not looked up. */
-START_TEST(a_gid_is_found_by_its_vlan)
+/* One GID in many VLANs, and of both RoCE versions; version 1.5 is not looked up. */
+START_TEST(a_gid_is_found_by_its_version_and_vlan)
 {
+    static const uint8_t versions[] = {PRM_ROCE_VERSION_V1, 1, PRM_ROCE_VERSION_V2};
     struct vport_gid gid;
 
     for (unsigned i = 0; i < PORT_MAX_GIDS; i++) {
-        gid = gid_of(7, i > 0, (uint16_t)i);
-        gid.version = i % 2 ? PRM_ROCE_VERSION_V1 : PRM_ROCE_VERSION_V2;
+        gid = gid_of(7, i > 2, (uint16_t)(i / 3));
+        gid.version = versions[i % 3];
         vport_set_gid(vport(0), i, &gid);
     }
     for (unsigned i = 0; i < PORT_MAX_GIDS; i++) {
-        gid = gid_of(7, i > 0, (uint16_t)i);
-        ck_assert_int_eq(find(&gid), i % 2 ? -1 : (int)i);
+        gid = gid_of(7, i > 2, (uint16_t)(i / 3));
+        for (int is_v1 = 0; is_v1 < 2; is_v1++) {
+            unsigned of_version = i / 3 * 3 + (is_v1 ? 0 : 2);
+
+            ck_assert_int_eq(vport_find_gid(vport(0), gid.gid, is_v1, gid.has_vlan, gid.vlan_id),
+                             of_version < PORT_MAX_GIDS ? (int)of_version : -1);
+        }
     }
 }
 END_TEST
@@ -335,7 +342,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, no_link_is_needed_inside);
     tcase_add_test(tcase, a_full_list_of_macs_is_searched_right);
     tcase_add_test(tcase, a_full_table_of_gids_is_searched_right);
-    tcase_add_test(tcase, a_gid_is_found_by_its_vlan);
+    tcase_add_test(tcase, a_gid_is_found_by_its_version_and_vlan);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -392,6 +392,28 @@ START_TEST(only_frames_of_senders_that_support_ecn_are_marked)
 }
 END_TEST
 
+/* Packets of RoCE version 1 have no IP header; opcode, QP and addresses are there all the same. */
+START_TEST(rules_know_packets_of_version_1)
+{
+    struct roce_packet pkt = packet_of(BTH_RC | BTH_SEND_ONLY, 5, 1);
+
+    pkt.addr.is_ipv4 = false;
+    pkt.addr.is_v1 = true;
+    plug_in("corrupt SEND qp 5 to 10.0.0.2; drop ACK qp 6", 1);
+    send_packet(host, pkt, 16);
+    pkt.dest_qp = 6;
+    send_packet(host, pkt, 16);
+    pkt.opcode = BTH_RC | BTH_ACK;
+    send_packet(host, pkt, 0);
+    receive();
+    ck_assert_uint_eq(got.frames, 2);
+    ck_assert_uint_eq(got.bad_icrcs, 1);
+    ck_assert_uint_eq(rule(0).matched, 1);
+    ck_assert_uint_eq(rule(1).matched, 1);
+    unplug();
+}
+END_TEST
+
 START_TEST(a_delay_keeps_the_order)
 {
     plug_in("delay 5ms jitter 2ms; delay 1ms SEND", 3);
@@ -856,6 +878,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, without_repair_the_icrc_detects_a_wrong_byte);
     tcase_add_test(tc, only_frames_of_senders_that_support_ecn_are_marked);
     tcase_add_test(tc, a_delay_keeps_the_order);
+    tcase_add_test(tc, rules_know_packets_of_version_1);
     tcase_add_test(tc, a_rate_is_a_line_that_frames_leave_one_by_one);
     tcase_add_test(tc, later_frames_pass_a_reordered_one);
     tcase_add_test(tc, faults_of_received_frames);

@@ -130,6 +130,60 @@ START_TEST(the_gid_entry_of_the_source_decides_the_version_of_ip)
 }
 END_TEST
 
+static void write_inline(void)
+{
+    lab_rc_pair(lab, &a, &b, &lab_path);
+    lab_post(&a, &(struct lab_wr){.opcode = PRM_WQE_OPCODE_RDMA_WRITE,
+                                  .inline_data = "sent",
+                                  .inline_len = 4,
+                                  .raddr = lab_mem(right, 4, 0),
+                                  .rkey = right->key});
+    lab_run(lab);
+}
+
+/* Annex A16: from an entry of RoCE version 1 the packets have a GRH, whatever its l3_type (driver
+ * set_roce_addr() leaves it 0). */
+START_TEST(the_gid_entry_of_the_source_decides_the_version_of_roce)
+{
+    struct vport_gid from = *entry(left), to = *entry(right);
+
+    from.version = to.version = PRM_ROCE_VERSION_V1;
+    from.l3_type = to.l3_type = PRM_ROCE_L3_TYPE_IPV4;
+    left->hca.vport->uplink->cong.rp_side.enabled = 0xff;
+    left->hca.vport->uplink->cong.rp_side.tagged = 0xff;
+    set_entry(left, &from);
+    set_entry(right, &to);
+    write_inline();
+    ck_assert_uint_eq(lab->num_packets, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct roce_addr *addr = &lab->trace[i].pkt.addr;
+
+        ck_assert(addr->is_v1 && !addr->is_ipv4);
+        ck_assert_uint_eq(addr->tclass & 3, 0); /* although IP packets would be tagged */
+        ck_assert_mem_eq(addr->sgid, i ? to.gid : from.gid, 16);
+        ck_assert_mem_eq(addr->dgid, i ? from.gid : to.gid, 16);
+    }
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+}
+END_TEST
+
+/* Packets of version 1 are not those of a connection of version 2 between the same GIDs. */
+START_TEST(a_connection_has_one_version_of_roce)
+{
+    struct vport_gid first = *entry(left), other = first, also = *entry(right);
+
+    other.version = also.version = PRM_ROCE_VERSION_V1;
+    set_entry(left, &other);
+    vport_set_gid(right->hca.vport, GID_INDEX + 1, &also);
+    write_inline();
+    ck_assert_uint_eq(lab->num_packets, 1);
+    ck_assert_uint_eq(right->hca.vport->counters.rx_bad_gid, 1);
+    set_entry(left, &first);
+    lab_advance(lab, 2 * LAB_ACK_TIMEOUT_NS);
+    expect_sent(PRM_WQE_OPCODE_RDMA_WRITE, 0);
+}
+END_TEST
+
 static void setup_datagrams(void)
 {
     setup_bare();
@@ -232,6 +286,8 @@ Suite *unit_suite(void)
     tcase_add_test(rc, without_a_source_address_nothing_is_sent);
     tcase_add_test(rc, the_port_drops_what_its_mtu_does_not_allow);
     tcase_add_test(rc, the_gid_entry_of_the_source_decides_the_version_of_ip);
+    tcase_add_test(rc, the_gid_entry_of_the_source_decides_the_version_of_roce);
+    tcase_add_test(rc, a_connection_has_one_version_of_roce);
     suite_add_tcase(suite, rc);
     tcase_add_checked_fixture(ud, setup_datagrams, teardown);
     tcase_add_test(ud, a_datagram_has_the_vlan_of_its_source_and_the_priority_of_its_address);

@@ -378,7 +378,7 @@ START_TEST(a_bad_value_changes_nothing)
     vport_set_gid(b.hca.vport, BENCH_IPV4, &gid);
     ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_INIT2RTR_QP, &rc), SYN_QP_GID);
     gid.valid = true;
-    gid.version = PRM_ROCE_VERSION_V1;
+    gid.version = 1; /* 1.5 */
     vport_set_gid(b.hca.vport, BENCH_IPV4, &gid);
     ck_assert_int_eq(bench_modify(&b, &qp, PRM_CMD_OP_INIT2RTR_QP, &rc), SYN_QP_GID);
     ck_assert_int_eq(qp_query(&b.hca, qp.qpn, after), SYN_OK);

@@ -229,6 +229,36 @@ START_TEST(a_datagram_lands_behind_its_ipv4_header)
 }
 END_TEST
 
+/* Annex A16: the first 40 bytes are the GRH. */
+START_TEST(a_datagram_of_version_1_lands_behind_its_grh)
+{
+    struct vport_gid gid = b.hca.vport->gids[BENCH_IPV6];
+    struct roce_packet pkt;
+    const struct prm_cqe64 *cqe;
+    const uint8_t *grh;
+
+    qp.gid = BENCH_IPV6;
+    pkt = datagram();
+    pkt.addr.is_v1 = true;
+    gid.version = PRM_ROCE_VERSION_V1;
+    vport_set_gid(b.hca.vport, BENCH_IPV6, &gid);
+    bench_post_recv(&qp, mem, 1000, all);
+    bench_rx(&b, &pkt, data, 12);
+    cqe = expect_cqe(PRM_CQE_OPCODE_RESP_SEND, GRH + 12);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, roce_l3_hdr_type), PRM_CQE_ROCE_L3_GRH);
+    grh = at(mem, 40);
+    ck_assert_uint_eq(grh[0] >> 4, 6);
+    ck_assert_uint_eq(grh[6], 27);
+    ck_assert_mem_eq(grh + 8, pkt.addr.sgid, 16);
+    ck_assert_mem_eq(grh + 24, pkt.addr.dgid, 16);
+    ck_assert_mem_eq(at(mem + GRH, 12), data, 12);
+    pkt.addr.is_v1 = false; /* the GID is of version 1 alone now */
+    bench_rx(&b, &pkt, data, 12);
+    expect_silence();
+    ck_assert_uint_eq(b.hca.vport->counters.rx_bad_gid, 1);
+}
+END_TEST
+
 START_TEST(a_datagram_lands_behind_its_ipv6_header)
 {
     struct roce_packet pkt;
@@ -517,6 +547,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(dgram, setup_ud, teardown);
     tcase_add_test(dgram, a_datagram_lands_behind_its_ipv4_header);
     tcase_add_test(dgram, a_datagram_lands_behind_its_ipv6_header);
+    tcase_add_test(dgram, a_datagram_of_version_1_lands_behind_its_grh);
     tcase_add_test(dgram, a_datagram_carries_immediate_solicited_event_and_vlan);
     tcase_add_test(dgram, a_wrong_q_key_is_counted);
     tcase_add_test(dgram, a_datagram_without_a_wqe_is_counted);

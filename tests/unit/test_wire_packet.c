@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tests RoCEv2 packets: the built packet is what the specification says, the parsed packet is the
+ * Tests RoCE packets: the built packet is what the specification says, the parsed packet is the
  * built one, and a damaged or truncated packet is rejected. The rules are restated here
  * independently (a bitwise CRC, a table of header sizes), so that a mistake in wire/ is not
  * repeated.
@@ -131,12 +131,21 @@ static const struct {
 
 #define EXPECTED ((int)(sizeof(expected) / sizeof(expected[0])))
 
-/* The four ways to carry a packet. */
+/* The six ways to carry a packet. A GRH looks like an IPv6 header, and has no UDP behind it. */
 enum {
     CARRY_IPV6 = 1,
     CARRY_VLAN = 2,
-    CARRIES = 4,
+    CARRY_V1 = 4 | CARRY_IPV6,
+    CARRIES = 6,
 };
+
+static const int carries[CARRIES] = {
+    0, CARRY_IPV6, CARRY_VLAN, CARRY_VLAN | CARRY_IPV6, CARRY_V1, CARRY_VLAN | CARRY_V1};
+
+static bool is_v1(int carry)
+{
+    return carry & CARRY_V1 & ~CARRY_IPV6;
+}
 
 static size_t ip_off(int carry)
 {
@@ -146,6 +155,11 @@ static size_t ip_off(int carry)
 static size_t udp_off(int carry)
 {
     return ip_off(carry) + (carry & CARRY_IPV6 ? 40 : 20);
+}
+
+static size_t bth_off(int carry)
+{
+    return udp_off(carry) + (is_v1(carry) ? 0 : 8);
 }
 
 static void sample(struct roce_packet *pkt, uint8_t opcode, int carry)
@@ -162,12 +176,13 @@ static void sample(struct roce_packet *pkt, uint8_t opcode, int carry)
     pkt->addr.has_vlan = carry & CARRY_VLAN;
     pkt->addr.vlan_tci = carry & CARRY_VLAN ? 0x6123 : 0;
     pkt->addr.is_ipv4 = !(carry & CARRY_IPV6);
+    pkt->addr.is_v1 = is_v1(carry);
     memcpy(pkt->addr.sgid, pkt->addr.is_ipv4 ? v4_src : v6_src, 16);
     memcpy(pkt->addr.dgid, pkt->addr.is_ipv4 ? v4_dst : v6_dst, 16);
     pkt->addr.tclass = 0x6a;
     pkt->addr.hop_limit = 63;
     pkt->addr.flow_label = carry & CARRY_IPV6 ? 0xabcde : 0;
-    pkt->addr.udp_sport = 0xc123;
+    pkt->addr.udp_sport = is_v1(carry) ? 0 : 0xc123;
     pkt->opcode = opcode;
     pkt->solicited = true;
     pkt->migreq = true;
@@ -237,7 +252,7 @@ static uint32_t naive_icrc(const uint8_t *frame, size_t len, int carry)
         } else if (i == ip + 1 || i == ip + 8 || i == ip + 10 || i == ip + 11) {
             mask = 0xff;
         }
-        if (i == udp + 6 || i == udp + 7 || i == udp + 8 + 4) {
+        if ((!is_v1(carry) && (i == udp + 6 || i == udp + 7)) || i == bth_off(carry) + 4) {
             mask = 0xff;
         }
         crc = crc_bits(crc, frame[i] | mask);
@@ -368,7 +383,8 @@ START_TEST(build_then_parse_gives_the_same_packet)
     for (size_t i = 0; i < sizeof(bytes); i++) {
         bytes[i] = (uint8_t)(i + 1);
     }
-    for (int carry = 0; carry < CARRIES; carry++) {
+    for (int c = 0; c < CARRIES; c++) {
+        int carry = carries[c];
         for (size_t p = 0; p < sizeof(payloads) / sizeof(payloads[0]); p++) {
             size_t len, payload_len = expected[_i].payload ? payloads[p] : 0;
             uint32_t flags = bth_opcodes[opcode].flags;
@@ -388,6 +404,7 @@ START_TEST(build_then_parse_gives_the_same_packet)
             ck_assert_mem_eq(out.addr.dgid, in.addr.dgid, 16);
             ck_assert(out.addr.has_vlan == in.addr.has_vlan);
             ck_assert(out.addr.is_ipv4 == in.addr.is_ipv4);
+            ck_assert(out.addr.is_v1 == in.addr.is_v1);
             ck_assert_uint_eq(out.addr.vlan_tci, in.addr.vlan_tci);
             ck_assert_uint_eq(out.addr.tclass, in.addr.tclass);
             ck_assert_uint_eq(out.addr.hop_limit, in.addr.hop_limit);
@@ -477,7 +494,8 @@ END_TEST
 
 START_TEST(every_truncation_has_a_verdict)
 {
-    for (int carry = 0; carry < CARRIES; carry++) {
+    for (int c = 0; c < CARRIES; c++) {
+        int carry = carries[c];
         struct roce_packet in, out;
         size_t len;
         uint8_t *frame;
@@ -497,8 +515,8 @@ START_TEST(every_truncation_has_a_verdict)
 }
 END_TEST
 
-/* Bits that nothing covers: MACs, tag, IPv6 class, flow label and hop limit, UDP checksum, and BTH
- * byte 4. The header checksum covers IPv4's changeable fields. */
+/* Bits that nothing covers: MACs, tag, class, flow label and hop limit of IPv6 and of a GRH, UDP
+ * checksum, and BTH byte 4. The header checksum covers IPv4's changeable fields. */
 static bool may_change(size_t at, int bit, int carry)
 {
     size_t ip = ip_off(carry), udp = udp_off(carry);
@@ -509,12 +527,13 @@ static bool may_change(size_t at, int bit, int carry)
     if (carry & CARRY_IPV6 && ((at == ip && bit < 4) || (at > ip && at < ip + 4) || at == ip + 7)) {
         return true;
     }
-    return at == udp + 6 || at == udp + 7 || at == udp + 12;
+    return (!is_v1(carry) && (at == udp + 6 || at == udp + 7)) || at == bth_off(carry) + 4;
 }
 
 START_TEST(no_flipped_bit_gets_through)
 {
-    for (int carry = 0; carry < CARRIES; carry++) {
+    for (int c = 0; c < CARRIES; c++) {
+        int carry = carries[c];
         struct roce_packet in, out;
         size_t len;
         uint8_t *frame;
@@ -609,7 +628,8 @@ START_TEST(a_frame_is_parsed_alike_after_any_other)
     struct roce_last last = {0};
     struct roce_packet in;
 
-    for (int carry = 0; carry < CARRIES; carry++) {
+    for (int c = 0; c < CARRIES; c++) {
+        int carry = carries[c];
         for (size_t payload_len = 0; payload_len <= 100; payload_len += 50) {
             size_t len;
             uint8_t *frame;
@@ -740,6 +760,36 @@ START_TEST(bad_headers_are_named)
 }
 END_TEST
 
+/* Annex A16: Ethernet type 0x8915, then a GRH (IBTA 8.3): IPVer 6, PayLen up to the end of the
+ * ICRC, NxtHdr 0x1b; the BTH follows at once. */
+START_TEST(version_1_has_a_grh)
+{
+    struct roce_packet in, out;
+    size_t len;
+    uint8_t *f;
+
+    sample(&in, BTH_RC | BTH_SEND_ONLY, CARRY_V1);
+    f = make(&in, 64, &len);
+    ck_assert_uint_eq(len, 14 + 40 + 12 + 64 + 4);
+    ck_assert_mem_eq(f + 12, "\x89\x15\x66\xaa\xbc\xde\x00\x50\x1b\x3f", 10);
+    ck_assert_mem_eq(f + 22, in.addr.sgid, 16);
+    ck_assert_mem_eq(f + 38, in.addr.dgid, 16);
+    ck_assert_uint_eq(f[54], BTH_RC | BTH_SEND_ONLY);
+    for (size_t at = 14; at < 21; at += 6) { /* another IPVer; another NxtHdr */
+        f[at] ^= 0x10;
+        repair(f, len, CARRY_V1);
+        ck_assert_int_eq(roce_parse(f, len, &out), ROCE_BAD_HEADER);
+        f[at] ^= 0x10;
+    }
+    f[19] += 4; /* PayLen goes beyond the frame */
+    repair(f, len, CARRY_V1);
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_TRUNCATED);
+    f[19] = 3; /* no ICRC */
+    ck_assert_int_eq(roce_parse(f, len, &out), ROCE_TRUNCATED);
+    free(f);
+}
+END_TEST
+
 /* Annex A17: the IPv4 header has no options. */
 START_TEST(ipv4_options_are_refused)
 {
@@ -831,6 +881,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, padding_of_the_ethernet_frame_is_ignored);
     tcase_add_test(tc, other_frames_are_not_roce);
     tcase_add_test(tc, bad_headers_are_named);
+    tcase_add_test(tc, version_1_has_a_grh);
     tcase_add_test(tc, ipv4_options_are_refused);
     tcase_add_test(tc, lengths_must_agree);
     suite_add_tcase(s, tc);

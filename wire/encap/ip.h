@@ -19,6 +19,7 @@ enum {
     ETH_TYPE_MPLS_MC = 0x8848,
     ETH_TYPE_QINQ = 0x88a8, /* IEEE 802.1ad, an outer tag */
     ETH_TYPE_IPV6 = 0x86dd,
+    ETH_TYPE_ROCE = 0x8915, /* RoCE version 1: a GRH follows */
 };
 
 enum {
@@ -26,6 +27,7 @@ enum {
     IP_PROTO_IPV4 = 4, /* IPv4 in IP (RFC 2003) */
     IP_PROTO_TCP = 6,
     IP_PROTO_UDP = 17,
+    IP_PROTO_IBA = 27, /* of a GRH: a transport packet of InfiniBand follows */
     IP_PROTO_IPV6 = 41, /* IPv6 in IP (RFC 4213, RFC 2473) */
     IP_PROTO_GRE = 47,  /* RFC 2784 */
     IP_PROTO_ESP = 50,  /* RFC 4303 */

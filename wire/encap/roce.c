@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parses and builds RoCEv2 frames.
+ * Parses and builds frames of RoCE versions 1 and 2.
  *
  * Headers are copied to the stack once. Parsing takes both its values and the masked ICRC input
  * from this copy, so what was checked is what is used, even if the frame lies in memory that its
  * sender can still write to.
  *
- * ICRC (annex A17): 8 bytes of ff in the place of an LRH, the IP header, the UDP header, then the
- * transport packet. Fields that routers may change count as ff: IPv4's TOS, TTL and header
- * checksum; IPv6's traffic class, flow label and hop limit; and the UDP checksum.
+ * ICRC (annexes A16 and A17): 8 bytes of ff in the place of an LRH, the IP header and the UDP
+ * header, or the GRH, then the transport packet. Fields that routers may change count as ff: IPv4's
+ * TOS, TTL and header checksum; traffic class, flow label and hop limit of IPv6 and of a GRH; and
+ * the UDP checksum.
  */
 #include "wire/encap/roce.h"
 #include "wire/bytes.h"
@@ -53,18 +54,24 @@ static inline size_t roce_ip_offset(const struct roce_addr *addr)
     return ETH_BYTES + (addr->has_vlan ? VLAN_BYTES : 0);
 }
 
+/* Bytes of the IP header or the GRH. */
 static inline size_t roce_ip_bytes(const struct roce_addr *addr)
 {
     return addr->is_ipv4 ? IPV4_BYTES : IPV6_BYTES;
 }
 
-/* The ICRC of a frame. ip: a scratch copy of its headers from IP on, head_len bytes. */
-static uint32_t roce_icrc(uint8_t *ip, size_t head_len, bool is_ipv4, const uint8_t *body,
-                          size_t body_len)
+static inline size_t roce_udp_bytes(const struct roce_addr *addr)
 {
-    size_t udp_off = is_ipv4 ? IPV4_BYTES : IPV6_BYTES;
+    return addr->is_v1 ? 0 : UDP_BYTES;
+}
 
-    if (is_ipv4) {
+/* The ICRC of a frame. ip: a scratch copy of its headers from IP on, head_len bytes. */
+static uint32_t roce_icrc(uint8_t *ip, size_t head_len, const struct roce_addr *addr,
+                          const uint8_t *body, size_t body_len)
+{
+    size_t udp_off = roce_ip_bytes(addr);
+
+    if (addr->is_ipv4) {
         ip[1] = 0xff;
         ip[8] = 0xff;
         ip[10] = ip[11] = 0xff;
@@ -73,8 +80,42 @@ static uint32_t roce_icrc(uint8_t *ip, size_t head_len, bool is_ipv4, const uint
         ip[1] = ip[2] = ip[3] = 0xff;
         ip[7] = 0xff;
     }
+    if (addr->is_v1) {
+        return icrc(ICRC_SEED, ip, udp_off, head_len, body, body_len);
+    }
     ip[udp_off + 6] = ip[udp_off + 7] = 0xff;
     return icrc(ICRC_SEED, ip, udp_off + UDP_BYTES, head_len, body, body_len);
+}
+
+/* Stores the fields that an IPv6 header and a GRH have in the same places, and returns how many
+ * bytes follow the header. */
+static size_t roce_parse_fields(const uint8_t *ip, struct roce_addr *addr)
+{
+    memcpy(addr->sgid, ip + 8, 16);
+    memcpy(addr->dgid, ip + 24, 16);
+    addr->tclass = (uint8_t)(ip[0] << 4 | ip[1] >> 4);
+    addr->hop_limit = ip[7];
+    addr->flow_label = get32(ip) & 0xfffff;
+    return get16(ip + 4);
+}
+
+/* Parses the GRH at offset off. */
+static enum roce_verdict roce_parse_grh(const uint8_t *h, size_t len, size_t off,
+                                        struct roce_addr *addr, size_t *end, size_t *payload)
+{
+    const uint8_t *grh = h + off;
+
+    if (len < off + IPV6_BYTES) {
+        return ROCE_TRUNCATED;
+    }
+    if (grh[0] >> 4 != 6 || grh[6] != IP_PROTO_IBA) {
+        return ROCE_BAD_HEADER;
+    }
+    addr->is_v1 = true;
+    addr->is_ipv4 = false;
+    *end = off + IPV6_BYTES;
+    *payload = roce_parse_fields(grh, addr);
+    return *payload > len - *end ? ROCE_TRUNCATED : ROCE_OK;
 }
 
 /* Parses the IP header. h is the copy of the frame's first bytes, len the whole frame's length.
@@ -85,6 +126,7 @@ static enum roce_verdict roce_parse_ip(const uint8_t *h, size_t len, struct roce
     size_t off = ETH_BYTES;
     uint16_t ethertype = get16(h + 12);
 
+    addr->is_v1 = false;
     addr->has_vlan = ethertype == ETH_TYPE_VLAN;
     addr->vlan_tci = 0;
     if (addr->has_vlan) {
@@ -123,7 +165,8 @@ static enum roce_verdict roce_parse_ip(const uint8_t *h, size_t len, struct roce
         addr->is_ipv4 = false;
         *udp_off = off + IPV6_BYTES;
     } else {
-        return ROCE_NOT_ROCE;
+        return ethertype == ETH_TYPE_ROCE ? roce_parse_grh(h, len, off, addr, udp_off, ip_payload)
+                                          : ROCE_NOT_ROCE;
     }
 
     if (addr->is_ipv4 && (ip[0] & 0x0f) != IPV4_BYTES / 4) {
@@ -161,15 +204,10 @@ static enum roce_verdict roce_parse_ip(const uint8_t *h, size_t len, struct roce
         addr->hop_limit = ip[8];
         addr->flow_label = 0;
     } else {
-        *ip_payload = get16(ip + 4);
+        *ip_payload = roce_parse_fields(ip, addr);
         if (*ip_payload > len - *udp_off) {
             return ROCE_TRUNCATED;
         }
-        memcpy(addr->sgid, ip + 8, 16);
-        memcpy(addr->dgid, ip + 24, 16);
-        addr->tclass = (uint8_t)(ip[0] << 4 | ip[1] >> 4);
-        addr->hop_limit = ip[7];
-        addr->flow_label = get32(ip) & 0xfffff;
     }
     return ROCE_OK;
 }
@@ -197,14 +235,15 @@ static enum roce_verdict roce_parse_network(const uint8_t *h, size_t len, struct
     if (verdict != ROCE_OK) {
         return verdict;
     }
-    if (get16(h + udp_off + 4) != ip_payload || ip_payload < UDP_BYTES + ICRC_BYTES) {
+    if (ip_payload < roce_udp_bytes(addr) + ICRC_BYTES ||
+        (!addr->is_v1 && get16(h + udp_off + 4) != ip_payload)) {
         return ROCE_TRUNCATED;
     }
     memcpy(addr->dmac, h, 6);
     memcpy(addr->smac, h + 6, 6);
-    addr->udp_sport = get16(h + udp_off);
-    *bth_off = udp_off + UDP_BYTES;
-    *transport_len = ip_payload - UDP_BYTES - ICRC_BYTES;
+    addr->udp_sport = addr->is_v1 ? 0 : get16(h + udp_off);
+    *bth_off = udp_off + roce_udp_bytes(addr);
+    *transport_len = ip_payload - roce_udp_bytes(addr) - ICRC_BYTES;
     return ROCE_OK;
 }
 
@@ -249,8 +288,8 @@ static uint32_t roce_icrc_of_parsed(const uint8_t *frame, const struct roce_pack
 {
     size_t head_len = (size_t)(pkt->payload - frame);
 
-    return roce_icrc(head->h + head->ip_off, head_len - head->ip_off, pkt->addr.is_ipv4,
-                     pkt->payload, pkt->payload_len + pkt->pad_count);
+    return roce_icrc(head->h + head->ip_off, head_len - head->ip_off, &pkt->addr, pkt->payload,
+                     pkt->payload_len + pkt->pad_count);
 }
 
 /* The offset of the ICRC in such a frame. */
@@ -300,7 +339,7 @@ void roce_fill_icrc(uint8_t *frame, size_t len)
 
 size_t roce_header_len(const struct roce_packet *pkt)
 {
-    return roce_ip_offset(&pkt->addr) + roce_ip_bytes(&pkt->addr) + UDP_BYTES +
+    return roce_ip_offset(&pkt->addr) + roce_ip_bytes(&pkt->addr) + roce_udp_bytes(&pkt->addr) +
            transport_header_len(&pkt->transport);
 }
 
@@ -309,14 +348,15 @@ size_t roce_frame_len(const struct roce_packet *pkt, size_t payload_len)
     return roce_header_len(pkt) + payload_len + transport_pad(payload_len) + ICRC_BYTES;
 }
 
-static void roce_build_ip(uint8_t *ip, const struct roce_addr *addr, size_t udp_len)
+/* len: the bytes after the header. */
+static void roce_build_ip(uint8_t *ip, const struct roce_addr *addr, size_t len)
 {
     if (addr->is_ipv4) {
         uint16_t sum;
 
         ip[0] = 0x40 | IPV4_BYTES / 4;
         ip[1] = addr->tclass;
-        put16(ip + 2, (uint16_t)(IPV4_BYTES + udp_len));
+        put16(ip + 2, (uint16_t)(IPV4_BYTES + len));
         put16(ip + 4, 0);
         put16(ip + 6, 0x4000); /* DF */
         ip[8] = addr->hop_limit;
@@ -328,8 +368,8 @@ static void roce_build_ip(uint8_t *ip, const struct roce_addr *addr, size_t udp_
         memcpy(ip + 10, &sum, sizeof(sum));
     } else {
         put32(ip, 0x60000000u | (uint32_t)addr->tclass << 20 | (addr->flow_label & 0xfffff));
-        put16(ip + 4, (uint16_t)udp_len);
-        ip[6] = IP_PROTO_UDP;
+        put16(ip + 4, (uint16_t)len);
+        ip[6] = addr->is_v1 ? IP_PROTO_IBA : IP_PROTO_UDP;
         ip[7] = addr->hop_limit;
         memcpy(ip + 8, addr->sgid, 16);
         memcpy(ip + 24, addr->dgid, 16);
@@ -339,8 +379,8 @@ static void roce_build_ip(uint8_t *ip, const struct roce_addr *addr, size_t udp_
 uint8_t *roce_build(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len)
 {
     const struct roce_addr *addr = &pkt->addr;
-    size_t udp_len = UDP_BYTES + transport_header_len(&pkt->transport) + payload_len +
-                     transport_pad(payload_len) + ICRC_BYTES;
+    size_t len = roce_udp_bytes(addr) + transport_header_len(&pkt->transport) + payload_len +
+                 transport_pad(payload_len) + ICRC_BYTES;
     uint8_t *p = frame;
 
     memcpy(p, addr->dmac, 6);
@@ -351,14 +391,17 @@ uint8_t *roce_build(uint8_t *frame, const struct roce_packet *pkt, size_t payloa
         put16(p + 2, addr->vlan_tci);
         p += VLAN_BYTES;
     }
-    put16(p, addr->is_ipv4 ? ETH_TYPE_IPV4 : ETH_TYPE_IPV6);
+    put16(p, addr->is_ipv4 ? ETH_TYPE_IPV4 : addr->is_v1 ? ETH_TYPE_ROCE : ETH_TYPE_IPV6);
     p += 2;
 
-    roce_build_ip(p, addr, udp_len);
+    roce_build_ip(p, addr, len);
     p += roce_ip_bytes(addr);
+    if (addr->is_v1) {
+        return transport_build(p, &pkt->transport, payload_len);
+    }
     put16(p, addr->udp_sport);
     put16(p + 2, ROCE_UDP_DPORT);
-    put16(p + 4, (uint16_t)udp_len);
+    put16(p + 4, (uint16_t)len);
     put16(p + 6, 0);
     return transport_build(p + UDP_BYTES, &pkt->transport, payload_len);
 }
@@ -381,7 +424,6 @@ size_t roce_finish(uint8_t *frame, const struct roce_packet *pkt, size_t payload
     size_t body_len = transport_put_pad(payload, payload_len);
 
     memcpy(h, frame + ip_off, head_len - ip_off);
-    icrc_put(payload + body_len,
-             roce_icrc(h, head_len - ip_off, pkt->addr.is_ipv4, payload, body_len));
+    icrc_put(payload + body_len, roce_icrc(h, head_len - ip_off, &pkt->addr, payload, body_len));
     return head_len + body_len + ICRC_BYTES;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCEv2: transport packets in Ethernet, IP and UDP (IBTA volume 1, annex A17).
+ * RoCE: transport packets in Ethernet. Version 2 has IP and UDP between the two (IBTA volume 1,
+ * annex A17), version 1 a GRH (annex A16). A GRH has the layout of an IPv6 header.
  */
 #ifndef HCASIM_WIRE_ENCAP_ROCE_H
 #define HCASIM_WIRE_ENCAP_ROCE_H
@@ -17,10 +18,11 @@ struct roce_addr {
     bool has_vlan;
     uint16_t vlan_tci; /* PCP, DEI, VID */
     bool is_ipv4;
+    bool is_v1; /* version 1; is_ipv4 is false then, and udp_sport means nothing */
     uint8_t sgid[16], dgid[16];
     uint8_t tclass; /* TOS or traffic class: DSCP << 2 | ECN */
     uint8_t hop_limit;
-    uint32_t flow_label; /* IPv6 only */
+    uint32_t flow_label; /* IPv6 and GRH only */
     uint16_t udp_sport;
 };
 
@@ -46,7 +48,7 @@ enum roce_verdict {
     ROCE_BAD_ICRC,
 };
 
-/* The longest headers. */
+/* The longest headers: those of version 2 over IPv6. */
 #define ROCE_HEADER_MAX (ETH_BYTES + VLAN_BYTES + IPV6_BYTES + UDP_BYTES + TRANSPORT_HEADER_MAX)
 
 /*
@@ -56,13 +58,13 @@ enum roce_verdict {
  * read once, so a frame in memory that a hostile peer writes to can yield wrong values but no
  * inconsistent ones.
  *
- * ROCE_NOT_ROCE: not IP, not UDP to port 4791, an IP fragment, or two VLAN tags.
+ * ROCE_NOT_ROCE: neither a GRH nor IP, not UDP to port 4791, an IP fragment, or two VLAN tags.
  *
  * ROCE_TRUNCATED: a length field goes beyond the frame or does not agree with another one, or
  * transport_parse() says so.
  *
- * ROCE_BAD_HEADER: IPv4 options (annex A17: IHL is 5), a bad IPv4 checksum, or transport_parse()
- * says so.
+ * ROCE_BAD_HEADER: IPv4 options (annex A17: IHL is 5), a bad IPv4 checksum, a GRH that is not
+ * followed by a transport packet, or transport_parse() says so.
  *
  * Bytes after the IP packet (Ethernet's own padding) are ignored. The UDP checksum is ignored,
  * because the ICRC covers more.
@@ -88,7 +90,7 @@ enum roce_verdict roce_parse_next(const uint8_t *frame, size_t len, struct roce_
 
 /*
  * Writes the 40 bytes that a datagram's receiver gets in the place of a GRH (annex A17.7.2): the
- * IPv6 header as it was on the wire, or the IPv4 header in the last 20 bytes.
+ * GRH or IPv6 header as it was on the wire, or the IPv4 header in the last 20 bytes.
  */
 #define GRH_BYTES 40
 void roce_put_grh(uint8_t grh[GRH_BYTES], const struct roce_packet *pkt);

@@ -28,14 +28,18 @@ void fault_mark(struct fault_frame *f)
 static bool fault_find_covered(const struct fault_frame *f, bool repair, uint32_t *from,
                                uint32_t *to)
 {
-    bool has_icrc = f->eth.l4 == ETH_L4_UDP && f->eth.dport == ROCE_UDP_DPORT &&
-                    f->eth.payload_off + BTH_BYTES + ICRC_BYTES <= f->eth.ip_end;
+    size_t at, end;
 
-    if (!f->is_ip || f->eth.malformed || f->eth.l4 == ETH_L4_NONE || !(has_icrc || repair)) {
+    if (fault_find_packet(f, &at, &end)) {
+        *from = (uint32_t)at + BTH_COVERED;
+        *to = (uint32_t)end - (repair ? ICRC_BYTES : 0);
+        return *from < *to;
+    }
+    if (!f->is_ip || f->eth.malformed || f->eth.l4 == ETH_L4_NONE || !repair) {
         return false;
     }
-    *from = f->eth.payload_off + (has_icrc ? BTH_COVERED : 0);
-    *to = f->eth.ip_end - (has_icrc && repair ? ICRC_BYTES : 0);
+    *from = f->eth.payload_off;
+    *to = f->eth.ip_end;
     return *from < *to;
 }
 
@@ -68,10 +72,9 @@ void fault_flip(const struct fault_frame *f, uint32_t bit, bool repair)
         return;
     }
     fault_frame_read(&after, f->bytes, f->len, f->inbound);
-    if (!after.is_ip) {
-        return;
+    if (after.is_ip) {
+        eth_csum_fill_ipv4(after.bytes, &after.eth);
     }
-    eth_csum_fill_ipv4(after.bytes, &after.eth);
     roce_fill_icrc(after.bytes, after.len);
     if (fault_has_l4_checksum(&after)) {
         eth_csum_fill_l4(after.bytes, &after.eth);

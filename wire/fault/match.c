@@ -2,18 +2,36 @@
 /* Says whether a frame is one that a rule is about. */
 #include "wire/fault/rule.h"
 #include "wire/encap/neigh.h"
+#include "wire/bytes.h"
 #include "wire/encap/roce.h"
 
 #include <string.h>
 
-/* Reads the packet in a frame whose UDP port is that of RoCE. */
+static bool fault_frame_has_grh(const struct fault_frame *f)
+{
+    return f->eth.ethertype == ETH_TYPE_ROCE && f->eth.l3_off + GRH_BYTES <= f->len;
+}
+
+bool fault_find_packet(const struct fault_frame *f, size_t *at, size_t *end)
+{
+    if (fault_frame_has_grh(f)) {
+        *at = f->eth.l3_off + GRH_BYTES;
+        *end = MIN(*at + get16(f->bytes + f->eth.l3_off + 4), f->len);
+    } else if (!f->eth.malformed && f->eth.l4 == ETH_L4_UDP && f->eth.dport == ROCE_UDP_DPORT) {
+        *at = f->eth.payload_off;
+        *end = f->eth.ip_end;
+    } else {
+        return false;
+    }
+    return *at + BTH_BYTES + ICRC_BYTES <= *end;
+}
+
 static bool fault_frame_read_packet(struct fault_frame *f)
 {
     uint8_t head[TRANSPORT_HEADER_MAX] = {0};
-    size_t at = f->eth.payload_off, end = f->eth.ip_end;
+    size_t at, end;
 
-    if (f->eth.malformed || f->eth.l4 != ETH_L4_UDP || f->eth.dport != ROCE_UDP_DPORT ||
-        at + BTH_BYTES + ICRC_BYTES > end) {
+    if (!fault_find_packet(f, &at, &end)) {
         return false;
     }
     end -= ICRC_BYTES;
@@ -34,13 +52,13 @@ void fault_frame_read(struct fault_frame *frame, uint8_t *bytes, size_t len, boo
 
 /* -- addresses --------------------------------------------------------------------------------- */
 
-/* Whether the IP packet's source (or destination) is the address. */
+/* Whether the source (or destination) of the IP packet, or of the GRH, is the address. */
 static bool fault_match_ip(const struct fault_frame *f, const uint8_t *gid, bool is_source)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     const uint8_t *ip = f->bytes + f->eth.l3_off;
 
-    if (!f->is_ip) {
+    if (!f->is_ip && !fault_frame_has_grh(f)) {
         return false;
     }
     if (f->eth.ip_version == 4) {

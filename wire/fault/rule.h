@@ -190,6 +190,9 @@ struct fault_frame {
 };
 
 void fault_frame_read(struct fault_frame *frame, uint8_t *bytes, size_t len, bool inbound);
+/* Where the transport packet of a frame is whose UDP port or Ethernet type is that of RoCE; its
+ * ICRC ends at *end. False: there is none. */
+bool fault_find_packet(const struct fault_frame *frame, size_t *at, size_t *end);
 /* Whether the frame is one that the rule is about: direction, addresses and packet. */
 bool fault_match(const struct fault_rule *rule, const struct fault_frame *frame);
 
