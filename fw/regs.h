@@ -49,14 +49,15 @@ static inline uint64_t regs_base_mac(const struct fw *fw)
 void fw_reg_mask(uint16_t first, void *mask);
 
 /* Each table ends with a row of size 0. */
-extern const struct fw_reg regs_port[];   /* fw/regs_port.c */
-extern const struct fw_reg regs_module[]; /* fw/regs_module.c */
-extern const struct fw_reg regs_qos[];    /* fw/regs_qos.c */
-extern const struct fw_reg regs_link[];   /* fw/regs_link.c */
-extern const struct fw_reg regs_device[]; /* fw/regs_device.c */
-extern const struct fw_reg regs_clock[];  /* fw/regs_clock.c */
-extern const struct fw_reg regs_update[]; /* fw/regs_update.c */
-extern const struct fw_reg regs_nv[];     /* fw/regs_nv.c */
+extern const struct fw_reg regs_port[];    /* fw/regs_port.c */
+extern const struct fw_reg regs_module[];  /* fw/regs_module.c */
+extern const struct fw_reg regs_qos[];     /* fw/regs_qos.c */
+extern const struct fw_reg regs_link[];    /* fw/regs_link.c */
+extern const struct fw_reg regs_device[];  /* fw/regs_device.c */
+extern const struct fw_reg regs_clock[];   /* fw/regs_clock.c */
+extern const struct fw_reg regs_update[];  /* fw/regs_update.c */
+extern const struct fw_reg regs_nv[];      /* fw/regs_nv.c */
+extern const struct fw_reg regs_of_dump[]; /* fw/regs_dump.c */
 
 /* The Ethernet mode in use (fw/regs_port.c). No bits: the link is down. */
 struct link_modes regs_eth_mode(struct fw *fw);

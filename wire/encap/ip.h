@@ -27,7 +27,7 @@ enum {
     IP_PROTO_IPV4 = 4, /* IPv4 in IP (RFC 2003) */
     IP_PROTO_TCP = 6,
     IP_PROTO_UDP = 17,
-    IP_PROTO_IBA = 27, /* of a GRH: a transport packet of InfiniBand follows */
+    IP_PROTO_IBA = 27,  /* of a GRH: a transport packet of InfiniBand follows */
     IP_PROTO_IPV6 = 41, /* IPv6 in IP (RFC 4213, RFC 2473) */
     IP_PROTO_GRE = 47,  /* RFC 2784 */
     IP_PROTO_ESP = 50,  /* RFC 4303 */
