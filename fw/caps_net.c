@@ -97,6 +97,14 @@ const struct cap caps_flow_table[] = {
 #include "model/steering/match_fields.def"
 #undef AT
 #undef DOMAIN
+    PROPERTIES(flow_table_properties_nic_transmit_rdma),
+#define AT     flow_table_properties_nic_transmit_rdma
+#define DOMAIN RDMA_TX
+#include "model/steering/match_fields.def"
+#undef AT
+#undef DOMAIN
+    MATCH_2(ft_field_support_2_nic_receive_rdma, bth_opcode),
+    MATCH_2(ft_field_support_2_nic_transmit_rdma, bth_opcode),
     PROPERTIES(flow_table_properties_nic_receive_sniffer),
 #define AT     flow_table_properties_nic_receive_sniffer
 #define DOMAIN SNIFFER_RX

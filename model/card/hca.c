@@ -21,6 +21,7 @@ const struct port_receivers port_receivers = {
     .roce = roce_rx,
     .steer_roce = eth_steer_roce,
     .eth = eth_rx,
+    .steer_roce_tx = steering_tx_rdma,
     .sniff_tx = eth_sniff_tx,
     .wants_mac = mcg_has_mac,
     .wants_copy = roce_wants_copy,

@@ -159,7 +159,7 @@ struct hca {
     struct blueflame *blueflame; /* model/queue/blueflame.h */
     struct rdma *rdma;           /* model/rdma/rdma.h */
     struct steering *steering;
-    bool sniffs_tx;   /* sniffers of sent frames exist */
+    bool sniffs_tx;   /* sniffers of sent frames exist, or rules for sent RoCE frames */
     bool steers_roce; /* sniffers exist, or rules that a RoCE frame passes before its QP */
     struct q_counter *scratch_q_counter; /* counts for objects that name no counter set */
     uint32_t cq_overruns;                /* how often a CQ had no room for a CQE */

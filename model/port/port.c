@@ -326,6 +326,13 @@ void port_tx_commit_roce(struct hca *hca, const struct roce_packet *pkt, size_t 
         vport->counters.tx_oversize++;
         return;
     }
+    if (G_UNLIKELY(hca->sniffs_tx) && !port_receivers.steer_roce_tx(hca, vport->frame, len)) {
+        if (hca->tracing) {
+            port_trace_sent(hca, len, "a rule drops it");
+        }
+        port_cancel(hca);
+        return;
+    }
     if (bth_opcodes[pkt->opcode].transport == BTH_UD &&
         port_receivers.wants_copy(hca, &pkt->addr)) {
         port_loop(hca, vport->frame, len, flags, PORT_NO_TD);

@@ -126,6 +126,9 @@ struct port_receivers {
      * frame was delivered. */
     bool (*eth)(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td,
                 bool passed_filter);
+    /* Called before a RoCE packet is sent if hca->sniffs_tx is set, with the whole frame. False: a
+     * rule drops it. */
+    bool (*steer_roce_tx)(struct hca *hca, const uint8_t *frame, size_t len);
     /* Called for each sent frame if hca->sniffs_tx is set. */
     void (*sniff_tx)(struct hca *hca, const uint8_t *frame, size_t len);
     /* Whether the function wants frames to this MAC although the vport's own filter rejects it: it

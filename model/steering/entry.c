@@ -42,7 +42,7 @@ static enum syn entry_read_dests(struct hca *hca, const struct flow_table *table
 
         dest->type = (uint8_t)PRM_GET(dest_format_struct, list, destination_type);
         dest->id = PRM_GET(dest_format_struct, list, destination_id);
-        if (dest->type == PRM_FLOW_DESTINATION_TYPE_TIR && table->domain != STEERING_NIC_TX) {
+        if (dest->type == PRM_FLOW_DESTINATION_TYPE_TIR && !steering_is_tx(table->domain)) {
             syn = uid_check(obj_find(&hca->tirs, dest->id), table->obj.uid, SYN_FTE_DEST);
         } else if (dest->type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
             syn = steering_find_next_table(hca, table, dest->id, any_level, SYN_FTE_DEST, &next);

@@ -17,6 +17,7 @@
  *   RDMA receive  RoCE frames, before their QP. A frame that no rule drops or leads to a TIR goes
  *                 on to its QP or, if its table says so, to the NIC receive domain
  *   NIC transmit  frames of send queues. A frame that no rule drops is sent
+ *   RDMA transmit RoCE frames. A frame that no rule drops is sent
  *   sniffers      each frame that the function's vport takes, and each frame that it sends; the
  *                 TIRs of their rules get copies
  *
@@ -132,6 +133,8 @@ static inline bool steering_has_tx(const struct hca *hca)
  * for credit. */
 bool steering_tx(struct hca *hca, const uint8_t *frame, size_t len,
                  const struct steering_sent *sent);
+/* Walks the RDMA transmit domain with a RoCE frame. False: a rule drops it. */
+bool steering_tx_rdma(struct hca *hca, const uint8_t *frame, size_t len);
 /* Copies a received frame, or a sent frame, to the TIRs of the sniffer domain. */
 void steering_sniff(struct hca *hca, const uint8_t *frame, size_t len, const struct eth_info *info);
 void steering_sniff_tx(struct hca *hca, const uint8_t *frame, size_t len,

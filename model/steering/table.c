@@ -5,13 +5,11 @@
 #include "model/core/pd.h"
 #include "model/steering/tables.h"
 
-#define NO_TABLES 0xff
-
 static const uint8_t domain_types[STEERING_DOMAINS] = {
     [STEERING_NIC_RX] = PRM_FLOW_TABLE_TYPE_NIC_RX,
     [STEERING_NIC_TX] = PRM_FLOW_TABLE_TYPE_NIC_TX,
     [STEERING_RDMA_RX] = PRM_FLOW_TABLE_TYPE_RDMA_RX,
-    [STEERING_RDMA_TX] = NO_TABLES,
+    [STEERING_RDMA_TX] = PRM_FLOW_TABLE_TYPE_RDMA_TX,
     [STEERING_SNIFFER_RX] = PRM_FLOW_TABLE_TYPE_SNIFFER_RX,
     [STEERING_SNIFFER_TX] = PRM_FLOW_TABLE_TYPE_SNIFFER_TX,
 };
@@ -21,7 +19,7 @@ static enum steering_domain table_domain(uint8_t type)
 {
     enum steering_domain domain = 0;
 
-    while (domain < STEERING_DOMAINS && (type == NO_TABLES || domain_types[domain] != type)) {
+    while (domain < STEERING_DOMAINS && domain_types[domain] != type) {
         domain++;
     }
     return domain;
@@ -211,6 +209,6 @@ enum syn flow_table_set_root(struct hca *hca, uint8_t type, uint32_t table_id, b
     }
     roots[table->domain] = set ? table : NULL;
     hca->steers_roce = roots[STEERING_RDMA_RX] || roots[STEERING_SNIFFER_RX];
-    hca->sniffs_tx = roots[STEERING_SNIFFER_TX];
+    hca->sniffs_tx = roots[STEERING_SNIFFER_TX] || roots[STEERING_RDMA_TX];
     return SYN_OK;
 }

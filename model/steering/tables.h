@@ -14,12 +14,13 @@ struct flow_dest {
 struct flow_group;
 
 struct flow_entry {
+    struct flow_dest dests[STEERING_MAX_DEST];
+    /* What a frame needs of most entries, and its key, are neighbours in memory. */
     uint32_t index;
     struct flow_group *group;
     uint16_t action; /* PRM_FLOW_ACTION_ */
     uint32_t flow_tag;
     unsigned num_dests, num_counters;
-    struct flow_dest dests[STEERING_MAX_DEST];
     uint32_t counters[STEERING_MAX_COUNTERS];
     struct flow_key key; /* the key in group->by_key; its words follow, so it is last */
 };
@@ -39,6 +40,11 @@ struct flow_table {
     GHashTable *entries; /* flow_entry by index */
     uint32_t next_group_id;
 };
+
+static inline bool steering_is_tx(enum steering_domain domain)
+{
+    return domain == STEERING_NIC_TX || domain == STEERING_RDMA_TX;
+}
 
 static inline struct flow_table *flow_table_find(struct hca *hca, uint32_t id)
 {

@@ -6,26 +6,19 @@
 /* Tables and groups whose visits together cost the same as one call of the host. */
 #define STEPS_A_PIECE 8
 
-/* A key under any mask. */
-union walk_key {
-    struct flow_key key;
-    uint32_t words[1 + MATCH_WORDS];
-};
-
 static const struct flow_entry *walk_lookup(struct walk *walk, const struct flow_table *table)
 {
     for (unsigned i = 0; i < table->groups->len && walk->steps < STEERING_MAX_STEPS; i++) {
         const struct flow_group *group = g_ptr_array_index(table->groups, i);
         uint8_t missing = group->mask.sections & (uint8_t)~walk->filled;
-        union walk_key masked;
         const struct flow_entry *entry;
 
         walk->steps++;
         if (missing) {
             steering_fill_key(walk, missing);
         }
-        flow_key_take(&masked.key, walk->key, &group->mask);
-        entry = g_hash_table_lookup(group->by_key, &masked.key);
+        flow_key_take(&walk->masked.key, walk->key, &group->mask);
+        entry = g_hash_table_lookup(group->by_key, &walk->masked.key);
         if (entry) {
             return entry;
         }
@@ -114,6 +107,19 @@ bool steering_tx(struct hca *hca, const uint8_t *frame, size_t len,
     walk.sqn = sent->sqn;
     walk.regs.a = sent->metadata;
     walk_domain(&walk, STEERING_NIC_TX);
+    return !walk.dropped;
+}
+
+bool steering_tx_rdma(struct hca *hca, const uint8_t *frame, size_t len)
+{
+    struct eth_info info;
+    struct walk walk;
+
+    if (!eth_parse(frame, len, &info)) {
+        return true;
+    }
+    walk_begin(&walk, hca, frame, len, &info, PORT_NO_TD);
+    walk_domain(&walk, STEERING_RDMA_TX);
     return !walk.dropped;
 }
 

@@ -25,6 +25,12 @@ struct walk {
     uint8_t filled; /* bits of the sections of key that are filled in */
     struct eth_tunnel tunnel;
     uint32_t key[MATCH_WORDS];
+    /* The key under a group's mask. It is here and not on the stack, because rules may lead a walk
+     * thousands of calls deep. */
+    union {
+        struct flow_key key;
+        uint32_t words[1 + MATCH_WORDS];
+    } masked;
     unsigned offered, delivered; /* copies offered to TIRs; copies that they took */
     unsigned steps;
     bool dropped;  /* by the action of an entry */

@@ -246,6 +246,75 @@ START_TEST(a_rule_of_the_rdma_domain_leads_elsewhere)
 }
 END_TEST
 
+/* Sends a RoCE packet of that opcode, and returns how many frames came out. */
+static unsigned sends_roce(uint8_t opcode)
+{
+    struct roce_packet pkt = {.opcode = opcode, .pkey = 0xffff, .dest_qp = 77};
+
+    memcpy(pkt.addr.dmac, bench_peer_mac, 6);
+    memcpy(pkt.addr.smac, bench_mac, 6);
+    memcpy(pkt.addr.dgid, (uint8_t[]){[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2}, 16);
+    memcpy(pkt.addr.sgid, (uint8_t[]){[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}, 16);
+    pkt.addr.is_ipv4 = true;
+    pkt.addr.hop_limit = 64;
+    pkt.addr.udp_sport = 0xc000;
+    b->num_frames = 0;
+    ck_assert_ptr_nonnull(port_tx_reserve_roce(&b->rig.hca, &pkt, 16));
+    port_tx_commit_roce(&b->rig.hca, &pkt, 16);
+    bench_run(b);
+    return b->num_frames;
+}
+
+/* Makes a root table of the RDMA transmit domain with one rule for packets of an opcode. */
+static void rule_for_opcode(uint8_t opcode, uint16_t action, uint32_t *counter)
+{
+    struct prm_fte_match_param mask[1] = {0}, value[1] = {0};
+    struct bench_fte fte = {
+        .param = value, .action = action | PRM_FLOW_ACTION_COUNT, .num_counters = 1};
+
+    b->table_type = PRM_FLOW_TABLE_TYPE_RDMA_TX;
+    PRM_SET(fte_match_set_misc, PRM_PTR(fte_match_param, mask, misc_parameters), bth_opcode, 0xff);
+    PRM_SET(fte_match_set_misc, PRM_PTR(fte_match_param, value, misc_parameters), bth_opcode,
+            opcode);
+    ck_assert_int_eq(flow_counter_alloc(&b->rig.hca, 0, counter), SYN_OK);
+    fte.counters[0] = *counter;
+    fte.table = bench_table(b, 0, 0);
+    ck_assert_int_eq(
+        bench_try_group(b, fte.table, 1 << PRM_MATCH_CRITERIA_MISC_PARAMETERS, mask, &fte.group),
+        SYN_OK);
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+    ck_assert_int_eq(flow_table_set_root(&b->rig.hca, b->table_type, fte.table, true), SYN_OK);
+}
+
+/* Driver: mlx5_ib_fs_add_op_fc(), cc_tx_cnp_pkts: a rule for the opcode of a CNP that counts. */
+START_TEST(a_rule_counts_packets_that_are_sent)
+{
+    uint32_t counter;
+
+    ck_assert_uint_eq(sends_roce(BTH_CNP_OPCODE), 1);
+    rule_for_opcode(BTH_CNP_OPCODE, PRM_FLOW_ACTION_ALLOW, &counter);
+    ck_assert_uint_eq(sends_roce(BTH_CNP_OPCODE), 1);
+    ck_assert_uint_eq(sends_roce(BTH_RC | BTH_SEND_ONLY), 1);
+    ck_assert_uint_eq(sends_roce(BTH_CNP_OPCODE), 1);
+    ck_assert_uint_eq(counted(counter), 2);
+    hca_reset(&b->rig.hca);
+    ck_assert(!b->rig.hca.sniffs_tx);
+}
+END_TEST
+
+START_TEST(a_rule_drops_packets_that_are_sent)
+{
+    uint32_t counter;
+
+    rule_for_opcode(BTH_RC | BTH_SEND_ONLY, PRM_FLOW_ACTION_DROP, &counter);
+    ck_assert_uint_eq(sends_roce(BTH_RC | BTH_SEND_ONLY), 0);
+    ck_assert_uint_eq(counted(counter), 1);
+    ck_assert_uint_eq(sends_roce(BTH_CNP_OPCODE), 1);
+    ck_assert_int_eq(flow_table_set_root(&b->rig.hca, b->table_type, 1, false), SYN_OK);
+    ck_assert_uint_eq(sends_roce(BTH_RC | BTH_SEND_ONLY), 1);
+}
+END_TEST
+
 /* Each domain has tables of its own type: no table leads into another domain. */
 START_TEST(domains_do_not_mix)
 {
@@ -274,6 +343,8 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, a_rule_of_the_rdma_domain_counts);
     tcase_add_test(tcase, a_rule_of_the_rdma_domain_drops);
     tcase_add_test(tcase, a_rule_of_the_rdma_domain_leads_elsewhere);
+    tcase_add_test(tcase, a_rule_counts_packets_that_are_sent);
+    tcase_add_test(tcase, a_rule_drops_packets_that_are_sent);
     tcase_add_test(tcase, domains_do_not_mix);
     suite_add_tcase(suite, tcase);
     return suite;
