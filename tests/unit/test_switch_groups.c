@@ -443,6 +443,25 @@ START_TEST(a_port_cannot_fill_the_table_of_groups)
 }
 END_TEST
 
+/* The same with groups that others have reported before. */
+START_TEST(a_port_has_a_limit_in_groups_that_are_known)
+{
+    static const struct wire_switch_config config = {.groups = 128};
+
+    bench_begin(&config, STATIONS, 16);
+    bench_set(MEMBER, "groups", "10");
+    query(IGMP_V2, QUERIER);
+    for (unsigned i = 0; i < 40; i++) {
+        report_one(OTHER, i, false);
+    }
+    for (unsigned i = 0; i < 40; i++) {
+        report_one(MEMBER, i, false);
+    }
+    ck_assert_uint_eq(wire_switch_whole(bench_sw).memberships, 40 + 40 + 10);
+    bench_end();
+}
+END_TEST
+
 /* The same with memberships that do not last. */
 START_TEST(a_port_that_joins_and_leaves_cannot_fill_the_table)
 {
@@ -551,6 +570,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, groups_of_vlans_are_apart);
     tcase_add_test(tc, a_full_table_prunes_no_more);
     tcase_add_test(tc, a_port_cannot_fill_the_table_of_groups);
+    tcase_add_test(tc, a_port_has_a_limit_in_groups_that_are_known);
     tcase_add_test(tc, a_port_that_joins_and_leaves_cannot_fill_the_table);
     tcase_add_test(tc, a_port_that_is_new_gets_its_groups_alone);
     tcase_add_loop_test(tc, a_damaged_report_is_no_report, 0, WAYS);
