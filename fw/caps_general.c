@@ -219,6 +219,8 @@ const struct cap caps_general[] = {
     FLAG(modify_rq_counter_set_id, CAP_NEEDS(PRM_CMD_OP_QUERY_Q_COUNTER, PRM_CMD_OP_MODIFY_RQ)),
     VALUE(max_qp_cnt, 255, NEEDS(QUERY_Q_COUNTER)),
     VALUE(max_flow_counter_15_0, 0xffff, NEEDS(ALLOC_FLOW_COUNTER)),
+    VALUE(flow_counter_bulk_alloc, STEERING_BULK_MAX, NEEDS(ALLOC_FLOW_COUNTER)),
+    FLAG(flow_counters_dump, NEEDS(QUERY_FLOW_COUNTER)),
     VALUE(log_max_flow_counter_bulk, STEERING_LOG_COUNTER_BULK, NEEDS(ALLOC_FLOW_COUNTER)),
     FLAG(vport_counters, NEEDS(QUERY_VPORT_COUNTER)),
     FLAG(nic_receive_steering_discard, NEEDS(QUERY_VNIC_ENV)),

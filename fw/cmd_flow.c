@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Commands on flow steering: tables, groups, entries, counters (model/eth/steering.h).
+ * Commands on flow steering: tables, groups, entries, counters (model/steering/steering.h).
  *
  * The kernel passes a process's commands on with the process's uid (driver:
  * devx_is_obj_create_cmd()), except SET_FLOW_TABLE_ROOT, which only the kernel uses.
  */
 #include "fw/cmd.h"
+#include <string.h>
 #include "model/core/pd.h"
+#include "model/memory/mkey.h"
 #include "model/steering/steering.h"
 
 static enum syn cmd_set_root(struct fw *fw, struct fw_cmd *cmd)
@@ -117,18 +119,29 @@ static enum syn cmd_delete_entry(struct fw *fw, struct fw_cmd *cmd)
                              PRM_GET(delete_fte_in, in, flow_index));
 }
 
-/* Allocates one counter: flow_counter_bulk_alloc is not advertised. */
+/* The counters that the command asks for: one, or 128 << n for each bit n of flow_counter_bulk.
+ * The driver hands back all bits of the capability in one command, and counts on their sum
+ * (mlx5_fc_bulk_create()). 0: there is no such bulk. */
+static uint32_t cmd_counter_bulk(const struct prm_alloc_flow_counter_in *in)
+{
+    uint32_t bits = PRM_GET(alloc_flow_counter_in, in, flow_counter_bulk);
+
+    if (PRM_GET(alloc_flow_counter_in, in, flow_counter_bulk_log_size) ||
+        bits > STEERING_BULK_MAX) {
+        return 0;
+    }
+    return bits ? bits * STEERING_BULK_UNIT : 1;
+}
+
 static enum syn cmd_alloc_counter(struct fw *fw, struct fw_cmd *cmd)
 {
-    const struct prm_alloc_flow_counter_in *in = cmd->in;
-    uint32_t id = 0;
+    uint32_t count = cmd_counter_bulk(cmd->in), id = 0;
     enum syn syn;
 
-    if (PRM_GET(alloc_flow_counter_in, in, flow_counter_bulk) ||
-        PRM_GET(alloc_flow_counter_in, in, flow_counter_bulk_log_size)) {
+    if (!count) {
         return SYN_FC_BULK;
     }
-    syn = flow_counter_alloc(&fw->hca, cmd->uid, &id);
+    syn = flow_counter_alloc(&fw->hca, cmd->uid, count, &id);
     PRM_SET(alloc_flow_counter_out, cmd->out, flow_counter_id, id);
     return syn;
 }
@@ -139,6 +152,31 @@ static enum syn cmd_dealloc_counter(struct fw *fw, struct fw_cmd *cmd)
                                 PRM_GET(dealloc_flow_counter_in, cmd->in, flow_counter_id));
 }
 
+/* Whether the command's user may name the key to which counters are dumped. */
+static enum syn cmd_counter_check_key(struct fw *fw, const struct fw_cmd *cmd)
+{
+    uint32_t key = PRM_GET(query_flow_counter_in, cmd->in, mkey);
+
+    return uid_check(obj_find(&fw->hca.mkeys, key >> 8), cmd->uid, SYN_NO_MKEY);
+}
+
+/* Reports counter i of the list: in the output of the command or, with dump_to_memory, in memory
+ * behind a key. False: that memory cannot be written. */
+static bool cmd_counter_report(struct fw *fw, struct fw_cmd *cmd, uint32_t i,
+                               const struct prm_traffic_counter *value)
+{
+    const struct prm_query_flow_counter_in *in = cmd->in;
+    size_t size = PRM_SIZE(traffic_counter);
+
+    if (!PRM_GET(query_flow_counter_in, in, dump_to_memory)) {
+        memcpy(PRM_PTR_AT(query_flow_counter_out, cmd->out, flow_statistics, i), value, size);
+        return true;
+    }
+    return mkey_write(&fw->hca, PRM_GET(query_flow_counter_in, in, mkey), MKEY_ANY_PD,
+                      PRM_GET(query_flow_counter_in, in, address) + i * size, value, size,
+                      MEM_LOCAL_WRITE) == MEM_OK;
+}
+
 /* num_of_counters 0 asks for one counter. In a bulk, a number that names no counter of this user
  * reads as zero. */
 static enum syn cmd_query_counter(struct fw *fw, struct fw_cmd *cmd)
@@ -147,6 +185,7 @@ static enum syn cmd_query_counter(struct fw *fw, struct fw_cmd *cmd)
     uint32_t first = PRM_GET(query_flow_counter_in, in, flow_counter_id);
     uint32_t n = PRM_GET(query_flow_counter_in, in, num_of_counters);
     bool clear = PRM_GET(query_flow_counter_in, in, clear);
+    bool dump = PRM_GET(query_flow_counter_in, in, dump_to_memory);
     size_t stride = PRM_STRIDE(query_flow_counter_out, flow_statistics);
 
     if (n == 0) {
@@ -160,22 +199,29 @@ static enum syn cmd_query_counter(struct fw *fw, struct fw_cmd *cmd)
     if (n > 1u << STEERING_LOG_COUNTER_BULK) {
         return SYN_LIMIT;
     }
-    if (cmd->out_len < PRM_SIZE(query_flow_counter_out) + n * stride) {
+    if (dump) {
+        enum syn syn = cmd_counter_check_key(fw, cmd);
+
+        if (syn != SYN_OK) {
+            return syn;
+        }
+    } else if (cmd->out_len < PRM_SIZE(query_flow_counter_out) + n * stride) {
         return SYN_OUT_LEN;
     }
     hca_spend(&fw->hca, n / HCA_PIECE_ENTRIES);
     for (uint32_t i = 0; i < n; i++) {
         struct flow_counter *counter = flow_counter_find(&fw->hca, first + i);
-        struct prm_traffic_counter *stat =
-            PRM_PTR_AT(query_flow_counter_out, cmd->out, flow_statistics, i);
+        struct prm_traffic_counter value[1] = {0};
 
-        if (!counter || !uid_may_use(&counter->obj, cmd->uid)) {
-            continue;
+        if (counter && uid_may_use(&counter->obj, cmd->uid)) {
+            PRM_SET(traffic_counter, value, packets, counter->packets);
+            PRM_SET(traffic_counter, value, octets, counter->bytes);
+            if (clear) {
+                counter->packets = counter->bytes = 0;
+            }
         }
-        PRM_SET(traffic_counter, stat, packets, counter->packets);
-        PRM_SET(traffic_counter, stat, octets, counter->bytes);
-        if (clear) {
-            counter->packets = counter->bytes = 0;
+        if (!cmd_counter_report(fw, cmd, i, value)) {
+            return SYN_FC_MEMORY;
         }
     }
     return SYN_OK;

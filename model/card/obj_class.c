@@ -19,6 +19,7 @@
 #include "model/rdma/requester.h"
 #include "model/rdma/reserved_qpn.h"
 #include "model/rdma/xrq_dci.h"
+#include "model/steering/contexts.h"
 
 #define LOG_MAX(what) .log_max = PRM_cmd_hca_cap_log_max_##what##_FIELD
 #define EVENT(type)   (1ull << PRM_EVENT_TYPE_##type)

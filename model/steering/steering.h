@@ -50,8 +50,13 @@ struct steering {
     struct flow_table *roots[STEERING_DOMAINS]; /* NULL: the domain has no tables */
 };
 
+#define STEERING_BULK_UNIT 128 /* counters of the smallest bulk */
+#define STEERING_BULK_MAX  7   /* units of the largest bulk */
+
+/* The counters of a bulk have consecutive numbers, and are deallocated together. */
 struct flow_counter {
     struct obj obj;
+    uint32_t first, count; /* the bulk to which it belongs; a single counter is a bulk of one */
     uint64_t packets, bytes;
 };
 
@@ -93,7 +98,10 @@ enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
 enum syn flow_entry_delete(struct hca *hca, uint16_t uid, uint8_t type, uint32_t table_id,
                            uint32_t index);
 
-enum syn flow_counter_alloc(struct hca *hca, uint16_t uid, uint32_t *id);
+/* *id receives the number of the first of count counters: 1, or STEERING_BULK_UNIT for each bit of
+ * flow_counter_bulk's value. A bulk begins at a multiple of STEERING_BULK_UNIT. */
+enum syn flow_counter_alloc(struct hca *hca, uint16_t uid, uint32_t count, uint32_t *id);
+/* Deallocates the bulk that begins with this counter. SYN_IN_USE: an entry uses one of them. */
 enum syn flow_counter_dealloc(struct hca *hca, uint16_t uid, uint32_t id);
 struct flow_counter *flow_counter_find(struct hca *hca, uint32_t id);
 

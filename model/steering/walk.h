@@ -3,13 +3,9 @@
 #ifndef HCASIM_MODEL_STEERING_WALK_H
 #define HCASIM_MODEL_STEERING_WALK_H
 
+#include "model/steering/packet.h"
 #include "model/steering/tables.h"
 #include "wire/encap/tunnel.h"
-
-/* Metadata registers: they accompany a frame through the tables. */
-struct flow_regs {
-    uint32_t a, b, c[8];
-};
 
 struct walk {
     struct hca *hca;

@@ -77,7 +77,7 @@ static void rules_make(struct rules *to, unsigned rules)
     PRM_SET(fte_match_set_lyr_2_4, mask, udp_sport, 0xffff);
     PRM_SET(fte_match_set_lyr_2_4, mask, udp_dport, 0xffff);
     *to = (struct rules){.bench = b, .few = 1e9, .all = 1e9};
-    ck_assert_int_eq(flow_counter_alloc(&b->rig.hca, 0, &to->counter), SYN_OK);
+    ck_assert_int_eq(flow_counter_alloc(&b->rig.hca, 0, 1, &to->counter), SYN_OK);
     fte.counters[0] = to->counter;
     fte.group = bench_group(b, fte.table, 0, rules - 1, mask);
     for (unsigned i = 0; i < rules; i++) {

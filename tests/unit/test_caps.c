@@ -199,7 +199,6 @@ START_TEST(unsupported_abilities_are_not_advertised)
         "port_module_event",
         "vhca_state",
         "repeated_block_disabled",
-        "flow_counter_bulk_alloc",
     };
     const struct prm_struct *s = prm_struct_find("cmd_hca_cap");
     uint8_t cap[4096];

@@ -228,6 +228,19 @@ static uint8_t make_flow_counter(void)
     return run_in(PRM_CMD_OP_ALLOC_FLOW_COUNTER, 16);
 }
 
+static uint8_t make_reformat(void)
+{
+    prm_store32((uint8_t *)in + 0x1c, PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL << 24 | 14);
+    return run_in(PRM_CMD_OP_ALLOC_PACKET_REFORMAT_CONTEXT, 0x30);
+}
+
+static uint8_t make_modify_header(void)
+{
+    prm_store32((uint8_t *)in + 0x0c, 1); /* one action, which sets a register */
+    prm_store32((uint8_t *)in + 0x10, 1u << 28 | PRM_MODIFY_HEADER_FIELD_METADATA_REG_A << 16);
+    return run_in(PRM_CMD_OP_ALLOC_MODIFY_HEADER_CONTEXT, 0x18);
+}
+
 static uint8_t make_uctx(void)
 {
     uint8_t status;
@@ -676,6 +689,8 @@ static const struct {
     {"flow counter", OBJ_FLOW_COUNTER, make_flow_counter, false},
     {"user context", OBJ_UCTX, make_uctx, false},
     {"umem", OBJ_UMEM, make_umem, true},
+    {"packet reformat context", OBJ_PACKET_REFORMAT, make_reformat, false},
+    {"modify header context", OBJ_MODIFY_HEADER, make_modify_header, false},
     {"memory window", OBJ_NONE, make_window, true},
     {"memory region", OBJ_MKEY, make_region, true},
     {"device memory", OBJ_MEMIC, make_memic, false},
@@ -791,52 +806,6 @@ START_TEST(a_guest_takes_no_more_memory_than_its_device_may)
     if (RESIDENT_IS_OURS && (kinds[_i].make != make_group || !glib_check_version(2, 76, 0))) {
         ck_assert_uint_le(after, before + SLACK);
     }
-}
-END_TEST
-
-static enum syn psv(uint16_t opcode, unsigned n, uint32_t num)
-{
-    struct prm_create_psv_in request[1] = {0};
-
-    PRM_SET(create_psv_in, request, opcode, opcode);
-    PRM_SET(create_psv_in, request, num_psv, n);
-    PRM_SET(create_psv_in, request, pd, num); /* DESTROY_PSV: psvn */
-    return fwd_cmd(&d, request, sizeof(request), out,
-                   opcode == PRM_CMD_OP_CREATE_PSV ? PRM_SIZE(create_psv_out) : 16);
-}
-
-/* Driver mlx5_core_create_psv(): one command creates up to four PSVs. While they exist, their PD
- * cannot be destroyed. */
-START_TEST(signature_values_are_of_a_pd)
-{
-    uint32_t first, last, users;
-
-    make_ground();
-    users = obj_find(&d.fw->hca.pds, pdn)->refs;
-    ck_assert_uint_eq(psv(PRM_CMD_OP_CREATE_PSV, 4, pdn), SYN_OK);
-    first = PRM_GET(create_psv_out, out, psv0_index);
-    last = PRM_GET(create_psv_out, out, psv3_index);
-    ck_assert_uint_eq(d.fw->hca.psvs.count, 4);
-    ck_assert_uint_eq(obj_find(&d.fw->hca.pds, pdn)->refs, users + 4);
-    ck_assert_uint_eq(psv(PRM_CMD_OP_DESTROY_PSV, 0, first), SYN_OK);
-    ck_assert_uint_eq(psv(PRM_CMD_OP_DESTROY_PSV, 0, first), SYN_NO_PSV);
-    ck_assert_uint_eq(psv(PRM_CMD_OP_DESTROY_PSV, 0, last), SYN_OK);
-    ck_assert_uint_eq(obj_find(&d.fw->hca.pds, pdn)->refs, users + 2);
-    ck_assert_uint_eq(psv(PRM_CMD_OP_CREATE_PSV, 0, pdn), SYN_PSV_COUNT);
-    ck_assert_uint_eq(psv(PRM_CMD_OP_CREATE_PSV, 5, pdn), SYN_PSV_COUNT);
-    ck_assert_uint_eq(psv(PRM_CMD_OP_CREATE_PSV, 1, pdn + 1), SYN_NO_PD);
-}
-END_TEST
-
-/* All or none: if there is room for three, a command for four creates none. */
-START_TEST(signature_values_come_together)
-{
-    make_ground();
-    while (d.fw->hca.psvs.count < d.fw->hca.psvs.end - d.fw->hca.psvs.first - 3) {
-        ck_assert_uint_eq(make_psv(), 0);
-    }
-    ck_assert_uint_eq(psv(PRM_CMD_OP_CREATE_PSV, 4, pdn), SYN_NO_MEMORY);
-    ck_assert_uint_eq(psv(PRM_CMD_OP_CREATE_PSV, 3, pdn), SYN_OK);
 }
 END_TEST
 
@@ -982,8 +951,6 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 600);
     tcase_add_test(tc, a_reset_takes_time_in_proportion_to_the_objects);
     tcase_add_test(tc, every_kind_of_object_is_among_these);
-    tcase_add_test(tc, signature_values_are_of_a_pd);
-    tcase_add_test(tc, signature_values_come_together);
     tcase_add_loop_test(tc, a_guest_takes_no_more_memory_than_its_device_may, 0,
                         (int)G_N_ELEMENTS(kinds));
     tcase_add_test(tc, memory_of_a_destroyed_key_can_be_used_again);

@@ -16,7 +16,7 @@
 #include "model/core/obj_class.h"
 #include "model/core/pd.h"
 #include "model/eth/eth.h"
-#include "model/eth/steering_priv.h"
+#include "model/steering/tables.h"
 #include "model/memory/memic.h"
 #include "model/memory/mkey.h"
 #include "tests/unit/crypto_in.h"

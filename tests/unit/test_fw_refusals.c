@@ -138,7 +138,7 @@ static const struct refusal {
     {PRM_CMD_OP_CREATE_RQT, SYN_ETH_RQT_LIST, {{"rqt_context.list_q_type", 1}}},
     {PRM_CMD_OP_MANAGE_PAGES, SYN_OUT_LEN, {{"op_mod", 2}, {"input_num_entries", 9}}},
 
-    /* steering: no other virtual port's tables, no counters by the bulk */
+    /* steering: no other virtual port's tables, no larger bulks of counters */
     {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_NO_VPORT, {{"other_vport", 1}, {"vport_number", 1}}},
     {PRM_CMD_OP_SET_FLOW_TABLE_ROOT,
      SYN_NO_VPORT,
@@ -153,7 +153,7 @@ static const struct refusal {
     {PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, SYN_NO_VPORT, {{"other_vport", 1}, {"vport_number", 1}}},
     {PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, SYN_BAD_OP_MOD, {{"op_mod", 2}}},
     {PRM_CMD_OP_DELETE_FLOW_TABLE_ENTRY, SYN_NO_VPORT, {{"other_vport", 1}, {"vport_number", 1}}},
-    {PRM_CMD_OP_ALLOC_FLOW_COUNTER, SYN_FC_BULK, {{"flow_counter_bulk", 1}}},
+    {PRM_CMD_OP_ALLOC_FLOW_COUNTER, SYN_FC_BULK, {{"flow_counter_bulk", 8}}},
     {PRM_CMD_OP_ALLOC_FLOW_COUNTER, SYN_FC_BULK, {{"flow_counter_bulk_log_size", 1}}},
     {PRM_CMD_OP_QUERY_FLOW_COUNTER, SYN_LIMIT, {{"num_of_counters", 1025}}},
     {PRM_CMD_OP_QUERY_FLOW_COUNTER, SYN_OUT_LEN, {{"num_of_counters", 1024}}},

@@ -47,7 +47,7 @@ static uint32_t counter_new(void)
 {
     uint32_t id;
 
-    ck_assert_int_eq(flow_counter_alloc(hca, 0, &id), SYN_OK);
+    ck_assert_int_eq(flow_counter_alloc(hca, 0, 1, &id), SYN_OK);
     return id;
 }
 
@@ -809,7 +809,7 @@ START_TEST(a_user_context_has_tables_of_its_own)
     ck_assert_int_eq(flow_table_create(hca, RIG_USER, NIC_RX, ctx, &table), SYN_OK);
     PRM_SET(flow_table_context, ctx, level, 1);
     ck_assert_int_eq(flow_table_create(hca, RIG_USER, NIC_RX, ctx, &other), SYN_OK);
-    ck_assert_int_eq(flow_counter_alloc(hca, RIG_USER, &counter), SYN_OK);
+    ck_assert_int_eq(flow_counter_alloc(hca, RIG_USER, 1, &counter), SYN_OK);
     PRM_SET(create_flow_group_in, in, table_type, NIC_RX);
     PRM_SET(create_flow_group_in, in, table_id, table);
     ck_assert_int_eq(flow_group_create(hca, RIG_USER + 1, in, &id), SYN_BAD_UID);

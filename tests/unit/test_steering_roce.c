@@ -70,7 +70,7 @@ static uint32_t rule(uint8_t type, uint16_t action, uint32_t *counter)
     b->table_type = type;
     PRM_SET(fte_match_set_lyr_2_4, mask, udp_dport, 0xffff);
     PRM_SET(fte_match_set_lyr_2_4, value, udp_dport, 4791);
-    ck_assert_int_eq(flow_counter_alloc(&b->rig.hca, 0, counter), SYN_OK);
+    ck_assert_int_eq(flow_counter_alloc(&b->rig.hca, 0, 1, counter), SYN_OK);
     fte.counters[0] = *counter;
     fte.table = bench_table(b, 0, 0);
     fte.group = bench_group(b, fte.table, 0, 0, mask);
@@ -276,7 +276,7 @@ static void rule_for_opcode(uint8_t opcode, uint16_t action, uint32_t *counter)
     PRM_SET(fte_match_set_misc, PRM_PTR(fte_match_param, mask, misc_parameters), bth_opcode, 0xff);
     PRM_SET(fte_match_set_misc, PRM_PTR(fte_match_param, value, misc_parameters), bth_opcode,
             opcode);
-    ck_assert_int_eq(flow_counter_alloc(&b->rig.hca, 0, counter), SYN_OK);
+    ck_assert_int_eq(flow_counter_alloc(&b->rig.hca, 0, 1, counter), SYN_OK);
     fte.counters[0] = *counter;
     fte.table = bench_table(b, 0, 0);
     ck_assert_int_eq(

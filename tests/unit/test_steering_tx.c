@@ -32,7 +32,7 @@ static uint32_t counter_new(void)
 {
     uint32_t id;
 
-    ck_assert_int_eq(flow_counter_alloc(&b->rig.hca, 0, &id), SYN_OK);
+    ck_assert_int_eq(flow_counter_alloc(&b->rig.hca, 0, 1, &id), SYN_OK);
     return id;
 }
 

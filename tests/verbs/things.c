@@ -13,7 +13,7 @@
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "model/core/obj_class.h"
-#include "model/eth/steering_priv.h"
+#include "model/steering/tables.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/requester_internal.h"
 #include "tests/sim/verbs_hosts.h"
