@@ -3,8 +3,9 @@
  * Capabilities of the Ethernet half: offloads of SQs and RQs, and flow tables.
  *
  * The driver's network part needs checksum, LSO, VLAN and RSS (mlx5_eth_supported) and a chain of
- * receive flow tables (fs_core.c FS_CHAINING_CAPS). The device does not offer tunnels, striding and
- * LRO.
+ * receive flow tables (fs_core.c FS_CHAINING_CAPS). With striding_rq, umr_ptr_rlky and reg_umr_sq
+ * the driver receives into striding queues (mlx5e_build_rq_params()). The device does not offer
+ * tunnels and LRO.
  */
 #include "fw/caps.h"
 #include "model/eth/eth_queue.h"
@@ -19,6 +20,7 @@
 const struct cap caps_ethernet[] = {
     ETH(csum_cap, 1),
     ETH(vlan_cap, 1),
+    ETH(reg_umr_sq, 1),
     ETH(wqe_vlan_insert, 1),
     ETH(self_lb_en_modifiable, 1, CAP_NEEDS(PRM_CMD_OP_MODIFY_TIR)),
     ETH(max_lso_cap, ETH_LOG_MAX_LSO),

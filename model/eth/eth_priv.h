@@ -30,7 +30,10 @@ struct eth_sq {
     struct eth_tis *tis; /* may be NULL */
     uint32_t tdn;        /* transport domain of the TIS; PORT_NO_TD without a TIS */
     size_t done;         /* bytes of the LSO message or copy at ci that were sent or copied */
-    struct work work;    /* RDY: sends; ERR: flushes */
+    /* of a UMR at ci whose entries are in memory: their copy, or NULL (model/eth/eth_umr.c) */
+    uint8_t *umr;
+    size_t umr_len, umr_have;
+    struct work work; /* RDY: sends; ERR: flushes */
 };
 
 /* Receive queue (model/eth/eth_rx.c). */
@@ -43,6 +46,8 @@ struct eth_rq {
     bool real_time; /* ts_format (model/queue/cqe.h) */
     uint32_t user_index, counter_set_id, pdn;
     struct wq wq;
+    struct eth_strides
+        *strides; /* model/eth/eth_stride.h; NULL: a ring of WQEs of one frame each */
     struct cq *cq;
     struct work flush_work; /* runs in ERR */
 };
@@ -128,7 +133,19 @@ enum eth_sent {
     ETH_NO_DATA,    /* memory that the WQE names does not answer */
     ETH_BAD_WQE,    /* lengths or headers are invalid */
     ETH_BAD_LENGTH, /* the message is longer than it may be */
+    ETH_BAD_BIND,   /* the UMR may not change the key in this way */
 };
+
+/* Parses the data segments from seg to end, behind those that wqe has. An element that names the
+ * lkey `denied` gets no key. False: there are too many, or they have inline data. */
+bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg *seg, const void *end,
+                       uint32_t denied);
+/* Carries out a UMR; raw is its image of len bytes (model/eth/eth_umr.c). ETH_MORE: a part of its
+ * entries was read; call again. */
+enum eth_sent eth_umr(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe, const void *raw,
+                      size_t len, uint32_t denied);
+/* The WQE at ci is done, or another one comes. */
+void eth_umr_forget(struct hca *hca, struct eth_sq *sq);
 
 /* Gathers bytes of the inline headers and the data. */
 enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,

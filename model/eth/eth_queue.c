@@ -4,6 +4,7 @@
 #include "model/core/pd.h"
 #include "model/eth/eth_priv.h"
 #include "model/eth/eth_queue.h"
+#include "model/eth/eth_stride.h"
 #include "model/queue/cqe.h"
 #include "model/queue/eq.h"
 #include "model/queue/srq.h"
@@ -36,8 +37,7 @@ uint64_t eth_wq_size(const struct prm_wq *wq)
     unsigned log_size = PRM_GET(wq, wq, log_wq_sz);
     unsigned log_stride = PRM_GET(wq, wq, log_wq_stride);
 
-    if (PRM_GET(wq, wq, wq_type) != PRM_WQ_TYPE_CYCLIC || log_size > 15 || log_stride < 4 ||
-        log_stride > 12) {
+    if (log_size > 15 || log_stride < 4 || log_stride > 12) {
         return 0;
     }
     return 1ull << (log_size + log_stride);
@@ -110,8 +110,9 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     if (PRM_GET(sqc, sqc, state) != PRM_SQC_STATE_RST) {
         return SYN_ETH_STATE;
     }
-    if (PRM_GET(wq, wq, log_wq_stride) != 6 || PRM_GET(sqc, sqc, hairpin) ||
-        PRM_GET(sqc, sqc, non_wire) || PRM_GET(sqc, sqc, cd_master) || PRM_GET(wq, wq, cd_slave)) {
+    if (PRM_GET(wq, wq, wq_type) != PRM_WQ_TYPE_CYCLIC || PRM_GET(wq, wq, log_wq_stride) != 6 ||
+        PRM_GET(sqc, sqc, hairpin) || PRM_GET(sqc, sqc, non_wire) || PRM_GET(sqc, sqc, cd_master) ||
+        PRM_GET(wq, wq, cd_slave)) {
         return SYN_ETH_WQ;
     }
     if (!queue_ts_format_ok(hca, PRM_GET(sqc, sqc, ts_format))) {
@@ -168,6 +169,7 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
     }
     if (next != sq->state) {
         sq->state = next;
+        eth_umr_forget(hca, sq);
         if (next == PRM_SQC_STATE_RST) {
             hca_unschedule(&sq->work);
             sq->wq.ci = sq->wq.pi = 0;
@@ -199,6 +201,7 @@ void eth_sq_free(struct hca *hca, struct obj *obj)
 
     hca_unschedule(&sq->work);
     blueflame_drop(&sq->wq);
+    eth_umr_forget(hca, sq);
     eth_sq_count_refs(hca, sq, -1);
     mem_buf_drop(obj, &sq->wq.buf);
     obj_end(hca, obj);
@@ -245,7 +248,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     if (PRM_GET(rqc, rqc, mem_rq_type) != PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE ||
         PRM_GET(rqc, rqc, hairpin) || PRM_GET(rqc, rqc, delay_drop_en) ||
         PRM_GET(rqc, rqc, scatter_fcs) || PRM_GET(wq, wq, cd_slave) ||
-        PRM_GET(wq, wq, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN) {
+        PRM_GET(wq, wq, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN || !eth_stride_ok(wq)) {
         return SYN_ETH_WQ;
     }
     if (!queue_ts_format_ok(hca, PRM_GET(rqc, rqc, ts_format))) {
@@ -254,6 +257,11 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     rq = obj_make(hca, OBJ_RQ, uid, sizeof(*rq));
     if (!rq) {
         return SYN_NO_MEMORY;
+    }
+    syn = eth_stride_init(hca, rq, wq);
+    if (syn != SYN_OK) {
+        obj_end(hca, &rq->obj);
+        return syn;
     }
     memcpy(rq->rqc, rqc, sizeof(rq->rqc));
     eth_wq_init(&rq->obj, &rq->wq, wq, buf, dbr + DBR_RECV);
@@ -304,6 +312,7 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
         if (next == PRM_RQC_STATE_RST) {
             hca_unschedule_late(hca, &rq->flush_work);
             rq->wq.ci = rq->wq.pi = 0;
+            eth_stride_reset(rq);
         } else if (next == PRM_RQC_STATE_ERR) {
             eth_rq_flush(hca, rq);
         }
@@ -330,6 +339,7 @@ void eth_rq_free(struct hca *hca, struct obj *obj)
 
     hca_unschedule_late(hca, &rq->flush_work);
     eth_rq_count_refs(hca, rq, -1);
+    eth_stride_free(hca, rq);
     mem_buf_drop(obj, &rq->wq.buf);
     obj_end(hca, obj);
 }
@@ -358,6 +368,7 @@ void eth_sq_fatal(struct hca *hca, struct eth_sq *sq)
 {
     sq->state = PRM_SQC_STATE_ERR;
     sq->done = 0;
+    eth_umr_forget(hca, sq);
     eq_async_qp(hca, PRM_EVENT_TYPE_WQ_CATAS_ERROR, PRM_EVENT_QUEUE_TYPE_SQ, sq->obj.num);
 }
 

@@ -17,7 +17,7 @@
 /* log2 of the payload bytes of one large send (max_lso_cap). */
 #define ETH_LOG_MAX_LSO 18
 
-/* Bytes of the ring that a wq context describes. 0: the size or type is not supported. */
+/* Bytes of the ring that a wq context describes. 0: the size is not supported. */
 uint64_t eth_wq_size(const struct prm_wq *wq);
 
 /* sqc and rqc are as in the commands. buf holds one reference, which is taken over on success. dbr

@@ -6,7 +6,7 @@
  */
 #include <inttypes.h>
 #include <string.h>
-#include "model/eth/eth_priv.h"
+#include "model/eth/eth_stride.h"
 #include "model/steering/steering.h"
 #include "model/memory/end_pad.h"
 #include "model/queue/cqe.h"
@@ -101,9 +101,16 @@ static void eth_rx_fill_checksums(struct prm_cqe64 *cqe, const uint8_t *frame, s
 static void eth_rq_complete_error(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
 {
     struct cqe_about about = {
-        .qpn = rq->obj.num, .srqn = rq->user_index, .index = (uint16_t)rq->wq.ci++};
+        .qpn = rq->obj.num, .srqn = rq->user_index, .index = (uint16_t)rq->wq.ci};
     struct prm_cqe64 cqe[1] = {0};
 
+    if (rq->strides) {
+        about.index = eth_stride_id(rq);
+        PRM_SET(cqe64, cqe, wqe_id, about.index);
+        eth_stride_close(rq);
+    } else {
+        rq->wq.ci++;
+    }
     cqe_receive_failed(cqe, about, syndrome);
     cq_post(hca, rq->cq, cqe, true);
 }
@@ -123,6 +130,9 @@ void eth_rq_flush_run(struct hca *hca, struct work *work)
         return;
     }
     while (wq_posted(&rq->wq)) {
+        if (rq->strides && !eth_stride_may_flush(hca, rq)) {
+            return;
+        }
         q_counter_get(hca, rq->counter_set_id)->resp_cqe_flush_error++;
         eth_rq_complete_error(hca, rq, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
         hca_spend(hca, 1);
@@ -147,28 +157,49 @@ static void eth_rx_fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
     }
 }
 
-/* Scatters the frame. strip: leaves out its outer VLAN tag. */
+/* Scatters the frame to its place. strip: leaves out its outer VLAN tag. */
 static enum mem_result eth_rx_scatter(struct hca *hca, struct eth_rq *rq,
-                                      const struct recv_wqe *wqe, const uint8_t *frame, size_t len,
-                                      bool strip)
+                                      const struct eth_place *place, const uint8_t *frame,
+                                      size_t len, bool strip)
 {
+    static const uint8_t zeros[2];
+    const struct recv_wqe *wqe = place->wqe;
     struct sge_cursor cursor = {0};
-    enum mem_result result;
+    uint64_t at = place->at;
+    enum mem_result result = MEM_OK;
 
-    if (!strip) {
-        return sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, 0, frame, len);
+    if (G_UNLIKELY(rq->strides && rq->strides->shift)) {
+        result = sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, at - sizeof(zeros),
+                             zeros, sizeof(zeros));
     }
-    result = sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, 0, frame, VLAN_TAG_AT);
+    if (result == MEM_OK && strip) {
+        result = sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, at, frame, VLAN_TAG_AT);
+        at += VLAN_TAG_AT;
+        frame += VLAN_TAG_AT + VLAN_TAG_LEN;
+        len -= VLAN_TAG_AT + VLAN_TAG_LEN;
+    }
     return result != MEM_OK
                ? result
-               : sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, VLAN_TAG_AT,
-                             frame + VLAN_TAG_AT + VLAN_TAG_LEN, len - VLAN_TAG_AT - VLAN_TAG_LEN);
+               : sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, at, frame, len);
+}
+
+/* Finds the place of a frame in a ring of WQEs of one frame each. wqe receives the WQE at ci. */
+static enum recv_result eth_rx_place(struct hca *hca, struct eth_rq *rq, struct recv_wqe *wqe,
+                                     struct eth_place *place)
+{
+    enum recv_result taken;
+
+    wqe->num_sge = 0; /* if the WQE cannot be read */
+    wqe->len = 0;
+    taken = rq_peek(hca, &rq->wq, false, wqe);
+    recv_wqe_deny(wqe, mkey_denied(hca, PRM_GET(rqc, rq->rqc, rlky)));
+    *place = (struct eth_place){.wqe = wqe, .room = wqe->len, .counter = (uint16_t)rq->wq.ci};
+    return taken;
 }
 
 /* Says why the WQE at ci cannot take a frame of len bytes. */
 static void eth_rx_log_failure(struct hca *hca, const struct eth_rq *rq, size_t len,
-                               enum recv_result taken, const struct recv_wqe *wqe,
-                               enum mem_result result)
+                               enum recv_result taken, uint64_t room, enum mem_result result)
 {
     struct mkey_words words;
     char why[sizeof(words.text)] = "it cannot be read, or is invalid";
@@ -176,10 +207,10 @@ static void eth_rx_log_failure(struct hca *hca, const struct eth_rq *rq, size_t 
     if (result != MEM_OK) {
         g_strlcpy(why, mkey_why(hca, &words), sizeof(why));
     } else if (taken == RECV_OK) {
-        g_snprintf(why, sizeof(why), "it has room for %" PRIu64 " bytes", wqe->len);
+        g_snprintf(why, sizeof(why), "it has room for %" PRIu64 " bytes", room);
     }
     hca_log(hca, HCA_LOG_GUEST_ERROR, "RQ 0x%x: WQE 0x%x cannot take a frame of %zu bytes: %s",
-            rq->obj.num, rq->wq.ci & 0xffff, len, why);
+            rq->obj.num, rq->strides ? eth_stride_id(rq) : rq->wq.ci & 0xffff, len, why);
 }
 
 void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
@@ -189,6 +220,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     size_t stored = len - (strip ? VLAN_TAG_LEN : 0);
     struct prm_cqe64 cqe[1] = {0};
     struct recv_wqe wqe;
+    struct eth_place place;
     enum recv_result taken;
     enum mem_result result = MEM_OK;
 
@@ -196,10 +228,8 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
         hca->vport->counters.rx_no_steering++;
         return;
     }
-    wqe.num_sge = 0; /* if the WQE cannot be read */
-    wqe.len = 0;
-    taken = rq_peek(hca, &rq->wq, false, &wqe);
-    recv_wqe_deny(&wqe, mkey_denied(hca, PRM_GET(rqc, rq->rqc, rlky)));
+    taken = G_UNLIKELY(rq->strides) ? eth_stride_place(hca, rq, stored, &place)
+                                    : eth_rx_place(hca, rq, &wqe, &place);
     if (taken == RECV_EMPTY) {
         q_counter_get(hca, rq->counter_set_id)->out_of_buffer++;
         return;
@@ -211,21 +241,26 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
         eth_rq_fatal(hca, rq);
         return;
     }
-    if (taken == RECV_OK && stored <= wqe.len) {
-        result = eth_rx_scatter(hca, rq, &wqe, frame, len, strip);
+    if (taken == RECV_OK && stored <= place.room) {
+        result = eth_rx_scatter(hca, rq, &place, frame, len, strip);
         if (rq->pads_end && result == MEM_OK) {
-            sge_pad_end(hca, wqe.sge, wqe.num_sge, rq->pdn, stored);
+            sge_pad_end(hca, place.wqe->sge, place.wqe->num_sge, rq->pdn, place.at + stored);
         }
     }
-    if (taken != RECV_OK || stored > wqe.len || result != MEM_OK) {
-        hca->vport->counters.rx_wqe_too_small += taken == RECV_OK && stored > wqe.len;
-        eth_rx_log_failure(hca, rq, stored, taken, &wqe, result);
+    if (taken != RECV_OK || stored > place.room || result != MEM_OK) {
+        hca->vport->counters.rx_wqe_too_small += taken == RECV_OK && stored > place.room;
+        eth_rx_log_failure(hca, rq, stored, taken, place.room, result);
         eth_rx_fail(hca, rq,
-                    taken == RECV_OK && stored > wqe.len ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR
-                                                         : PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+                    taken == RECV_OK && stored > place.room ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR
+                                                            : PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
         return;
     }
-    rq->wq.ci++;
+    if (G_UNLIKELY(rq->strides)) {
+        PRM_SET(cqe64, cqe, wqe_id, eth_stride_id(rq));
+        eth_stride_take(rq, &place);
+    } else {
+        rq->wq.ci++;
+    }
     eth_rx_fill_checksums(cqe, frame, len, info);
     if (strip) {
         PRM_SET(cqe64, cqe, cv, 1);
@@ -238,8 +273,9 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     cqe_received(cqe,
                  (struct cqe_about){.qpn = flow_tag,
                                     .srqn = rq->user_index,
-                                    .index = (uint16_t)wqe.index,
-                                    .real_time = rq->real_time},
-                 PRM_CQE_OPCODE_RESP_SEND, (uint32_t)stored, false);
+                                    .index = place.counter,
+                                    .real_time = rq->real_time,
+                                    .strides = place.strides},
+                 PRM_CQE_OPCODE_RESP_SEND, (uint32_t)stored | CQE_STRIDES_IN(place.strides), false);
     cq_post(hca, rq->cq, cqe, false);
 }

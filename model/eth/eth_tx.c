@@ -73,6 +73,7 @@ static void eth_tx_fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsi
                 : "the WQE, its list or the doorbell record cannot be read, or is invalid");
     sq->state = PRM_SQC_STATE_ERR;
     sq->done = 0;
+    eth_umr_forget(hca, sq);
     eth_sq_complete_error(hca, sq, index, opcode, syndrome);
     eth_tx_skip_wqe(sq, ds);
     eth_sq_flush(hca, sq);
@@ -104,8 +105,8 @@ static void eth_sq_flush_run(struct hca *hca, struct eth_sq *sq)
 }
 
 /* Parses the data segments from seg on. Inline data segments do not occur in Ethernet WQEs. */
-static bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg *seg,
-                              const void *end, uint32_t denied)
+bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg *seg, const void *end,
+                       uint32_t denied)
 {
     for (; (const void *)(seg + 1) <= end; seg++) {
         uint32_t len = PRM_GET(wqe_data_seg, seg, byte_count);
@@ -322,6 +323,9 @@ static enum eth_sent eth_tx_execute(struct hca *hca, struct eth_sq *sq, struct e
                   wqe->ds * 16u - PRM_SIZE(wqe_ctrl_seg), denied, &copy)) {
         return mmo_length_ok(&copy) ? eth_tx_copy(hca, sq, &copy) : ETH_BAD_LENGTH;
     }
+    if (wqe->opcode == PRM_WQE_OPCODE_UMR) {
+        return eth_umr(hca, sq, wqe, raw.bytes, wqe->ds * 16u, denied);
+    }
     if (wqe->opcode != PRM_WQE_OPCODE_NOP) {
         return ETH_BAD_WQE;
     }
@@ -361,6 +365,9 @@ void eth_sq_run(struct hca *hca, struct work *work)
             return;
         case ETH_BAD_LENGTH:
             eth_tx_fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR);
+            return;
+        case ETH_BAD_BIND:
+            eth_tx_fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_MW_BIND_ERR);
             return;
         case ETH_MORE:
             break;

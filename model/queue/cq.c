@@ -395,8 +395,9 @@ static void cq_finish_cqe(struct hca *hca, struct prm_cqe64 *cqe, uint64_t now)
 
     if (cq_has_timestamp(opcode)) {
         PRM_SET(cqe64, cqe, timestamp,
-                G_UNLIKELY(PRM_GET(cqe64, cqe, timestamp)) ? real_time_stamp(hca->real_time, now)
-                                                           : now);
+                G_UNLIKELY(PRM_GET(cqe64, cqe, timestamp) & CQE_REAL_TIME)
+                    ? real_time_stamp(hca->real_time, now)
+                    : now);
     } else if (opcode == PRM_CQE_OPCODE_REQ_ERR || opcode == PRM_CQE_OPCODE_RESP_ERR) {
         uint8_t syndrome = (uint8_t)PRM_GET(err_cqe, failed, syndrome);
 
@@ -428,6 +429,7 @@ bool cq_post_data(struct hca *hca, struct cq *cq, struct prm_cqe64 *cqe, bool so
         return false;
     }
     now = hca_now(hca);
+    cq->strides = PRM_GET(cqe64, cqe, timestamp) & CQE_STRIDES;
     cq_finish_cqe(hca, cqe, now);
     cq->last_cqe_ns = now;
     if (!cq_put(hca, cq, cqe, data)) {

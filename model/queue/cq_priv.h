@@ -45,6 +45,7 @@ struct cq {
     bool period_from_cqe;
     /* times; last_event_ns is set only with a moderation period */
     uint64_t last_event_ns, last_cqe_ns;
+    bool strides; /* the last CQE was of a striding queue */
     struct hca_timer timer;
     struct eq_waiter waiter;
     /* the works that wait for CQEs, in the order of the indices */

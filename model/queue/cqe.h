@@ -47,10 +47,17 @@ struct cqe_about {
     uint32_t srqn;  /* the SRQ's or QP's user index; in CQEs of version 0 the SRQN */
     uint16_t index; /* wqe_counter */
     bool real_time; /* the time stamp is that of the real-time clock (queue_real_time()) */
+    bool strides;   /* of a striding queue: byte_cnt has the number of strides */
 };
 
-/* In the field timestamp of an image: cq_post() writes the stamp of the real-time clock there. */
-#define CQE_REAL_TIME 1
+/* What the field timestamp of an image says to cq_post(), which writes the stamp there. */
+#define CQE_REAL_TIME 1 /* the stamp is that of the real-time clock */
+#define CQE_STRIDES   2 /* the CQE is of a striding queue */
+
+/* byte_cnt of a striding queue: a filler, strides, and bytes (driver: mpwrq_get_cqe_*()). */
+#define CQE_FILLER            (1u << 31)
+#define CQE_STRIDES_IN(n)     ((uint32_t)(n) << 16)
+#define CQE_STRIDES_OF(bytes) ((bytes) >> 16 & 0x7fff)
 
 static inline void cqe_fill(struct prm_cqe64 *cqe, struct cqe_about about,
                             enum prm_cqe_opcode opcode)
@@ -88,7 +95,8 @@ static inline void cqe_received(struct prm_cqe64 *cqe, struct cqe_about about,
                                 enum prm_cqe_opcode opcode, uint32_t byte_cnt, bool solicited)
 {
     cqe_fill(cqe, about, opcode);
-    PRM_SET(cqe64, cqe, timestamp, about.real_time ? CQE_REAL_TIME : 0);
+    PRM_SET(cqe64, cqe, timestamp,
+            (about.real_time ? CQE_REAL_TIME : 0) | (about.strides ? CQE_STRIDES : 0));
     PRM_SET(cqe64, cqe, byte_cnt, byte_cnt);
     PRM_SET(cqe64, cqe, se, solicited);
 }

@@ -7,8 +7,9 @@
  * A mini CQE carries byte_cnt, and for a receive what the CQ's format says: the hash (HASH), the
  * checksum (CSUM), or, with wqe_counter, the checksum (CSUM_STRIDX), the flow tag (FTAG_STRIDX) or
  * the header types (L34H_STRIDX). The hash or checksum that it does not carry is lost. In HASH and
- * CSUM, wqe_counter grows by one from CQE to CQE. For a send it always carries wqe_counter and the
- * opcode of the WQE.
+ * CSUM, wqe_counter grows by one from CQE to CQE, and on a striding queue by the strides that each
+ * CQE reports (mlx5e_decompress_cqe()). For a send it always carries wqe_counter and the opcode of
+ * the WQE. CQEs of a striding queue that name different WQEs (wqe_id) are never in one session.
  *
  * Basic layout (mlx5e_decompress_cqes_start()): n CQEs use the slots of n CQEs. The title has
  * format COMPRESSED and byte_cnt n. Arrays of 8 mini CQEs are in the slots 1, 8, 16, 24 ... after
@@ -36,6 +37,7 @@
  */
 #include "model/queue/cqe_compress.h"
 #include "model/queue/cq_priv.h"
+#include "model/queue/cqe.h"
 
 enum {
     MINIS_BASIC = 8, /* mini CQEs of an array */
@@ -62,7 +64,7 @@ struct cqe_session {
 
     enum cqe_kind kind; /* CQE_KIND_NONE: there is no title */
     struct prm_cqe64 title[1];
-    uint16_t counter; /* wqe_counter of the last CQE */
+    uint16_t counter; /* wqe_counter that the next CQE must have, if mini CQEs do not carry it */
 
     unsigned held;             /* CQEs that are not in the ring yet */
     uint64_t since;            /* time of the first of them */
@@ -164,7 +166,7 @@ static bool cqe_session_fits(const struct cqe_session *s, const struct prm_cqe64
         return false;
     }
     return kind == CQE_KIND_SENT || s->format >= PRM_MINI_CQE_FORMAT_FTAG_STRIDX ||
-           PRM_GET(cqe64, cqe, wqe_counter) == (uint16_t)(s->counter + 1);
+           PRM_GET(cqe64, cqe, wqe_counter) == s->counter;
 }
 
 static void cqe_session_fill_mini(const struct cqe_session *s, enum cqe_kind kind,
@@ -359,7 +361,8 @@ bool cqe_session_take(struct hca *hca, struct cq *cq, const struct prm_cqe64 *cq
     /* without a title, the basic layout holds the CQE, and the enhanced one writes it */
     titled = s->enhanced ? cqe_session_fits(s, cqe, kind) : kind != CQE_KIND_NONE;
     cq_count(cq);
-    s->counter = PRM_GET(cqe64, cqe, wqe_counter);
+    s->counter = (uint16_t)(PRM_GET(cqe64, cqe, wqe_counter) +
+                            (cq->strides ? CQE_STRIDES_OF(PRM_GET(cqe64, cqe, byte_cnt)) : 1));
     if (!titled || !cqe_session_may_hold(cq, index)) {
         s->kind = kind;
         memcpy(s->title, cqe, sizeof(s->title));

@@ -46,6 +46,7 @@ struct cqe_decoder {
     uint8_t *ring; /* slots of stride bytes; the cqe64 is in the last 64 of a slot */
     unsigned log_size, stride;
     bool enhanced;
+    bool strides;           /* of a striding queue: byte_cnt has strides in bits 30:16 */
     enum dec_format format; /* of receives */
     uint32_t ci;            /* the next slot that the device writes a title, CQE or array to */
 
@@ -133,7 +134,7 @@ static inline void dec_expand(struct cqe_decoder *d, const uint8_t *mini)
         }
         d->title[DEC_COUNTER] = (uint8_t)(d->counter >> 8);
         d->title[DEC_COUNTER + 1] = (uint8_t)d->counter;
-        d->counter++;
+        d->counter = (uint16_t)(d->counter + (d->strides ? dec_16(mini + 4) & 0x7fff : 1));
     }
     dec_push(d, d->title, true);
 }

@@ -47,6 +47,7 @@ struct bench *bench_new_on(struct card *card, unsigned number)
     struct wire_port *ends[2];
 
     b->frames = g_new0(struct bench_frame, BENCH_FRAMES);
+    b->rq_type = PRM_WQ_TYPE_CYCLIC;
     rig_init_on(&b->rig, card, number);
     rig_eq_create(&b->rig, &b->eq, 6, 0, RIG_ASYNC_MASK);
     if (number == 0) {
@@ -229,6 +230,7 @@ void bench_rq_new_sized(struct bench *b, const struct prm_rqc *more, unsigned lo
         memcpy(rqc, more, sizeof(rqc));
     }
     queue_init(b, rq, log_size, 6, PRM_PTR(rqc, rqc, wq));
+    PRM_SET(wq, PRM_PTR(rqc, rqc, wq), wq_type, b->rq_type);
     PRM_SET(rqc, rqc, rlky, 1);
     PRM_SET(rqc, rqc, user_index, BENCH_RQ_INDEX);
     PRM_SET(rqc, rqc, cqn, rq->cqn);

@@ -35,6 +35,7 @@ struct bench {
     uint32_t tdn, tisn;
     int mini_format;    /* PRM_MINI_CQE_FORMAT_ of the CQs made here; 0: they do not compress */
     uint8_t ts_format;  /* PRM_TS_FORMAT_ of the queues made here */
+    uint8_t rq_type;    /* PRM_WQ_TYPE_ of the receive queues made here; CYCLIC from the start */
     uint8_t table_type; /* PRM_FLOW_TABLE_TYPE_ of the tables made here; 0 is NIC_RX */
 };
 

@@ -183,7 +183,6 @@ START_TEST(unsupported_abilities_are_not_advertised)
         "vhca_group_manager",
         "sf",
         "fpga",
-        "striding_rq",
         "ipsec_offload",
         "crypto",
         "tls_tx",

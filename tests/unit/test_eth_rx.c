@@ -327,6 +327,7 @@ START_TEST(time_stamps_are_of_the_clock_that_the_queue_asks_for)
 
     b->rig.hca.limits.real_time = false;
     PRM_SET(rqc, rqc, cqn, rq.cqn);
+    PRM_SET(wq, PRM_PTR(rqc, rqc, wq), wq_type, PRM_WQ_TYPE_CYCLIC);
     PRM_SET(rqc, rqc, ts_format, PRM_TS_FORMAT_REAL_TIME);
     ck_assert_int_eq(eth_rq_create(&b->rig.hca, 0, rqc, &buf, 0, &num), SYN_TS_FORMAT);
     PRM_SET(wq, PRM_PTR(rqc, rqc, wq), cd_slave, 1);
