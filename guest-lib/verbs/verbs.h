@@ -346,6 +346,10 @@ struct hv_rwq {
     struct hv_pd *pd;
     gint users; /* indirection tables */
     uint32_t events_reported;
+    /* mlx5dv_create_wq() with striding: log2 of the strides of a WQE, or 0; log2 of a stride's
+     * bytes; two bytes are left before each packet */
+    uint8_t log_strides, log_stride;
+    bool stride_shift;
 };
 
 struct hv_mcast;

@@ -14,8 +14,10 @@ static int exp_wq_check(struct hv_hca *hca, const struct ibv_exp_wq_init_attr *a
         return hv_refuse(hca, ENOSYS, "exp_create_wq: wq_type must be IBV_EXP_WQT_RQ");
     }
     if (attr->comp_mask & IBV_EXP_CREATE_WQ_MP_RQ) {
-        return hv_refuse(hca, EOPNOTSUPP,
-                         "exp_create_wq: the device has no multi-packet receive queues");
+        return hv_refuse(
+            hca, EOPNOTSUPP,
+            "exp_create_wq: experimental verbs have no multi-packet receive queues here; "
+            "mlx5dv_create_wq() makes them");
     }
     if (vlan & ~(unsigned)IBV_EXP_RECEIVE_WQ_CVLAN_STRIP) {
         return hv_refuse(hca, EOPNOTSUPP, "exp_create_wq: vlan_offloads is 0x%x; it may be 0x%x",

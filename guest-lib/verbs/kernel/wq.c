@@ -33,7 +33,13 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
     PRM_SET(rqc, rqc, user_index, (uint32_t)wq->uidx);
     PRM_SET(rqc, rqc, cqn, hv_cq(wq->ibv.cq)->cqn);
     PRM_SET(rqc, rqc, ts_format, hv_cq_ts_format(hv_cq(wq->ibv.cq)));
-    PRM_SET(wq, ring, wq_type, PRM_WQ_TYPE_CYCLIC);
+    PRM_SET(wq, ring, wq_type,
+            wq->log_strides ? PRM_WQ_TYPE_CYCLIC_STRIDING_RQ : PRM_WQ_TYPE_CYCLIC);
+    if (wq->log_strides) {
+        PRM_SET(wq, ring, log_wqe_stride_size, wq->log_stride - 6u);
+        PRM_SET(wq, ring, log_wqe_num_of_strides, (wq->log_strides - 9u) & 0xf); /* signed */
+        PRM_SET(wq, ring, two_byte_shift_en, wq->stride_shift);
+    }
     PRM_SET(wq, ring, end_padding_mode, !!(flags & IBV_WQ_FLAGS_PCI_WRITE_END_PADDING));
     PRM_SET(wq, ring, pd, hv_real_pd(wq->ibv.pd)->pdn);
     PRM_SET(wq, ring, dbr_addr, (uintptr_t)shadow_real(wq->dbrec));

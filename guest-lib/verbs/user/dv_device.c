@@ -47,10 +47,11 @@ static void dv_device_ethernet_caps(struct ibv_context *ctx, struct mlx5dv_conte
 #undef ETH
     if (HV_CAP(hca, striding_rq)) {
         caps->striding_rq_caps = (struct mlx5dv_striding_rq_caps){
-            .min_single_stride_log_num_of_bytes = 6,
-            .max_single_stride_log_num_of_bytes = 13,
-            .min_single_wqe_log_num_of_strides = HV_CAP(hca, ext_stride_num_range) ? 3 : 9,
-            .max_single_wqe_log_num_of_strides = 16,
+            .min_single_stride_log_num_of_bytes = HV_MIN_LOG_STRIDE,
+            .max_single_stride_log_num_of_bytes = HV_MAX_LOG_STRIDE,
+            .min_single_wqe_log_num_of_strides =
+                HV_CAP(hca, ext_stride_num_range) ? HV_MIN_LOG_STRIDES_EXT : HV_MIN_LOG_STRIDES,
+            .max_single_wqe_log_num_of_strides = HV_MAX_LOG_STRIDES,
             .supported_qpts = dv_device_raw_packet_if(1),
         };
     }

@@ -18,12 +18,7 @@ struct ibv_cq_ex *hv_dv_create_cq(struct ibv_context *ctx, struct ibv_cq_init_at
 struct ibv_wq *hv_dv_create_wq(struct ibv_context *ctx, struct ibv_wq_init_attr *attr,
                                struct mlx5dv_wq_init_attr *dv)
 {
-    /* striding RQs need a capability that the device does not have */
-    if (dv && dv->comp_mask) {
-        errno = dv->comp_mask & ~(uint64_t)MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ ? EINVAL : ENOTSUP;
-        return NULL;
-    }
-    return ibv_create_wq(ctx, attr);
+    return hv_wq_create(ctx, attr, dv);
 }
 
 #define KNOWN_QP_MASK                                                                              \

@@ -15,6 +15,17 @@ void hv_qp_send_ops(struct verbs_context *ops);
 /* Sets the functions of ibv_wr_*(). Returns 0, or EOPNOTSUPP if the service type does not support
  * an operation. */
 int hv_qp_init_builders(struct user_qp *qp, uint64_t send_ops_flags);
+/* log2 of what striding receive queues may have: bytes of a stride, strides of a WQE (the least
+ * number depends on ext_stride_num_range). */
+#define HV_MIN_LOG_STRIDE      6u
+#define HV_MAX_LOG_STRIDE      13u
+#define HV_MIN_LOG_STRIDES     9u
+#define HV_MIN_LOG_STRIDES_EXT 3u
+#define HV_MAX_LOG_STRIDES     16u
+
+/* Creates a WQ as ibv_create_wq() does. dv: what direct verbs add, or NULL. NULL with errno. */
+struct ibv_wq *hv_wq_create(struct ibv_context *context, struct ibv_wq_init_attr *attr,
+                            const struct mlx5dv_wq_init_attr *dv);
 /* Posts to a receive queue, under its lock. The caller updates the doorbell record. */
 int hv_rq_post(struct hv_wq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 /* Says why hv_rq_post() refused wr with err, which it returns. */

@@ -39,7 +39,9 @@ static int wq_post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_
 /* Chooses sizes, rounded up as in libmlx5: 0 or errno. */
 static int wq_choose_size(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr)
 {
-    uint32_t max_stride = HV_CAP(wq->hca, max_wqe_sz_rq), stride;
+    /* WQEs of a striding queue begin with a next segment */
+    uint32_t first = wq->log_strides ? PRM_SIZE(wqe_srq_next_seg) : 0, stride;
+    uint32_t max_stride = HV_CAP(wq->hca, max_wqe_sz_rq) - first;
 
     if (!attr->max_wr || attr->max_wr > 1u << HV_CAP(wq->hca, log_max_qp_sz) ||
         attr->max_sge > max_stride / DATA_SEG) {
@@ -48,11 +50,11 @@ static int wq_choose_size(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr
                          attr->max_wr, attr->max_sge, 1u << HV_CAP(wq->hca, log_max_qp_sz),
                          (uint32_t)(max_stride / DATA_SEG));
     }
-    stride = wq_power_of_two(MAX(attr->max_sge, 1)) * DATA_SEG;
+    stride = wq_power_of_two(MAX(attr->max_sge, 1) * DATA_SEG + first);
     wq->rq.wqe_shift = (uint32_t)g_bit_storage(stride) - 1;
     wq->rq.wqe_cnt = MAX(wq_power_of_two(attr->max_wr), MIN_RING / stride);
     wq->rq.max_post = wq->rq.wqe_cnt;
-    wq->rq.max_gs = stride / DATA_SEG;
+    wq->rq.max_gs = (stride - first) / DATA_SEG;
     wq->ring_size = hv_whole_pages((size_t)wq->rq.wqe_cnt * stride);
     return 0;
 }
@@ -107,7 +109,41 @@ static int wq_check_attr(struct hv_hca *hca, const struct ibv_wq_init_attr *attr
     return has_flags && attr->create_flags & ~possible ? EOPNOTSUPP : 0;
 }
 
-static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr)
+/* Takes the options of direct verbs: 0 or errno. */
+static int wq_take_strides(struct hv_rwq *wq, const struct mlx5dv_wq_init_attr *dv)
+{
+    const struct mlx5dv_striding_rq_init_attr *strides = &dv->striding_rq_attrs;
+    uint32_t least =
+        HV_CAP(wq->hca, ext_stride_num_range) ? HV_MIN_LOG_STRIDES_EXT : HV_MIN_LOG_STRIDES;
+
+    if (dv->comp_mask & ~(uint64_t)MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ) {
+        return EINVAL;
+    }
+    if (!dv->comp_mask) {
+        return 0;
+    }
+    if (!HV_CAP(wq->hca, striding_rq)) {
+        return hv_refuse(wq->hca, EINVAL, "dv_create_wq: the device has no striding RQs");
+    }
+    if (strides->single_stride_log_num_of_bytes < HV_MIN_LOG_STRIDE ||
+        strides->single_stride_log_num_of_bytes > HV_MAX_LOG_STRIDE ||
+        strides->single_wqe_log_num_of_strides < least ||
+        strides->single_wqe_log_num_of_strides > HV_MAX_LOG_STRIDES) {
+        return hv_refuse(wq->hca, EINVAL,
+                         "dv_create_wq: a stride has 2^%u bytes and a WQE 2^%u strides; they may "
+                         "be %u to %u and %u to %u",
+                         strides->single_stride_log_num_of_bytes,
+                         strides->single_wqe_log_num_of_strides, HV_MIN_LOG_STRIDE,
+                         HV_MAX_LOG_STRIDE, least, HV_MAX_LOG_STRIDES);
+    }
+    wq->log_stride = (uint8_t)strides->single_stride_log_num_of_bytes;
+    wq->log_strides = (uint8_t)strides->single_wqe_log_num_of_strides;
+    wq->stride_shift = strides->two_byte_shift_en;
+    return 0;
+}
+
+struct ibv_wq *hv_wq_create(struct ibv_context *context, struct ibv_wq_init_attr *attr,
+                            const struct mlx5dv_wq_init_attr *dv)
 {
     struct hv_context *ctx = hv_context(context);
     struct hv_rwq *wq;
@@ -133,7 +169,8 @@ static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_
     wq->ibv.wq_type = attr->wq_type;
     wq->ibv.state = IBV_WQS_RESET;
     wq->ibv.post_recv = wq_post_recv;
-    err = wq_choose_size(wq, attr);
+    err = dv ? wq_take_strides(wq, dv) : 0;
+    err = err ? err : wq_choose_size(wq, attr);
     err = err ? err : wq_check_attr(ctx->hca, attr);
     err = err ? err : wq_alloc_memory(wq, ctx);
     pthread_mutex_init(&wq->ibv.mutex, NULL);
@@ -150,6 +187,11 @@ static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_
     attr->max_wr = wq->rq.max_post + wq->rq.gpu_max;
     attr->max_sge = wq->rq.max_gs;
     return &wq->ibv;
+}
+
+static struct ibv_wq *create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr)
+{
+    return hv_wq_create(context, attr, NULL);
 }
 
 static int destroy_wq(struct ibv_wq *ibwq)

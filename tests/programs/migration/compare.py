@@ -33,7 +33,7 @@ BOTH = {
     "reregister": "with the right to write: success\nwithout it: remote access error",
     "resource_domain": "queues of a domain: data right\nthe domain ends: 0",
     "rtt": "10 round trips, each takes time",
-    "striding": "the device has strides: no\na queue with strides: Operation not supported",
+    "striding": "the device has strides: yes\na queue with strides: made",
     "tag_matching": "tag abcd, 1000 bytes, right; matched: yes",
     "time_stamps": "clock: 1000000 kHz, mask 7fffffffffffffff\nthe stamp lies between two readings: yes\n"
                    "in nanoseconds, too: yes",
@@ -45,8 +45,9 @@ BOTH = {
     "windows": "bound: success, data right\nno longer bound: remote access error",
 }
 # The old kernel did not look at what the PCI bus guarantees
-# (mlx5_ib_get_atomic_caps()), and libmlx5 does.
-OLD = {"atomics": BOTH["atomics"].replace("global", "between HCAs")}
+# (mlx5_ib_get_atomic_caps()), and libmlx5 does. Only direct verbs have striding queues here.
+OLD = {"atomics": BOTH["atomics"].replace("global", "between HCAs"),
+       "striding": "the device has strides: no\na queue with strides: Operation not supported"}
 # Features of experimental verbs alone (only_NAME).
 ONLY = {
     "as_notify": "a CQ with AS notify: Operation not supported\nexit status 77",
