@@ -6,9 +6,9 @@
 #include <check.h>
 #include <endian.h>
 #include <errno.h>
-#include <infiniband/mlx5dv.h>
 #include <stdlib.h>
 #include <string.h>
+#include "guest-lib/verbs/dv.h"
 #include "tests/unit/suite.h"
 #include "tests/verbs/verbs_table.h"
 
@@ -66,7 +66,7 @@ static struct ibv_wq *create(const struct mlx5dv_striding_rq_init_attr *strides,
     struct mlx5dv_wq_init_attr dv = {.comp_mask = MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ,
                                      .striding_rq_attrs = *strides};
 
-    return mlx5dv_create_wq(v->a, &attr, &dv);
+    return hv_dv_create_wq(v->a, &attr, &dv);
 }
 
 static void post(void)
@@ -105,7 +105,7 @@ static void make_receiver(bool shift)
     ck_assert_msg(to.wq, "errno %d", errno);
     ck_assert_int_eq(ibv_modify_wq(to.wq, &ready), 0);
     obj.rwq.in = to.wq;
-    ck_assert_int_eq(mlx5dv_init_obj(&obj, MLX5DV_OBJ_RWQ | MLX5DV_OBJ_CQ), 0);
+    ck_assert_int_eq(hv_dv_init_obj(&obj, MLX5DV_OBJ_RWQ | MLX5DV_OBJ_CQ), 0);
     ck_assert_uint_eq(to.ring.stride, 32);
     ck_assert_uint_eq(to.ring.wqe_cnt, DEPTH);
     to.table = ibv_create_rwq_ind_table(v->a, &table);
@@ -244,7 +244,7 @@ START_TEST(attributes_outside_the_capabilities_are_refused)
     struct ibv_wq_init_attr attr = {
         .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1, .pd = pd, .cq = to.cq};
 
-    ck_assert_int_eq(mlx5dv_query_device(v->a, &caps), 0);
+    ck_assert_int_eq(hv_dv_query_device(v->a, &caps), 0);
     ck_assert_uint_eq(caps.comp_mask & MLX5DV_CONTEXT_MASK_STRIDING_RQ,
                       MLX5DV_CONTEXT_MASK_STRIDING_RQ);
     ck_assert_uint_eq(range->min_single_stride_log_num_of_bytes, 6);
@@ -267,7 +267,7 @@ START_TEST(attributes_outside_the_capabilities_are_refused)
             }
         }
     }
-    ck_assert_ptr_null(mlx5dv_create_wq(v->a, &attr, &unknown));
+    ck_assert_ptr_null(hv_dv_create_wq(v->a, &attr, &unknown));
     ck_assert_int_eq(errno, EINVAL);
 }
 END_TEST
