@@ -858,6 +858,7 @@ START_TEST(a_queue_that_names_what_is_not_there_is_refused)
     uint32_t num;
 
     PRM_SET(sqc, sqc, cqn, sq.cqn);
+    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_CYCLIC);
     PRM_SET(wq, wq, log_wq_stride, 6);
     PRM_SET(wq, wq, pd, 0xabcd);
     ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_PD);
@@ -878,6 +879,13 @@ START_TEST(a_queue_that_names_what_is_not_there_is_refused)
     PRM_SET(wq, wq, log_wq_stride, 7);
     ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_WQ);
     PRM_SET(wq, wq, log_wq_stride, 6);
+    for (unsigned type = 0; type < 4; type++) { /* of lists and strides only RQs know */
+        if (type != PRM_WQ_TYPE_CYCLIC) {
+            PRM_SET(wq, wq, wq_type, type);
+            ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_WQ);
+        }
+    }
+    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_CYCLIC);
     PRM_SET(sqc, sqc, cd_master, 1);
     ck_assert_int_eq(eth_sq_create(&b->rig.hca, 0, sqc, &buf, 0, &num), SYN_ETH_WQ);
     PRM_SET(sqc, sqc, cd_master, 0);
