@@ -29,6 +29,7 @@ static const struct cap_section {
     {PRM_HCA_CAP_TYPE_ATOMIC, PRM_cmd_hca_cap_atomic_FIELD, caps_atomic, true},
     {PRM_HCA_CAP_TYPE_ROCE, PRM_cmd_hca_cap_roce_FIELD, caps_roce, false},
     {PRM_HCA_CAP_TYPE_FLOW_TABLE, PRM_cmd_hca_cap_nic_flow_table_FIELD, caps_flow_table, false},
+    {PRM_HCA_CAP_TYPE_DEBUG, PRM_cmd_hca_cap_debug_FIELD, caps_debug, false},
     {PRM_HCA_CAP_TYPE_QOS, PRM_cmd_hca_cap_qos_FIELD, caps_qos, false},
     {PRM_HCA_CAP_TYPE_GENERAL_2, PRM_cmd_hca_cap_hca_cap_2_FIELD, caps_general_2, false},
     {PRM_HCA_CAP_TYPE_DEV_MEM, PRM_cmd_hca_cap_device_memory_FIELD, caps_device_memory, false},

@@ -45,8 +45,9 @@ struct cap {
 uint64_t caps_most(const struct fw *fw, uint16_t section, uint32_t field);
 
 /* Each table ends with a row whose field is 0. */
-extern const struct cap caps_general[], caps_general_2[], caps_qos[]; /* fw/caps_general.c */
-extern const struct cap caps_crypto[];                                /* fw/caps_crypto.c */
+extern const struct cap caps_general[], caps_general_2[], caps_qos[],
+    caps_debug[];                      /* fw/caps_general.c */
+extern const struct cap caps_crypto[]; /* fw/caps_crypto.c */
 uint64_t caps_has_crypto(const struct fw *fw);
 uint64_t caps_is_wrapped(const struct fw *fw);                    /* keys are imported wrapped */
 extern const struct cap caps_ethernet[], caps_flow_table[];       /* fw/caps_net.c */

@@ -66,6 +66,11 @@ const struct cap caps_general_2[] = {
     {0},
 };
 
+const struct cap caps_debug[] = {
+    {CAP_NAMED(debug_cap, resource_dump), .value = 1, NEEDS(ACCESS_REG)},
+    {0},
+};
+
 /* QoS: no pacing and no scheduling. */
 const struct cap caps_qos[] = {
     {0},
@@ -270,6 +275,7 @@ const struct cap caps_general[] = {
                     1u << PRM_CAP_CMDIF_CHECKSUM_ENABLED),
     FLAG(driver_version, NEEDS(SET_DRIVER_VERSION)),
     FLAG(dtor, NEEDS(ACCESS_REG)),
+    FLAG(debug, NEEDS(ACCESS_REG)),
     FLAG(force_teardown, NEEDS(TEARDOWN_HCA)),
     FLAG(fast_teardown, NEEDS(TEARDOWN_HCA)),
     {0},
