@@ -5,6 +5,7 @@
 #include "model/core/obj_class.h"
 #include "model/memory/masked.h"
 #include "model/memory/memic.h"
+#include "model/memory/sw_icm.h"
 #include "model/rdma/vec_calc.h"
 #include "wire/encap/roce.h"
 
@@ -93,6 +94,11 @@ const struct cap caps_device_memory[] = {
     MEMIC(memic_operations,
           1u << PRM_MEMIC_OPERATION_INCREMENT | 1u << PRM_MEMIC_OPERATION_TEST_AND_SET,
           .is_set = true),
+    MEMIC(steering_sw_icm_start_address, SW_ICM_STE_START),
+    MEMIC(log_steering_sw_icm_size, SW_ICM_LOG_STE_SIZE),
+    MEMIC(header_modify_sw_icm_start_address, SW_ICM_MODIFY_START),
+    MEMIC(log_header_modify_sw_icm_size, SW_ICM_LOG_MODIFY_SIZE),
+    MEMIC(log_sw_icm_alloc_granularity, SW_ICM_LOG_BLOCK),
     {0},
 };
 

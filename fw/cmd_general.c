@@ -14,6 +14,7 @@
 #include "model/core/pd.h"
 #include "model/memory/dek.h"
 #include "model/memory/kek.h"
+#include "model/memory/sw_icm.h"
 #include "model/rdma/av_qp_mapping.h"
 #include "model/rdma/reserved_qpn.h"
 
@@ -31,6 +32,7 @@ static const struct general_type general_types[] = {
     {OBJ_AV_QP_MAPPING, 0, PRM_SIZE(av_qp_mapping), offsetof(struct av_qp_mapping, ctx),
      av_qp_mapping_create, NULL, NULL},
     {OBJ_RESERVED_QPN, OBJ_LOG_RESERVED, 0, 0, reserved_qpn_create, NULL, NULL},
+    {OBJ_SW_ICM, 0, PRM_SIZE(sw_icm), offsetof(struct sw_icm, ctx), sw_icm_create, NULL, NULL},
     {OBJ_ENCRYPTION_KEY, 0, PRM_SIZE(encryption_key_obj), offsetof(struct dek, ctx), dek_create,
      dek_modify, dek_may_query},
     {OBJ_CRYPTO_LOGIN, 0, PRM_SIZE(crypto_login_obj), offsetof(struct crypto_login, ctx),
@@ -153,6 +155,9 @@ static enum syn cmd_destroy_general_object(struct fw *fw, struct fw_cmd *cmd)
     }
     if (obj->refs) {
         return SYN_IN_USE;
+    }
+    if (obj_class(obj)->trim && !obj_class(obj)->trim(&fw->hca, obj)) {
+        return SYN_AGAIN;
     }
     obj_class(obj)->free(&fw->hca, obj);
     return SYN_OK;

@@ -81,6 +81,15 @@
         AT_MOST(ROCE, roce_cap, qp_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING)
 #define BEFORE_CX6DX                                                                               \
     COPIES(0, 0, 0), FREE_RUNNING, AT_MOST(GENERAL, cmd_hca_cap, enhanced_cqe_compression, 0)
+/* Steering entries that software writes have another format from ConnectX-6 Dx on (rdma-core,
+ * MLX5_HW_CONNECTX_6DX), which the model does not have. */
+#define SINCE_STE_V1                                                                               \
+    AT_MOST(GENERAL, cmd_hca_cap, general_obj_types, ~(1ull << PRM_GENERAL_OBJ_TYPE_SW_ICM)),      \
+        AT_MOST(DEV_MEM, device_mem_cap, steering_sw_icm_start_address, 0),                        \
+        AT_MOST(DEV_MEM, device_mem_cap, log_steering_sw_icm_size, 0),                             \
+        AT_MOST(DEV_MEM, device_mem_cap, header_modify_sw_icm_start_address, 0),                   \
+        AT_MOST(DEV_MEM, device_mem_cap, log_header_modify_sw_icm_size, 0),                        \
+        AT_MOST(DEV_MEM, device_mem_cap, log_sw_icm_alloc_granularity, 0)
 #define ON_CX6DX  COPIES(1, 0, MMO_LOG_MAX)
 #define SINCE_CX7 COPIES(0, 1, MMO_LOG_MAX)
 
@@ -93,17 +102,20 @@ static const struct fw_cap_limit of_cx5[] = {
 static const struct fw_cap_limit of_cx6dx[] = {
     BEFORE_CX7,
     ON_CX6DX,
+    SINCE_STE_V1,
     {0},
 };
 
 static const struct fw_cap_limit of_cx7[] = {
     BEFORE_CX8,
     SINCE_CX7,
+    SINCE_STE_V1,
     {0},
 };
 
 static const struct fw_cap_limit of_cx8[] = {
     SINCE_CX7,
+    SINCE_STE_V1,
     {0},
 };
 

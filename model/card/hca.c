@@ -9,6 +9,7 @@
 #include "model/eth/eth.h"
 #include "model/steering/steering.h"
 #include "model/memory/memic.h"
+#include "model/memory/sw_icm.h"
 #include "model/port/port.h"
 #include "model/queue/blueflame.h"
 #include "model/queue/q_counter.h"
@@ -77,6 +78,7 @@ void hca_init_on(struct hca *hca, const struct hca_host_ops *ops, void *host,
     /* UAR pages end where the windows of the device memory begin */
     hca->uars.end = MIN(hca->uars.end, MEMIC_BAR_START / UAR_PAGE_SIZE);
     memic_init(hca, NULL);
+    sw_icm_init(hca);
     obj_table_start(&hca->qpns, limits->qpn_start);
     steering_init(hca);
     hca->card = card;

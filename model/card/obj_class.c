@@ -8,6 +8,7 @@
 #include "model/memory/dek.h"
 #include "model/memory/kek.h"
 #include "model/memory/psv.h"
+#include "model/memory/sw_icm.h"
 #include "model/memory/umem.h"
 #include "model/queue/cq.h"
 #include "model/queue/eq.h"

@@ -27,6 +27,7 @@ struct q_counter;
 struct rdma;
 struct sig;
 struct steering;
+struct sw_icm;
 struct vport;
 
 /* Something that wants the HCA's attention. Zero-initialized means idle. */
@@ -88,7 +89,7 @@ enum hca_crypto {
 enum {
     /* credit classes of the wire, for which work can wait (wire_tx_credits()) */
     HCA_CREDIT_CLASSES = 64,
-    HCA_MEM_SPACES = 2, /* enum mem_space_id */
+    HCA_MEM_SPACES = 3, /* enum mem_space_id */
     HCA_MAX_EQS = 128,
     HCA_KEY_RUNS = 16,
 };
@@ -171,6 +172,7 @@ struct hca {
     const struct mem_space *spaces[HCA_MEM_SPACES]; /* model/memory/place.h */
     uint8_t *device_memory;       /* the memory behind MEM_SPACE_DEVICE (model/memory/memic.h) */
     bool device_memory_is_owners; /* else it exists while there are allocations */
+    struct sw_icm **sw_icm_owner; /* of each block of steering memory (model/memory/sw_icm.h) */
     /* cached by key; a change of any key empties the cache */
     struct key_run key_runs[HCA_KEY_RUNS];
     unsigned transforms;     /* keys with a descriptor (model/memory/transform.h) */

@@ -3,6 +3,7 @@
 #include "model/core/pd.h"
 #include "model/memory/memic.h"
 #include "model/memory/mkey_priv.h"
+#include "model/memory/sw_icm.h"
 #include "model/memory/umem.h"
 
 /* The most memory of this process that a key's translation entries may take, in bytes. */
@@ -68,8 +69,7 @@ void mkey_parse(struct mkey *mkey)
     mkey->length64 = PRM_GET(mkc, mkc, length64);
     mkey->pdn = PRM_GET(mkc, mkc, pd);
     mkey->qpn = PRM_GET(mkc, mkc, qpn);
-    /* addresses in a key of device memory begin at 0; start_addr is the place of its first byte */
-    mkey->start = mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC ? 0 : PRM_GET(mkc, mkc, start_addr);
+    mkey->start = mkey_is_device(mkey) ? 0 : PRM_GET(mkc, mkc, start_addr);
     mkey->len = PRM_GET(mkc, mkc, len);
     mkey->transform = NULL;
     if (mkey->sig) {
@@ -215,12 +215,11 @@ static enum syn mkey_check_new(const struct hca *hca, const struct mkey *mkey, u
 {
     size_t entry = xlt_entry_size(mkey);
     /* nor may a user context choose a place in device memory, which belongs to the kernel */
-    bool physical = mkey->mode == PRM_MKC_ACCESS_MODE_PA ||
-                    mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC ||
+    bool physical = mkey->mode == PRM_MKC_ACCESS_MODE_PA || mkey_is_device(mkey) ||
                     (mkey->mode == PRM_MKC_ACCESS_MODE_MTT && xlt_len && !physical_ok);
 
-    if ((mkey->mode > PRM_MKC_ACCESS_MODE_KSM && mkey->mode != PRM_MKC_ACCESS_MODE_MEMIC) ||
-        !mkey_bsf_ok(mkey) || (mkey->tunneled && !hca->limits.tunneled)) {
+    if ((mkey->mode > PRM_MKC_ACCESS_MODE_KSM && !mkey_is_device(mkey)) || !mkey_bsf_ok(mkey) ||
+        (mkey->tunneled && !hca->limits.tunneled)) {
         return SYN_MKEY_MODE;
     }
     if (uid && physical) {
@@ -240,17 +239,20 @@ static enum syn mkey_check_new(const struct hca *hca, const struct mkey *mkey, u
 }
 
 /* A key of device memory lies in one allocation, which it references. */
-static enum syn mkey_find_memic(struct hca *hca, struct mkey *mkey)
+static enum syn mkey_find_device(struct hca *hca, struct mkey *mkey)
 {
-    struct memic *memic =
-        mkey->length64 ? NULL : memic_find(hca, PRM_GET(mkc, mkey->mkc, start_addr), mkey->len);
+    bool is_memic = mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC;
+    uint64_t at = PRM_GET(mkc, mkey->mkc, start_addr);
+    void *found = mkey->length64 ? NULL
+                  : is_memic     ? (void *)memic_find(hca, at, mkey->len)
+                                 : (void *)sw_icm_find(hca, at, mkey->len);
 
-    if (!memic) {
+    if (!found) {
         return SYN_MKEY_DEVICE;
     }
-    mkey->space = MEM_SPACE_DEVICE;
-    mkey->backing = &memic->obj;
-    obj_ref(&mkey->obj, &memic->obj);
+    mkey->space = is_memic ? MEM_SPACE_DEVICE : MEM_SPACE_SW_ICM;
+    mkey->backing = found;
+    obj_ref(&mkey->obj, mkey->backing);
     return SYN_OK;
 }
 
@@ -280,8 +282,8 @@ enum syn mkey_new(struct hca *hca, uint16_t uid, const struct prm_mkc *mkc, size
     syn = !mkey->pd                     ? SYN_NO_PD
           : !uid_may_use(mkey->pd, uid) ? SYN_BAD_UID
                                         : mkey_check_new(hca, mkey, uid, xlt_len, physical_ok);
-    if (!syn && mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC) {
-        syn = mkey_find_memic(hca, mkey);
+    if (!syn && mkey_is_device(mkey)) {
+        syn = mkey_find_device(hca, mkey);
     }
     if (!syn) {
         syn = mkey_xlt_alloc(hca, mkey);

@@ -239,7 +239,7 @@ static void mkey_keep_run(struct hca *hca, uint32_t key, const struct mkey *mkey
     const uint64_t *mtt = mkey->mtt;
     struct mkey_page_run at;
 
-    if (mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC) { /* one piece of device memory */
+    if (mkey_is_device(mkey)) { /* one piece of device memory */
         *mkey_run_of(hca, key) = (struct key_run){
             .key = key,
             .pdn = mkey->pdn,
@@ -481,6 +481,7 @@ static enum mem_result mkey_walk(struct hca *hca, const struct mkey *mkey, uint6
     case PRM_MKC_ACCESS_MODE_PA:
         return mkey_run_op(hca, (struct mem_place){mkey->space, va}, len, op);
     case PRM_MKC_ACCESS_MODE_MEMIC:
+    case PRM_MKC_ACCESS_MODE_SW_ICM:
         return mkey_run_op(
             hca, (struct mem_place){mkey->space, PRM_GET(mkc, mkey->mkc, start_addr) + va}, len,
             op);

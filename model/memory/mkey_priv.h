@@ -57,7 +57,8 @@ struct mkey {
     struct crypto *crypto; /* of a key that can have a crypto descriptor, else NULL */
 
     struct obj *pd; /* the key references this and the next */
-    /* the umem whose pages it has, the device memory (memic) that it is in, or NULL */
+    /* the umem whose pages it has, the device memory (memic, sw_icm) that it is in, or
+     * NULL */
     struct obj *backing;
     uint32_t capacity; /* translation entries */
     union {
@@ -83,6 +84,13 @@ static inline size_t xlt_entry_size(const struct mkey *mkey)
     default:
         return 0;
     }
+}
+
+/* Whether the key is a piece of a memory of the device's own. start_addr is the place of its first
+ * byte there; addresses in the key begin at 0. */
+static inline bool mkey_is_device(const struct mkey *mkey)
+{
+    return mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC || mkey->mode == PRM_MKC_ACCESS_MODE_SW_ICM;
 }
 
 /* Whether the key's entries name other keys. */

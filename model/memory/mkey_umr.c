@@ -107,7 +107,7 @@ static bool umr_allowed(struct hca *hca, const struct mkey_umr *umr, const struc
         return false;
     }
     /* a key of device memory stays in the allocation that it references */
-    if (mkey->mode == PRM_MKC_ACCESS_MODE_MEMIC && mask & (BIT(LEN) | BIT(START_ADDR))) {
+    if (mkey_is_device(mkey) && mask & (BIT(LEN) | BIT(START_ADDR))) {
         return false;
     }
     if (!umr->privileged && (mkey->pdn != umr->pdn || mask & BIT(PD))) {

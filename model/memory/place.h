@@ -12,8 +12,9 @@
 enum mem_space_id {
     MEM_SPACE_HOST, /* bus addresses */
     MEM_SPACE_DEVICE,
+    MEM_SPACE_SW_ICM, /* model/memory/sw_icm.h */
 };
-G_STATIC_ASSERT((int)MEM_SPACE_DEVICE < (int)HCA_MEM_SPACES);
+G_STATIC_ASSERT((int)MEM_SPACE_SW_ICM < (int)HCA_MEM_SPACES);
 
 struct mem_place {
     enum mem_space_id space;

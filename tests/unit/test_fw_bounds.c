@@ -15,6 +15,7 @@
 #include "fw/fw_internal.h"
 #include "model/core/obj_class.h"
 #include "model/memory/memic.h"
+#include "model/memory/sw_icm.h"
 #include "model/queue/tag_list.h"
 #include "model/rdma/dct.h"
 #include "model/rdma/rdma.h"
@@ -295,6 +296,20 @@ static uint8_t make_memic(void)
     PRM_SET(alloc_memic_in, in, range_size, MEMIC_BAR_SIZE);
     PRM_SET(alloc_memic_in, in, memic_size, 64);
     return run_in(PRM_CMD_OP_ALLOC_MEMIC, PRM_SIZE(alloc_memic_in));
+}
+
+/* The next block of the regions: a range must be free. */
+static uint8_t make_sw_icm(void)
+{
+    struct prm_sw_icm *icm = PRM_PTR(general_object_in, in, object);
+    static uint32_t block;
+
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_SW_ICM);
+    PRM_SET(sw_icm, icm, log_sw_icm_size, SW_ICM_LOG_BLOCK);
+    PRM_SET(sw_icm, icm, sw_icm_start_addr,
+            SW_ICM_STE_START + (uint64_t)(block++ % 4096) * SW_ICM_BLOCK);
+    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT,
+                  PRM_SIZE(general_object_in) + PRM_SIZE(sw_icm));
 }
 
 static uint8_t make_psv(void)
@@ -694,6 +709,7 @@ static const struct {
     {"memory window", OBJ_NONE, make_window, true},
     {"memory region", OBJ_MKEY, make_region, true},
     {"device memory", OBJ_MEMIC, make_memic, false},
+    {"steering memory", OBJ_SW_ICM, make_sw_icm, false},
     {"signature value", OBJ_PSV, make_psv, false},
     {"data encryption key", OBJ_ENCRYPTION_KEY, make_dek, false},
     {"crypto login", OBJ_CRYPTO_LOGIN, make_login, false},

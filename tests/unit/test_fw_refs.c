@@ -19,6 +19,7 @@
 #include "model/steering/tables.h"
 #include "model/memory/memic.h"
 #include "model/memory/mkey.h"
+#include "model/memory/sw_icm.h"
 #include "tests/unit/crypto_in.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
@@ -45,6 +46,8 @@ enum {
     KEY,
     DEVICE_MEMORY,
     DEVICE_KEY,
+    STEERING_MEMORY,
+    STEERING_KEY,
     PSV,
     DEK,
     SRQ,
@@ -234,6 +237,31 @@ static void make_device_key(unsigned thing)
     PRM_SET(mkc, mkc, pd, number[PD]);
     PRM_SET(mkc, mkc, start_addr, MEMIC_BAR_START + MEMIC_PAGE_SIZE);
     PRM_SET(mkc, mkc, len, 64);
+    must_as(0, PRM_CMD_OP_CREATE_MKEY, PRM_SIZE(create_mkey_in));
+    number[thing] = PRM_GET(create_mkey_out, out, mkey_index);
+}
+
+static void make_steering_memory(unsigned thing)
+{
+    struct prm_sw_icm *icm = PRM_PTR(general_object_in, in, object);
+
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_SW_ICM);
+    PRM_SET(sw_icm, icm, log_sw_icm_size, SW_ICM_LOG_BLOCK);
+    PRM_SET(sw_icm, icm, sw_icm_start_addr, SW_ICM_STE_START);
+    must(PRM_CMD_OP_CREATE_GENERAL_OBJECT, PRM_SIZE(general_object_in) + PRM_SIZE(sw_icm));
+    number[thing] = PRM_GET(general_obj_out_cmd_hdr, out, obj_id);
+}
+
+static void make_steering_key(unsigned thing)
+{
+    struct prm_mkc *mkc = PRM_PTR(create_mkey_in, in, memory_key_mkey_entry);
+
+    PRM_SET(mkc, mkc, access_mode_4_2, PRM_MKC_ACCESS_MODE_SW_ICM >> 2);
+    PRM_SET(mkc, mkc, rr, 1);
+    PRM_SET(mkc, mkc, qpn, 0xffffff);
+    PRM_SET(mkc, mkc, pd, number[PD]);
+    PRM_SET(mkc, mkc, start_addr, SW_ICM_STE_START);
+    PRM_SET(mkc, mkc, len, SW_ICM_BLOCK);
     must_as(0, PRM_CMD_OP_CREATE_MKEY, PRM_SIZE(create_mkey_in));
     number[thing] = PRM_GET(create_mkey_out, out, mkey_index);
 }
@@ -478,6 +506,8 @@ static const struct {
     [KEY] = {OBJ_MKEY, make_key, {PD, KEY_UMEM}},
     [DEVICE_MEMORY] = {OBJ_MEMIC, make_device_memory, {0}},
     [DEVICE_KEY] = {OBJ_MKEY, make_device_key, {PD, DEVICE_MEMORY}},
+    [STEERING_MEMORY] = {OBJ_SW_ICM, make_steering_memory, {0}},
+    [STEERING_KEY] = {OBJ_MKEY, make_steering_key, {PD, STEERING_MEMORY}},
     [PSV] = {OBJ_PSV, make_psv, {PD}},
     [DEK] = {OBJ_ENCRYPTION_KEY, make_dek, {PD}},
     [SRQ] = {OBJ_SRQ, make_srq, {PD}},
