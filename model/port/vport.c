@@ -23,6 +23,7 @@ void vport_set_mac(struct vport *vport, const uint8_t mac[6])
 
     memcpy(had, vport->mac, 6);
     memcpy(vport->mac, mac, 6);
+    vport->gid_version++; /* paths of forced loopback have the MAC */
     eswitch_mac_changed(vport, had);
     eswitch_mac_changed(vport, mac);
 }

@@ -4,6 +4,22 @@
 #include <string.h>
 #include "model/rdma/qp.h"
 
+/* The path of a connection of a function with itself (force loopback). It needs no entry of the
+ * address table and no peer address: both GIDs are of the function's own MAC, which no other
+ * function has. */
+static void peer_loop_back(const struct hca *hca, struct roce_addr *path)
+{
+    static const uint8_t link_local[2] = {0xfe, 0x80};
+
+    memset(path, 0, sizeof(*path));
+    memcpy(path->dmac, hca->vport->mac, 6);
+    memcpy(path->smac, hca->vport->mac, 6);
+    memcpy(path->sgid, link_local, sizeof(link_local));
+    memcpy(path->sgid + 10, hca->vport->mac, 6);
+    memcpy(path->dgid, path->sgid, 16);
+    path->hop_limit = 1;
+}
+
 enum syn peer_find_path(const struct hca *hca, const struct prm_ads *ads, struct roce_addr *path)
 {
     uint32_t index = PRM_GET(ads, ads, src_addr_index);
@@ -12,6 +28,10 @@ enum syn peer_find_path(const struct hca *hca, const struct prm_ads *ads, struct
     uint32_t rmac_lo = PRM_GET(ads, ads, rmac_31_0);
     static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
 
+    if (PRM_GET(ads, ads, fl)) {
+        peer_loop_back(hca, path);
+        return SYN_OK;
+    }
     if (index >= hca->limits.max_gid || index >= PORT_MAX_GIDS) {
         return SYN_QP_GID;
     }

@@ -427,7 +427,10 @@ enum syn lab_modify(struct lab_qp *qp, uint16_t opcode, const struct lab_path *p
         PRM_SET(ads, ads, ack_timeout, path->ack_timeout);
         PRM_SET(ads, ads, log_rtm, path->log_rtm);
     }
-    if (peer) {
+    if (peer && path && path->fl) {
+        PRM_SET(qpc, qpc, remote_qpn, peer->qp->obj.num);
+        PRM_SET(ads, ads, fl, 1);
+    } else if (peer) {
         const uint8_t *mac = peer->side->mac;
 
         PRM_SET(qpc, qpc, remote_qpn, peer->qp->obj.num);

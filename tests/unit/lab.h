@@ -85,6 +85,7 @@ struct lab_path {
     uint32_t qkey;
     uint8_t order; /* PRM_DP_ORDERING_, forced; if it is not the standard's, there are no long
                       atomics */
+    bool fl;       /* force loopback: no addresses are given */
 };
 extern const struct lab_path lab_path;
 

@@ -243,6 +243,52 @@ START_TEST(a_multicast_to_the_number_of_a_qp_is_not_received)
 }
 END_TEST
 
+/* A QP that is joined to itself by force loopback writes to its own function: mlx5dv_dr writes its
+ * steering entries so. It needs no entry of the address table, and nothing of it is on the cable,
+ * also after the function's MAC has changed. */
+START_TEST(force_loopback_needs_no_addresses)
+{
+    const struct lab_path loop = {.mtu = PRM_QP_MTU_1024,
+                                  .retry_count = 7,
+                                  .rnr_retry = 7,
+                                  .ack_timeout = LAB_ACK_TIMEOUT,
+                                  .fl = true};
+    static const uint16_t steps[] = {PRM_CMD_OP_RST2INIT_QP, PRM_CMD_OP_INIT2RTR_QP,
+                                     PRM_CMD_OP_RTR2RTS_QP};
+    uint8_t other_mac[6];
+    struct lab_qp self;
+    uint64_t dst, src;
+
+    lab_qp_new(left, &lab_rc, &self);
+    memcpy(other_mac, left->hca.vport->mac, 6);
+    other_mac[5] ^= 0x40;
+    set_entry(left, NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(steps); i++) {
+        ck_assert_int_eq(lab_modify(&self, steps[i], &loop, 0, &self), SYN_OK);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        struct lab_wr write = {.opcode = PRM_WQE_OPCODE_RDMA_WRITE,
+                               .sge = {{.len = 3000}},
+                               .num_sge = 1,
+                               .rkey = left->key};
+        struct lab_wr read = write;
+
+        src = lab_mem(left, 3000, 5 + i);
+        dst = lab_mem(left, 3000, 0);
+        write.sge[0].addr = src;
+        read.opcode = PRM_WQE_OPCODE_RDMA_READ;
+        read.sge[0].addr = lab_mem(left, 3000, 0);
+        write.raddr = read.raddr = dst;
+        lab_post(&self, &write);
+        lab_post(&self, &read);
+        lab_run(lab);
+        ck_assert_mem_eq(lab_ptr(left, read.sge[0].addr, 3000), lab_ptr(left, src, 3000), 3000);
+        ck_assert_uint_eq(lab->num_packets, 0);
+        vport_set_mac(left->hca.vport, other_mac);
+    }
+}
+END_TEST
+
 /* A group's GID with the sender's own MAC address: the datagram itself comes back, and no
  * additional copy. (A program chooses both.) */
 START_TEST(a_multicast_to_the_own_mac_comes_once)
@@ -288,6 +334,7 @@ Suite *unit_suite(void)
     tcase_add_test(rc, the_gid_entry_of_the_source_decides_the_version_of_ip);
     tcase_add_test(rc, the_gid_entry_of_the_source_decides_the_version_of_roce);
     tcase_add_test(rc, a_connection_has_one_version_of_roce);
+    tcase_add_test(rc, force_loopback_needs_no_addresses);
     suite_add_tcase(suite, rc);
     tcase_add_checked_fixture(ud, setup_datagrams, teardown);
     tcase_add_test(ud, a_datagram_has_the_vlan_of_its_source_and_the_priority_of_its_address);
