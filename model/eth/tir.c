@@ -305,7 +305,9 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const struct prm_tirc *tirc, 
     if (syn != SYN_OK) {
         return syn;
     }
-    if (!td) {
+    /* Programs make TIRs of no transport domain, by DevX (rdma-core's test_mlx5_dr, test_dest_tir).
+     * Then no queue is of the TIR's domain. */
+    if (!td && PRM_GET(tirc, tirc, transport_domain)) {
         return SYN_ETH_TD;
     }
     tir = obj_new(hca, OBJ_TIR, uid, sizeof(*tir));
@@ -323,7 +325,7 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const struct prm_tirc *tirc, 
     if (syn == SYN_OK && !target) {
         syn = SYN_ETH_NOT_FOUND;
     }
-    if (syn == SYN_OK && !(uid_may_use(&td->obj, uid) && uid_may_use(target, uid))) {
+    if (syn == SYN_OK && !((!td || uid_may_use(&td->obj, uid)) && uid_may_use(target, uid))) {
         syn = SYN_BAD_UID;
     }
     if (syn == SYN_OK && !obj_insert(&hca->tirs, &tir->obj)) {
@@ -333,10 +335,12 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const struct prm_tirc *tirc, 
         obj_free(hca, &tir->obj);
         return syn;
     }
-    obj_ref(&tir->obj, &td->obj);
+    obj_ref(&tir->obj, td ? &td->obj : NULL);
     obj_ref(&tir->obj, target);
-    td->tirs++;
-    td->listening += tir_listens(tir);
+    if (td) {
+        td->tirs++;
+        td->listening += tir_listens(tir);
+    }
     *tirn = tir->obj.num;
     return SYN_OK;
 }
@@ -371,9 +375,13 @@ enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn,
     if (PRM_GET(modify_tir_bitmask, bitmask, self_lb_en)) {
         struct td *td = tir_find_td(hca, tir->tdn);
 
-        td->listening -= tir_listens(tir);
+        if (td) {
+            td->listening -= tir_listens(tir);
+        }
         tir->self_lb = (uint8_t)PRM_GET(tirc, tirc, self_lb_block);
-        td->listening += tir_listens(tir);
+        if (td) {
+            td->listening += tir_listens(tir);
+        }
         PRM_SET(tirc, tir->tirc, self_lb_block, tir->self_lb);
     }
     return SYN_OK;
@@ -411,9 +419,11 @@ void tir_free(struct hca *hca, struct obj *obj)
     struct td *td = tir_find_td(hca, tir->tdn);
 
     obj_unref(obj, tir_target(hca, tir));
-    obj_unref(obj, &td->obj);
-    td->tirs--;
-    td->listening -= tir_listens(tir);
+    if (td) {
+        obj_unref(obj, &td->obj);
+        td->tirs--;
+        td->listening -= tir_listens(tir);
+    }
     obj_end(hca, obj);
 }
 

@@ -350,6 +350,26 @@ START_TEST(a_direct_tir_has_one_queue)
 }
 END_TEST
 
+/* rdma-core's test_mlx5_dr makes a TIR by DevX without a transport domain. It can be changed, takes
+ * frames, and ends as others do. */
+START_TEST(a_tir_needs_no_transport_domain)
+{
+    struct prm_modify_tir_bitmask bitmask[1] = {0};
+    struct prm_tirc tirc[1] = {0};
+    uint32_t tirn;
+
+    PRM_SET(tirc, tirc, inline_rqn, rqs[0].num);
+    ck_assert_int_eq(tir_create(hca, 0, tirc, &tirn), SYN_OK);
+    PRM_SET(tirc, tirc, self_lb_block, 3);
+    PRM_SET(modify_tir_bitmask, bitmask, self_lb_en, 1);
+    ck_assert_int_eq(tir_modify(hca, 0, tirn, bitmask, tirc), SYN_OK);
+    ck_assert_int_eq(tir_query(hca, tirn, tirc), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(tirc, tirc, transport_domain), 0);
+    ck_assert_uint_eq(PRM_GET(tirc, tirc, self_lb_block), 3);
+    ck_assert_int_eq(tir_destroy(hca, 0, tirn), SYN_OK);
+}
+END_TEST
+
 /* -- RQT --------------------------------------------------------------------------------------- */
 
 START_TEST(a_changed_rqt_is_used_at_once)
@@ -540,6 +560,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, half_a_pair_is_hashed_as_it_is);
     tcase_add_test(tcase, xor8_folds_the_fields);
     tcase_add_test(tcase, a_direct_tir_has_one_queue);
+    tcase_add_test(tcase, a_tir_needs_no_transport_domain);
     tcase_add_test(tcase, a_changed_rqt_is_used_at_once);
     tcase_add_test(tcase, rqts_that_cannot_be_are_refused);
     tcase_add_test(tcase, tirs_that_cannot_be_are_refused);
