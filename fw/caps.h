@@ -55,6 +55,10 @@ extern const struct cap caps_atomic[], caps_roce[], caps_event[], /* fw/caps_rdm
     caps_device_memory[], caps_vector_calc[];
 extern const struct cap caps_odp[]; /* fw/caps_odp.c */
 
+/* The place of a property of a type of flow tables, in section FLOW_TABLE. */
+#define CAP_FT_FIELD(at, layout, name)                                                             \
+    (PRM_##layout##_##name##_FIELD + ((uint32_t)PRM_flow_table_nic_cap_##at##_OFFSET * 8 << 8))
+
 /* The place of an operation of a transport in section ODP, which nests three layouts. */
 #define CAP_ODP_FIELD(scheme, of, operation)                                                       \
     (PRM_odp_per_transport_service_cap_##operation##_FIELD +                                       \

@@ -10,6 +10,7 @@
 #include "fw/caps.h"
 #include "model/eth/eth_queue.h"
 #include "model/steering/key.h"
+#include "model/steering/ste.h"
 #include "model/steering/steering.h"
 
 #define ETH(name, n, ...)                                                                          \
@@ -30,8 +31,7 @@ const struct cap caps_ethernet[] = {
 };
 
 /* Properties of a type of flow tables, at a member of flow_table_nic_cap. */
-#define FT_FIELD(at, layout, name)                                                                 \
-    (PRM_##layout##_##name##_FIELD + ((uint32_t)PRM_flow_table_nic_cap_##at##_OFFSET * 8 << 8))
+#define FT_FIELD CAP_FT_FIELD
 #define FT(at, f, n, ...)                                                                          \
     {                                                                                              \
         .field = FT_FIELD(at, flow_table_prop_layout, f), .name = #f, .value = (n), ##__VA_ARGS__  \
@@ -74,6 +74,11 @@ const struct cap caps_ethernet[] = {
         FT(at, flow_counter, 1, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER)),                         \
         FT(at, log_max_flow_counter, 16, CAP_NEEDS(PRM_CMD_OP_ALLOC_FLOW_COUNTER))
 
+static uint64_t caps_drop_address(const struct fw *fw)
+{
+    return ste_end_address(STE_DROP, 0);
+}
+
 const struct cap caps_flow_table[] = {
     {CAP_NAMED(flow_table_nic_cap, nic_rx_multi_path_tirs), .value = 1},
     {CAP_NAMED(flow_table_nic_cap, nic_rx_multi_path_tirs_fts), .value = 1},
@@ -86,6 +91,10 @@ const struct cap caps_flow_table[] = {
 #undef DOMAIN
     MATCH_2(ft_field_support_2_nic_receive, bth_opcode),
     MATCH_2(ft_field_support_2_nic_receive, tunnel_header_0_1),
+    /* steering by software: a profile without the format of entries has none of these */
+    FT(flow_table_properties_nic_receive, sw_owner, 1, CAP_NEEDS(PRM_CMD_OP_SYNC_STEERING)),
+    {CAP_NAMED(flow_table_nic_cap, sw_steering_nic_rx_action_drop_icm_address),
+     .of = caps_drop_address},
     PROPERTIES(flow_table_properties_nic_receive_rdma),
     FT(flow_table_properties_nic_receive_rdma, table_miss_action_domain, 1),
 #define AT     flow_table_properties_nic_receive_rdma

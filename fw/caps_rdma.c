@@ -47,6 +47,7 @@ const struct cap caps_atomic[] = {
     }
 
 const struct cap caps_roce[] = {
+    ROCE(fl_rc_qp_when_roce_enabled, 1),
     ROCE(qp_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING_AND_REAL_TIME),
     ROCE(l3_type, 1u << PRM_ROCE_L3_TYPE_CAP_IPV4 | 1u << PRM_ROCE_L3_TYPE_CAP_IPV6),
     ROCE(roce_version, ROCE_VERSIONS),

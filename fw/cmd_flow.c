@@ -7,8 +7,10 @@
  */
 #include "fw/cmd.h"
 #include <string.h>
+#include "fw/fw_internal.h"
 #include "model/core/pd.h"
 #include "model/memory/mkey.h"
+#include "model/steering/ste.h"
 #include "model/steering/steering.h"
 
 static enum syn cmd_set_root(struct fw *fw, struct fw_cmd *cmd)
@@ -26,13 +28,26 @@ static enum syn cmd_set_root(struct fw *fw, struct fw_cmd *cmd)
 static enum syn cmd_create_table(struct fw *fw, struct fw_cmd *cmd)
 {
     const struct prm_create_flow_table_in *in = cmd->in;
+    const struct prm_flow_table_context *ctx =
+        PRM_PTR(create_flow_table_in, in, flow_table_context);
     uint32_t id = 0;
     enum syn syn;
+    uint64_t address;
 
+    if (PRM_GET(flow_table_context, ctx, sw_owner) &&
+        !caps_have_general_type(fw, PRM_GENERAL_OBJ_TYPE_SW_ICM)) {
+        return SYN_FT_FEATURE;
+    }
     syn = flow_table_create(&fw->hca, cmd->uid,
-                            (uint8_t)PRM_GET(create_flow_table_in, in, table_type),
-                            PRM_PTR(create_flow_table_in, in, flow_table_context), &id);
+                            (uint8_t)PRM_GET(create_flow_table_in, in, table_type), ctx, &id);
+    address = PRM_GET(flow_table_context, ctx, sw_owner)
+                  ? PRM_GET(flow_table_context, ctx, sws_sw_owner_icm_root_0)
+                  : ste_end_address(STE_TABLE, id);
     PRM_SET(create_flow_table_out, cmd->out, table_id, id);
+    PRM_SET(create_flow_table_out, cmd->out, icm_address_63_40,
+            (uint32_t)(address >> 40) & 0xffffff);
+    PRM_SET(create_flow_table_out, cmd->out, icm_address_39_32, address >> 32 & 0xff);
+    PRM_SET(create_flow_table_out, cmd->out, icm_address_31_0, (uint32_t)address);
     return syn;
 }
 
@@ -227,6 +242,14 @@ static enum syn cmd_query_counter(struct fw *fw, struct fw_cmd *cmd)
     return SYN_OK;
 }
 
+/* Software orders this before it uses memory again that entries had, so that no frame is still on
+ * its way through them. Here a frame's way has always ended before a command is carried out, and
+ * nothing that was read of entries is kept (docs/adr/0040). */
+static enum syn cmd_sync_steering(struct fw *fw, struct fw_cmd *cmd)
+{
+    return SYN_OK;
+}
+
 const struct fw_cmd_row cmds_flow[] = {
     FW_KERNEL_CMD(SET_FLOW_TABLE_ROOT, cmd_set_root),
     FW_CMD(CREATE_FLOW_TABLE, cmd_create_table),
@@ -242,5 +265,6 @@ const struct fw_cmd_row cmds_flow[] = {
     FW_CMD(ALLOC_FLOW_COUNTER, cmd_alloc_counter),
     FW_CMD(DEALLOC_FLOW_COUNTER, cmd_dealloc_counter),
     FW_CMD(QUERY_FLOW_COUNTER, cmd_query_counter),
+    FW_CMD(SYNC_STEERING, cmd_sync_steering),
     {0},
 };

@@ -2,6 +2,7 @@
 /* Commands on TIS, TIR and RQT (model/eth/tir.h). */
 #include "fw/cmd.h"
 #include "model/eth/tir.h"
+#include "model/steering/ste.h"
 
 static enum syn cmd_create_tis(struct fw *fw, struct fw_cmd *cmd)
 {
@@ -73,8 +74,11 @@ static enum syn cmd_create_tir(struct fw *fw, struct fw_cmd *cmd)
 {
     uint32_t tirn = 0;
     enum syn syn = tir_create(&fw->hca, cmd->uid, PRM_PTR(create_tir_in, cmd->in, ctx), &tirn);
+    uint64_t address = ste_end_address(STE_TIR, tirn);
 
     PRM_SET(create_tir_out, cmd->out, tirn, tirn);
+    PRM_SET(create_tir_out, cmd->out, icm_address_39_32, address >> 32);
+    PRM_SET(create_tir_out, cmd->out, icm_address_31_0, (uint32_t)address);
     return syn;
 }
 

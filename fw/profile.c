@@ -10,6 +10,7 @@
  * mstflint (tools_dev_types.c); speeds of port and bus are those of DPDK's mlx5 guide.
  */
 #include <string.h>
+#include "fw/caps.h"
 #include "fw/profile.h"
 #include "model/port/port.h"
 #include "model/queue/mmo.h"
@@ -81,6 +82,10 @@
         AT_MOST(ROCE, roce_cap, qp_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING)
 #define BEFORE_CX6DX                                                                               \
     COPIES(0, 0, 0), FREE_RUNNING, AT_MOST(GENERAL, cmd_hca_cap, enhanced_cqe_compression, 0)
+#define NO_SW_OWNER                                                                                \
+    {PRM_HCA_CAP_TYPE_FLOW_TABLE,                                                                  \
+     CAP_FT_FIELD(flow_table_properties_nic_receive, flow_table_prop_layout, sw_owner), 0},        \
+        AT_MOST(FLOW_TABLE, flow_table_nic_cap, sw_steering_nic_rx_action_drop_icm_address, 0)
 /* Steering entries that software writes have another format from ConnectX-6 Dx on (rdma-core,
  * MLX5_HW_CONNECTX_6DX), which the model does not have. */
 #define SINCE_STE_V1                                                                               \
@@ -89,7 +94,7 @@
         AT_MOST(DEV_MEM, device_mem_cap, log_steering_sw_icm_size, 0),                             \
         AT_MOST(DEV_MEM, device_mem_cap, header_modify_sw_icm_start_address, 0),                   \
         AT_MOST(DEV_MEM, device_mem_cap, log_header_modify_sw_icm_size, 0),                        \
-        AT_MOST(DEV_MEM, device_mem_cap, log_sw_icm_alloc_granularity, 0)
+        AT_MOST(DEV_MEM, device_mem_cap, log_sw_icm_alloc_granularity, 0), NO_SW_OWNER
 #define ON_CX6DX  COPIES(1, 0, MMO_LOG_MAX)
 #define SINCE_CX7 COPIES(0, 1, MMO_LOG_MAX)
 
@@ -138,6 +143,7 @@ static const struct fw_cap_limit before_cx5[] = {
             PRM_CAP_INLINE_MODE_L2),
     AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_vlan_insert, 0),
     AT_MOST(GENERAL, cmd_hca_cap, general_obj_types, 1ull << PRM_GENERAL_OBJ_TYPE_RESERVED_QPN),
+    NO_SW_OWNER,
     AT_MOST(GENERAL, cmd_hca_cap, device_memory, 0),
     AT_MOST(GENERAL, cmd_hca_cap, tunneled_atomic, 0),
     AT_MOST(GENERAL, cmd_hca_cap, tag_matching, 0),

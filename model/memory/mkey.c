@@ -252,7 +252,7 @@ static enum syn mkey_find_device(struct hca *hca, struct mkey *mkey)
     }
     mkey->space = is_memic ? MEM_SPACE_DEVICE : MEM_SPACE_SW_ICM;
     mkey->backing = found;
-    obj_ref(&mkey->obj, mkey->backing);
+    obj_ref(&mkey->obj, found);
     return SYN_OK;
 }
 

@@ -224,14 +224,15 @@ bool sw_icm_trim(struct hca *hca, struct obj *obj)
     struct sw_icm *icm = (struct sw_icm *)obj;
 
     while (icm->kept) {
+        icm->kept--;
+        if (!icm->block[icm->kept]) {
+            continue;
+        }
+        ledger_free(&hca->memory, icm->block[icm->kept], SW_ICM_BLOCK);
+        icm->block[icm->kept] = NULL;
+        hca_spend(hca, SW_ICM_BLOCK >> 12);
         if (!hca_has_room(hca)) {
             return false;
-        }
-        icm->kept--;
-        if (icm->block[icm->kept]) {
-            ledger_free(&hca->memory, icm->block[icm->kept], SW_ICM_BLOCK);
-            icm->block[icm->kept] = NULL;
-            hca_spend(hca, SW_ICM_BLOCK >> 12);
         }
     }
     return true;

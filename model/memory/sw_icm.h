@@ -13,7 +13,7 @@
  * write fails, and with it the request that made it.
  *
  * Addresses here are those that steering entries name. A walk that reads a range that is gone finds
- * no memory there (docs/adr/0037).
+ * no memory there (docs/adr/0040).
  */
 #ifndef HCASIM_MODEL_SW_ICM_H
 #define HCASIM_MODEL_SW_ICM_H
@@ -43,10 +43,10 @@ enum sw_icm_region {
 struct sw_icm {
     struct obj obj;
     struct prm_sw_icm ctx[1]; /* as CREATE_GENERAL_OBJECT gave it */
-    uint8_t region;               /* enum sw_icm_region */
-    uint32_t first, n;            /* blocks in the region */
-    uint32_t kept;                /* blocks of block[] that sw_icm_trim() has not freed */
-    uint8_t *block[];             /* NULL: not written yet */
+    uint8_t region;           /* enum sw_icm_region */
+    uint32_t first, n;        /* blocks in the region */
+    uint32_t kept;            /* blocks of block[] that sw_icm_trim() has not freed */
+    uint8_t *block[];         /* NULL: not written yet */
 };
 
 /* For hca_init(). */

@@ -13,6 +13,14 @@ static bool apply_may_deliver(struct walk *walk)
     return port_may_copy(walk->hca, walk->offered++ == 0);
 }
 
+void steering_deliver(struct walk *walk, uint32_t tirn, uint32_t flow_tag)
+{
+    if (apply_may_deliver(walk)) {
+        walk->delivered += steering_receivers.tir(walk->hca, tirn, walk->frame, walk->len,
+                                                  walk->info, flow_tag, walk->from_td);
+    }
+}
+
 void steering_apply(struct walk *walk, const struct flow_entry *entry)
 {
     for (unsigned i = 0; i < entry->num_counters; i++) {
@@ -30,10 +38,8 @@ void steering_apply(struct walk *walk, const struct flow_entry *entry)
     for (unsigned i = 0; i < entry->num_dests; i++) {
         if (entry->dests[i].type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
             steering_walk_table(walk, flow_table_find(walk->hca, entry->dests[i].id));
-        } else if (apply_may_deliver(walk)) {
-            walk->delivered +=
-                steering_receivers.tir(walk->hca, entry->dests[i].id, walk->frame, walk->len,
-                                       walk->info, entry->flow_tag, walk->from_td);
+        } else {
+            steering_deliver(walk, entry->dests[i].id, entry->flow_tag);
         }
     }
 }

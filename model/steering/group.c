@@ -85,6 +85,9 @@ enum syn flow_group_create(struct hca *hca, uint16_t uid, const struct prm_creat
     if (PRM_GET(create_flow_group_in, in, group_type) != PRM_FLOW_GROUP_TYPE_TCAM_SUBTABLE) {
         return SYN_FG_TYPE;
     }
+    if (table->sw_owner) {
+        return SYN_FT_FEATURE;
+    }
     hca_spend(hca, table->groups->len / HCA_PIECE_ENTRIES);
     if (start > end || end >> table->log_size || !steering_group_place(table, start, end, &place)) {
         return SYN_FG_RANGE;

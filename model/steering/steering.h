@@ -48,6 +48,7 @@
 struct steering {
     struct obj_table tables;
     struct flow_table *roots[STEERING_DOMAINS]; /* NULL: the domain has no tables */
+    uint16_t ip_id; /* of the next IPv4 header that software's entries insert */
 };
 
 #define STEERING_BULK_UNIT 128 /* counters of the smallest bulk */

@@ -3,6 +3,7 @@
  * Creates, changes and destroys flow tables, and chooses the root table of each domain.
  */
 #include "model/core/pd.h"
+#include "model/steering/ste.h"
 #include "model/steering/tables.h"
 
 static const uint8_t domain_types[STEERING_DOMAINS] = {
@@ -76,11 +77,11 @@ enum syn steering_set_miss(struct hca *hca, struct flow_table *table, uint8_t ac
     return SYN_OK;
 }
 
-/* Whether the table needs features that QUERY_HCA_CAP does not report: tables that software lays
- * out, or entries that decapsulate or reformat packets. */
-static bool table_asks_for_more(const struct prm_flow_table_context *ctx)
+/* Whether the table needs features that QUERY_HCA_CAP does not report: tables of other types that
+ * software lays out, or entries that decapsulate or reformat packets. */
+static bool table_asks_for_more(uint8_t type, const struct prm_flow_table_context *ctx)
 {
-    return PRM_GET(flow_table_context, ctx, sw_owner) ||
+    return (PRM_GET(flow_table_context, ctx, sw_owner) && type != PRM_FLOW_TABLE_TYPE_NIC_RX) ||
            PRM_GET(flow_table_context, ctx, reformat_en) ||
            PRM_GET(flow_table_context, ctx, decap_en) ||
            PRM_GET(flow_table_context, ctx, termination_table) ||
@@ -96,7 +97,7 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
     if (table_domain(type) == STEERING_DOMAINS) {
         return SYN_FT_TYPE;
     }
-    if (table_asks_for_more(ctx)) {
+    if (table_asks_for_more(type, ctx)) {
         return SYN_FT_FEATURE;
     }
     if (PRM_GET(flow_table_context, ctx, level) >= STEERING_MAX_LEVEL ||
@@ -111,6 +112,9 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
     table->domain = table_domain(type);
     table->level = (uint8_t)PRM_GET(flow_table_context, ctx, level);
     table->log_size = (uint8_t)PRM_GET(flow_table_context, ctx, log_size);
+    table->sw_owner = PRM_GET(flow_table_context, ctx, sw_owner);
+    table->sw_root[0] = PRM_GET(flow_table_context, ctx, sws_sw_owner_icm_root_0);
+    table->sw_root[1] = PRM_GET(flow_table_context, ctx, sws_sw_owner_icm_root_1);
     syn =
         steering_set_miss(hca, table, (uint8_t)PRM_GET(flow_table_context, ctx, table_miss_action),
                           PRM_GET(flow_table_context, ctx, table_miss_id));
@@ -141,6 +145,11 @@ enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id,
     PRM_SET(flow_table_context, ctx, log_size, table->log_size);
     PRM_SET(flow_table_context, ctx, table_miss_action, table->miss_action);
     PRM_SET(flow_table_context, ctx, table_miss_id, table->miss_id);
+    PRM_SET(flow_table_context, ctx, sw_owner, table->sw_owner);
+    /* of a table that software does not lay out: where its entries go to reach the table */
+    PRM_SET(flow_table_context, ctx, sws_sw_owner_icm_root_0,
+            table->sw_owner ? table->sw_root[0] : ste_end_address(STE_TABLE, table_id));
+    PRM_SET(flow_table_context, ctx, sws_sw_owner_icm_root_1, table->sw_root[1]);
     return SYN_OK;
 }
 

@@ -36,6 +36,8 @@ struct flow_table {
     enum steering_domain domain;
     uint8_t type, level, log_size, miss_action;
     uint32_t miss_id;
+    bool sw_owner;       /* software lays out its entries: no groups here */
+    uint64_t sw_root[2]; /* sw_owner_icm_root: address of the first (model/steering/ste.h) */
     GPtrArray *groups;   /* by start index */
     GHashTable *entries; /* flow_entry by index */
     uint32_t next_group_id;

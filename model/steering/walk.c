@@ -29,8 +29,13 @@ static const struct flow_entry *walk_lookup(struct walk *walk, const struct flow
 void steering_walk_table(struct walk *walk, struct flow_table *table)
 {
     while (table && walk->steps++ < STEERING_MAX_STEPS) {
-        const struct flow_entry *entry = walk_lookup(walk, table);
+        const struct flow_entry *entry;
 
+        if (G_UNLIKELY(table->sw_owner)) {
+            steering_walk_software(walk, table);
+            return;
+        }
+        entry = walk_lookup(walk, table);
         if (!entry) {
             walk->switched |= table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_SWITCH_DOMAIN;
             table = table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_FWD
@@ -55,7 +60,7 @@ static void walk_begin(struct walk *walk, struct hca *hca, const uint8_t *frame,
     walk->from_td = from_td;
     walk->sqn = 0;
     walk->regs = (struct flow_regs){0};
-    walk->offered = walk->delivered = walk->steps = 0;
+    walk->offered = walk->delivered = walk->steps = walk->nesting = 0;
     walk->dropped = walk->switched = false;
     steering_changed(walk);
 }

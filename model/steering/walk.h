@@ -28,9 +28,9 @@ struct walk {
         uint32_t words[1 + MATCH_WORDS];
     } masked;
     unsigned offered, delivered; /* copies offered to TIRs; copies that they took */
-    unsigned steps;
-    bool dropped;  /* by the action of an entry */
-    bool switched; /* to the other domain, by the miss action of a table */
+    unsigned steps, nesting;     /* nesting: software's tables that the frame is in */
+    bool dropped;                /* by the action of an entry */
+    bool switched;               /* to the other domain, by the miss action of a table */
 };
 
 /* Fills in these sections of the frame's key. */
@@ -44,6 +44,10 @@ static inline void steering_changed(struct walk *walk)
 
 /* Goes on with the frame in this table (model/steering/walk.c). NULL: no further. */
 void steering_walk_table(struct walk *walk, struct flow_table *table);
+/* Goes on with the frame in a table of software's entries (model/steering/walk_sw.c). */
+void steering_walk_software(struct walk *walk, const struct flow_table *table);
+/* Passes the frame to a TIR (model/steering/apply.c). */
+void steering_deliver(struct walk *walk, uint32_t tirn, uint32_t flow_tag);
 /* Does with the frame what the entry says (model/steering/apply.c). */
 void steering_apply(struct walk *walk, const struct flow_entry *entry);
 

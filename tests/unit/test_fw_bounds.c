@@ -298,18 +298,17 @@ static uint8_t make_memic(void)
     return run_in(PRM_CMD_OP_ALLOC_MEMIC, PRM_SIZE(alloc_memic_in));
 }
 
-/* The next block of the regions: a range must be free. */
+/* The next block of the region: a range must be free. */
 static uint8_t make_sw_icm(void)
 {
-    struct prm_sw_icm *icm = PRM_PTR(general_object_in, in, object);
+    struct prm_sw_icm *object = PRM_PTR(general_object_in, in, object);
     static uint32_t block;
 
     PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_SW_ICM);
-    PRM_SET(sw_icm, icm, log_sw_icm_size, SW_ICM_LOG_BLOCK);
-    PRM_SET(sw_icm, icm, sw_icm_start_addr,
+    PRM_SET(sw_icm, object, log_sw_icm_size, SW_ICM_LOG_BLOCK);
+    PRM_SET(sw_icm, object, sw_icm_start_addr,
             SW_ICM_STE_START + (uint64_t)(block++ % 4096) * SW_ICM_BLOCK);
-    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT,
-                  PRM_SIZE(general_object_in) + PRM_SIZE(sw_icm));
+    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, PRM_SIZE(general_object_in) + PRM_SIZE(sw_icm));
 }
 
 static uint8_t make_psv(void)

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Takes a frame through a table that software lays out, and on from there. */
+#include "model/core/pd.h"
+#include "model/port/port.h"
+#include "model/steering/ste.h"
+#include "model/steering/walk.h"
+
+/* Software's tables that lead to tables of the device, which lead to software's tables. Each of
+ * them has room for a frame that it changes. */
+#define MAX_NESTING 8
+
+/* Goes on with the frame as the entries have left it. */
+static void walk_sw_end(struct walk *walk, const struct ste_walk *ste, enum ste_end end,
+                        uint32_t num)
+{
+    const struct obj *obj;
+
+    if (end == STE_TIR) {
+        obj = obj_find(&walk->hca->tirs, num);
+        if (obj && uid_may_use(obj, ste->uid)) {
+            steering_deliver(walk, num, ste->flow_tag);
+        }
+    } else if (end == STE_TABLE) {
+        struct flow_table *next = steering_find_table(walk->hca, PRM_FLOW_TABLE_TYPE_NIC_RX, num);
+
+        if (next && uid_may_use(&next->obj, ste->uid)) {
+            steering_walk_table(walk, next);
+        }
+    } else {
+        walk->dropped = true;
+    }
+}
+
+void steering_walk_software(struct walk *walk, const struct flow_table *table)
+{
+    uint8_t room[STE_ROOM];
+    const struct eth_info *info_before = walk->info;
+    struct flow_regs regs_before = walk->regs;
+    struct eth_info info;
+    struct ste_walk ste = {
+        .hca = walk->hca,
+        .uid = table->obj.uid,
+        .is_own = walk->from_td != PORT_NO_TD,
+        .sqn = walk->sqn,
+        .frame = walk->frame,
+        .len = walk->len,
+        .room = room,
+        .regs = &walk->regs,
+        .ip_id = &walk->hca->steering->ip_id,
+        .steps = walk->steps,
+    };
+    const uint8_t *frame_before = walk->frame;
+    size_t len_before = walk->len;
+    enum ste_end end;
+    uint32_t num;
+
+    if (walk->nesting == MAX_NESTING) {
+        walk->dropped = true;
+        return;
+    }
+    end = ste_run(&ste, table->sw_root[0], STEERING_MAX_STEPS, &num);
+    walk->nesting++;
+    walk->steps = ste.steps;
+    if (ste.changed) {
+        walk->frame = ste.frame;
+        walk->len = ste.len;
+        walk->info = &info;
+        steering_changed(walk);
+        end = eth_parse(ste.frame, ste.len, &info) ? end : STE_DROP;
+    }
+    walk_sw_end(walk, &ste, end, num);
+    walk->nesting--;
+    if (ste.changed) {
+        /* other destinations of the entry that led here get the frame as it was */
+        walk->frame = frame_before;
+        walk->len = len_before;
+        walk->info = info_before;
+        walk->regs = regs_before;
+        steering_changed(walk);
+    }
+}
