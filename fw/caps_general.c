@@ -7,7 +7,9 @@
 #include "model/core/obj_class.h"
 #include "model/steering/steering.h"
 #include "model/memory/mkey.h"
+#include "model/port/pace.h"
 #include "model/port/port.h"
+#include "model/port/sched.h"
 #include "model/queue/cqe_compress.h"
 #include "model/queue/mmo.h"
 #include "model/queue/tag_list.h"
@@ -71,8 +73,35 @@ const struct cap caps_debug[] = {
     {0},
 };
 
-/* QoS: no pacing and no scheduling. */
+#define PACING(name, n)                                                                            \
+    {                                                                                              \
+        CAP_NAMED(qos_cap, packet_pacing##name), .value = (n), NEEDS(SET_PP_RATE_LIMIT)            \
+    }
+#define SCHEDULING(name, n)                                                                        \
+    {                                                                                              \
+        CAP_NAMED(qos_cap, name),                                                                  \
+            .value = (n),                                                                          \
+            CAP_NEEDS(PRM_CMD_OP_CREATE_SCHEDULING_ELEMENT, PRM_CMD_OP_DESTROY_SCHEDULING_ELEMENT, \
+                      PRM_CMD_OP_QUERY_SCHEDULING_ELEMENT, PRM_CMD_OP_MODIFY_SCHEDULING_ELEMENT)   \
+    }
+
 const struct cap caps_qos[] = {
+    PACING(, 1),
+    PACING(_burst_bound, 1),
+    PACING(_typical_size, 1),
+    PACING(_uid, 1),
+    PACING(_min_rate, PACE_MIN_KBPS),
+    PACING(_max_rate, PACE_MAX_KBPS),
+    PACING(_rate_table_size, PACE_RATES),
+    SCHEDULING(nic_sq_scheduling, 1),
+    SCHEDULING(nic_qp_scheduling, 1),
+    SCHEDULING(nic_bw_share, 1),
+    SCHEDULING(nic_rate_limit, 1),
+    SCHEDULING(nic_element_type, 1u << PRM_SCHEDULING_ELEMENT_TYPE_TSAR |
+                                     1u << PRM_SCHEDULING_ELEMENT_TYPE_QUEUE_GROUP),
+    SCHEDULING(nic_tsar_type, 1u << PRM_TSAR_TYPE_DWRR | 1u << PRM_TSAR_TYPE_ROUND_ROBIN),
+    SCHEDULING(log_max_qos_nic_queue_group, SCHED_LOG_GROUPS),
+    SCHEDULING(max_tsar_bw_share, SCHED_MAX_SHARE),
     {0},
 };
 

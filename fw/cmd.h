@@ -82,7 +82,8 @@ struct fw_cmd_row {
 
 /* Each table ends with a row whose handler is NULL. */
 extern const struct fw_cmd_row cmds_hca[], cmds_pages[], cmds_caps[], cmds_vport[],
-    cmds_access_reg[], cmds_roce[], cmds_lag[], cmds_cong[], cmds_devx[]; /* the function itself */
+    cmds_access_reg[], cmds_roce[], cmds_lag[], cmds_cong[], cmds_qos[],
+    cmds_devx[]; /* the function itself */
 extern const struct fw_cmd_row cmds_general[];
 extern const struct fw_cmd_row cmds_pd_uar[], cmds_mkey[], cmds_psv[], cmds_eq[], cmds_cq[],
     cmds_q_counter[];

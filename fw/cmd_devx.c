@@ -15,6 +15,7 @@
 #include "model/core/pd.h"
 #include "model/steering/steering.h"
 #include "model/memory/umem.h"
+#include "model/port/pace.h"
 
 bool devx_uid_exists(const struct fw *fw, uint16_t uid)
 {
@@ -130,6 +131,7 @@ static enum syn cmd_destroy_uctx(struct fw *fw, struct fw_cmd *cmd)
     if (at->left) {
         return SYN_IN_USE;
     }
+    pace_forget(&fw->hca, uid);
     obj_end(&fw->hca, uctx);
     return SYN_OK;
 }

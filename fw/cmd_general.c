@@ -16,6 +16,7 @@
 #include "model/memory/kek.h"
 #include "model/memory/sw_icm.h"
 #include "model/rdma/av_qp_mapping.h"
+#include "model/port/sched.h"
 #include "model/rdma/reserved_qpn.h"
 
 struct general_type {
@@ -33,6 +34,8 @@ static const struct general_type general_types[] = {
      av_qp_mapping_create, NULL, NULL},
     {OBJ_RESERVED_QPN, OBJ_LOG_RESERVED, 0, 0, reserved_qpn_create, NULL, NULL},
     {OBJ_SW_ICM, 0, PRM_SIZE(sw_icm), offsetof(struct sw_icm, ctx), sw_icm_create, NULL, NULL},
+    {OBJ_SCHED_ELEM, 0, PRM_SIZE(sched_elem_obj), offsetof(struct sched_elem, ctx),
+     sched_create_general, sched_modify_general, NULL},
     {OBJ_ENCRYPTION_KEY, 0, PRM_SIZE(encryption_key_obj), offsetof(struct dek, ctx), dek_create,
      dek_modify, dek_may_query},
     {OBJ_CRYPTO_LOGIN, 0, PRM_SIZE(crypto_login_obj), offsetof(struct crypto_login, ctx),
@@ -109,7 +112,7 @@ static enum syn general_find(struct fw *fw, const struct fw_cmd *cmd,
     }
     *obj = obj_find((struct obj_table *)((char *)&fw->hca + obj_classes[type->kind].space),
                     PRM_GET(general_obj_in_cmd_hdr, cmd->in, obj_id));
-    if (!*obj) {
+    if (!*obj || (*obj)->kind != type->kind) {
         return SYN_NO_GENERAL_OBJECT;
     }
     return uid_owns(*obj, cmd->uid) ? SYN_OK : SYN_BAD_UID;

@@ -17,11 +17,11 @@
 
 /* One line for each file of commands. */
 static const struct fw_cmd_row *const tables[] = {
-    cmds_hca,  cmds_pages,     cmds_caps,       cmds_vport,  cmds_access_reg,
-    cmds_roce, cmds_devx,      cmds_general,    cmds_pd_uar, cmds_mkey,
-    cmds_eq,   cmds_cq,        cmds_q_counter,  cmds_qp,     cmds_dct,
-    cmds_srq,  cmds_eth_queue, cmds_tir,        cmds_flow,   cmds_lag,
-    cmds_cong, cmds_memic,     cmds_page_fault, cmds_psv,    cmds_reformat,
+    cmds_hca,       cmds_pages,   cmds_caps,   cmds_vport, cmds_access_reg, cmds_roce,
+    cmds_devx,      cmds_general, cmds_pd_uar, cmds_mkey,  cmds_eq,         cmds_cq,
+    cmds_q_counter, cmds_qp,      cmds_dct,    cmds_srq,   cmds_eth_queue,  cmds_tir,
+    cmds_flow,      cmds_lag,     cmds_cong,   cmds_memic, cmds_page_fault, cmds_psv,
+    cmds_reformat,  cmds_qos,
 };
 
 /* The rows by opcode. Known opcodes have 12 bits. */

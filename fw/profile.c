@@ -135,7 +135,8 @@ static const struct fw_cap_limit of_cx8[] = {
  * (docs/adr/0025). Published outputs of the old ibv_devinfo show cross channel and erasure codes on
  * a -4 Lx and a ConnectX-5, but no tunneled atomics on the -4 Lx (docs/adr/0032); Mellanox's
  * library EC names ConnectX-4 and -4 Lx as its cards. No source tells the generations apart by AS
- * notify. */
+ * notify. Packet pacing is older than ConnectX-5 (Linux, "net/mlx5: Rate limit tables support",
+ * June 2016). Scheduling elements of the NIC are newer; no source shows them on a -4. */
 static const struct fw_cap_limit before_cx5[] = {
     BEFORE_CX7,
     BEFORE_CX6DX,
@@ -159,6 +160,14 @@ static const struct fw_cap_limit before_cx5[] = {
     AT_MOST(GENERAL, cmd_hca_cap, dp_ordering_ooo_all_xrc, 0),
     AT_MOST(GENERAL, cmd_hca_cap, dp_ordering_ooo_all_dc, 0),
     AT_MOST(GENERAL_2, cmd_hca_cap_2, dp_ordering_force, 0),
+    AT_MOST(QOS, qos_cap, nic_sq_scheduling, 0),
+    AT_MOST(QOS, qos_cap, nic_qp_scheduling, 0),
+    AT_MOST(QOS, qos_cap, nic_bw_share, 0),
+    AT_MOST(QOS, qos_cap, nic_rate_limit, 0),
+    AT_MOST(QOS, qos_cap, nic_element_type, 0),
+    AT_MOST(QOS, qos_cap, nic_tsar_type, 0),
+    AT_MOST(QOS, qos_cap, log_max_qos_nic_queue_group, 0),
+    AT_MOST(QOS, qos_cap, max_tsar_bw_share, 0),
     {0},
 };
 

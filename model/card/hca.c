@@ -10,6 +10,7 @@
 #include "model/steering/steering.h"
 #include "model/memory/memic.h"
 #include "model/memory/sw_icm.h"
+#include "model/port/pace.h"
 #include "model/port/port.h"
 #include "model/queue/blueflame.h"
 #include "model/queue/q_counter.h"
@@ -110,6 +111,7 @@ static bool hca_objects_clear(struct hca *hca)
     *at = (struct hca_reset){0};
     steering_clear(hca);
     rdma_reset(hca);
+    pace_reset(hca);
     hca_work_reset(hca);
     inject_reset(hca);
     port_owe_nothing(hca);

@@ -10,6 +10,7 @@
 #include "model/memory/psv.h"
 #include "model/memory/sw_icm.h"
 #include "model/memory/umem.h"
+#include "model/port/sched.h"
 #include "model/queue/cq.h"
 #include "model/queue/eq.h"
 #include "model/queue/q_counter.h"

@@ -23,6 +23,7 @@ struct cqe_session;
 struct hca;
 struct inject;
 struct mem_space;
+struct pace_rate;
 struct q_counter;
 struct rdma;
 struct sig;
@@ -160,7 +161,8 @@ struct hca {
     struct blueflame *blueflame; /* model/queue/blueflame.h */
     struct rdma *rdma;           /* model/rdma/rdma.h */
     struct steering *steering;
-    bool sniffs_tx;   /* sniffers of sent frames exist, or rules for sent RoCE frames */
+    struct pace_rate *pace_rates; /* model/port/pace.h; NULL: no rate was ever set */
+    bool sniffs_tx;               /* sniffers of sent frames exist, or rules for sent RoCE frames */
     bool steers_roce; /* sniffers exist, or rules that a RoCE frame passes before its QP */
     struct q_counter *scratch_q_counter; /* counts for objects that name no counter set */
     uint32_t cq_overruns;                /* how often a CQ had no room for a CQE */
@@ -244,6 +246,9 @@ struct hca {
 /* Puts work at the end of the ready list (no effect if it is on a list already) and wakes the
  * owner. */
 void hca_schedule(struct hca *hca, struct work *work);
+/* Runs work at once, whatever list it is on. Called by work that decides which of several may run.
+ */
+void hca_run_now(struct hca *hca, struct work *work);
 /* Called from work->run(): runs the work again in this turn, after the turn has looked for frames
  * once more. False: the turn is used up. */
 bool hca_wait_frames(struct hca *hca, struct work *work);

@@ -334,14 +334,17 @@ static void work_late_fire(struct hca *hca, struct hca_timer *timer)
     }
 }
 
+void hca_run_now(struct hca *hca, struct work *work)
+{
+    hca_unschedule(work);
+    hca->tx_frames_before = hca->tx_frames;
+    work->run(hca, work);
+}
+
 void hca_work_run(struct hca *hca)
 {
     while (hca_may_go_on(hca) && !work_list_empty(&hca->ready)) {
-        struct work *work = hca->ready.next;
-
-        hca_unschedule(work);
-        hca->tx_frames_before = hca->tx_frames;
-        work->run(hca, work);
+        hca_run_now(hca, hca->ready.next);
         hca_spend(hca, 1);
     }
 }

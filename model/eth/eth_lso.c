@@ -75,6 +75,9 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
         size_t len = headers + payload;
         uint8_t *frame;
 
+        if (!eth_sq_may_send(hca, sq)) {
+            return ETH_HELD;
+        }
         frame = port_tx_reserve(hca, wqe->inline_hdr, len);
         if (!frame) {
             return ETH_NO_CREDIT;

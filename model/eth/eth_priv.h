@@ -4,6 +4,8 @@
 #define HCASIM_MODEL_ETH_PRIV_H
 
 #include "model/eth/eth.h"
+#include "model/port/pace.h"
+#include "model/port/sched.h"
 #include "model/port/port.h"
 #include "model/queue/cq.h"
 #include "model/queue/wq.h"
@@ -34,6 +36,8 @@ struct eth_sq {
     uint8_t *umr;
     size_t umr_len, umr_have;
     struct work work; /* RDY: sends; ERR: flushes */
+    struct pace pace;
+    struct sched_member sched;
 };
 
 /* Receive queue (model/eth/eth_rx.c). */
@@ -77,6 +81,13 @@ struct eth_tir {
 static inline struct eth_rq *eth_rq_find(struct hca *hca, uint32_t rqn)
 {
     return obj_find_kind(&hca->qpns, rqn, OBJ_RQ);
+}
+
+/* Whether rate and scheduling of the SQ let its next frame leave. If not, the work runs when they
+ * do. */
+static inline bool eth_sq_may_send(struct hca *hca, struct eth_sq *sq)
+{
+    return pace_may_send(hca, &sq->pace) && sched_may_send(hca, &sq->sched);
 }
 
 static inline struct eth_sq *eth_sq_find(struct hca *hca, uint32_t sqn)
@@ -129,6 +140,7 @@ struct eth_wqe {
 enum eth_sent {
     ETH_SENT,
     ETH_NO_CREDIT,  /* try again when the wire has credit */
+    ETH_HELD,       /* rate or scheduling holds the next frame; the work runs when it may leave */
     ETH_MORE,       /* the turn's share is used up, there is more to send */
     ETH_NO_DATA,    /* memory that the WQE names does not answer */
     ETH_BAD_WQE,    /* lengths or headers are invalid */
@@ -157,9 +169,11 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
 
 /* Sends the frame of this WQE in the last reserved place, unless a rule drops it. If it is a group
  * frame, copies it to the TIRs that take group frames of this SQ's transport domain. */
-void eth_commit(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
-                const uint8_t *frame, size_t len);
+void eth_commit(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe, const uint8_t *frame,
+                size_t len);
 
+/* Ends the waits of an SQ that does not send any more. */
+void eth_sq_stop(struct hca *hca, struct eth_sq *sq);
 void eth_sq_run(struct hca *hca, struct work *work);
 /* As eth_rq_flush(). A doorbell makes it flush also WQEs posted since. */
 void eth_sq_flush(struct hca *hca, struct eth_sq *sq);

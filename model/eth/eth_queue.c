@@ -86,6 +86,12 @@ static uint32_t eth_user_index(uint32_t user_index)
 /* -- SQ -----------------------------------------------------------------------------------------
  */
 
+void eth_sq_stop(struct hca *hca, struct eth_sq *sq)
+{
+    pace_stop(hca, &sq->pace);
+    sched_stop(&sq->sched);
+}
+
 static void eth_sq_count_refs(struct hca *hca, struct eth_sq *sq, int by)
 {
     obj_count(&sq->obj, obj_find(&hca->pds, sq->pdn), by);
@@ -102,6 +108,8 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     struct eth_sq *sq;
     struct obj *pd, *uar;
     struct cq *cq;
+    const struct pace_rate *rate;
+    struct sched_elem *group;
     enum syn syn = eth_find_pd_cq(hca, uid, PRM_GET(wq, wq, pd), PRM_GET(sqc, sqc, cqn), &pd, &cq);
 
     if (syn != SYN_OK) {
@@ -129,6 +137,13 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
             return SYN_ETH_TIS;
         }
     }
+    syn = pace_find(hca, uid, PRM_GET(sqc, sqc, packet_pacing_rate_limit_index), &rate);
+    if (syn == SYN_OK) {
+        syn = sched_find_group(hca, uid, PRM_GET(sqc, sqc, qos_queue_group_id), &group);
+    }
+    if (syn != SYN_OK) {
+        return syn;
+    }
     sq = obj_make(hca, OBJ_SQ, uid, sizeof(*sq));
     if (!sq) {
         return SYN_NO_MEMORY;
@@ -144,8 +159,41 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     sq->tis = tis;
     sq->tdn = tis ? PRM_GET(tisc, tis->tisc, transport_domain) : PORT_NO_TD;
     sq->work.run = eth_sq_run;
+    pace_start(hca, &sq->pace, rate, &sq->work);
+    sched_join(hca, &sq->obj, &sq->sched, group, &sq->work);
     eth_sq_count_refs(hca, sq, 1);
     *sqn = sq->obj.num;
+    return SYN_OK;
+}
+
+/* MODIFY_SQ, the fields of the bitmask. */
+static enum syn eth_sq_take_fields(struct hca *hca, struct eth_sq *sq, uint16_t uid,
+                                   uint64_t bitmask, const struct prm_sqc *sqc)
+{
+    const uint64_t index = PRM_MODIFY_SQ_PACKET_PACING_RATE_LIMIT_INDEX;
+    const uint64_t group = PRM_MODIFY_SQ_QOS_QUEUE_GROUP_ID;
+    const struct pace_rate *rate = NULL;
+    struct sched_elem *leaf = NULL;
+    enum syn syn = bitmask & ~(index | group) ? SYN_ETH_MODIFY : SYN_OK;
+
+    if (syn == SYN_OK && bitmask & index) {
+        syn = pace_find(hca, uid, PRM_GET(sqc, sqc, packet_pacing_rate_limit_index), &rate);
+    }
+    if (syn == SYN_OK && bitmask & group) {
+        syn = sched_find_group(hca, uid, PRM_GET(sqc, sqc, qos_queue_group_id), &leaf);
+    }
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    if (bitmask & index) {
+        PRM_SET(sqc, sq->sqc, packet_pacing_rate_limit_index,
+                PRM_GET(sqc, sqc, packet_pacing_rate_limit_index));
+        pace_start(hca, &sq->pace, rate, &sq->work);
+    }
+    if (bitmask & group) {
+        PRM_SET(sqc, sq->sqc, qos_queue_group_id, PRM_GET(sqc, sqc, qos_queue_group_id));
+        sched_join(hca, &sq->obj, &sq->sched, leaf, &sq->work);
+    }
     return SYN_OK;
 }
 
@@ -154,6 +202,7 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
 {
     struct eth_sq *sq = eth_sq_find(hca, sqn);
     uint8_t next = (uint8_t)PRM_GET(sqc, sqc, state);
+    enum syn syn;
 
     if (!sq) {
         return SYN_ETH_NOT_FOUND;
@@ -164,13 +213,15 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
     if (cur_state != sq->state || !eth_move_is_legal(sq_moves, sq->state, next)) {
         return SYN_ETH_STATE;
     }
-    if (bitmask) {
-        return SYN_ETH_MODIFY; /* packet pacing is not advertised */
+    syn = eth_sq_take_fields(hca, sq, uid, bitmask, sqc);
+    if (syn != SYN_OK) {
+        return syn;
     }
     if (next != sq->state) {
         sq->state = next;
         eth_umr_forget(hca, sq);
         if (next == PRM_SQC_STATE_RST) {
+            eth_sq_stop(hca, sq);
             hca_unschedule(&sq->work);
             sq->wq.ci = sq->wq.pi = 0;
             blueflame_drop(&sq->wq);
@@ -199,6 +250,8 @@ void eth_sq_free(struct hca *hca, struct obj *obj)
 {
     struct eth_sq *sq = (struct eth_sq *)obj;
 
+    eth_sq_stop(hca, sq);
+    sched_join(hca, obj, &sq->sched, NULL, NULL);
     hca_unschedule(&sq->work);
     blueflame_drop(&sq->wq);
     eth_umr_forget(hca, sq);
@@ -369,6 +422,7 @@ void eth_sq_fatal(struct hca *hca, struct eth_sq *sq)
     sq->state = PRM_SQC_STATE_ERR;
     sq->done = 0;
     eth_umr_forget(hca, sq);
+    eth_sq_stop(hca, sq);
     eq_async_qp(hca, PRM_EVENT_TYPE_WQ_CATAS_ERROR, PRM_EVENT_QUEUE_TYPE_SQ, sq->obj.num);
 }
 

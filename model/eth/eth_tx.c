@@ -54,6 +54,7 @@ static void eth_tx_skip_wqe(struct eth_sq *sq, unsigned ds)
 
 void eth_sq_flush(struct hca *hca, struct eth_sq *sq)
 {
+    eth_sq_stop(hca, sq);
     hca_unschedule(&sq->work); /* it may be waiting for credit */
     hca_schedule(hca, &sq->work);
 }
@@ -201,9 +202,11 @@ void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags)
     }
 }
 
-void eth_commit(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
-                const uint8_t *frame, size_t len)
+void eth_commit(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe, const uint8_t *frame,
+                size_t len)
 {
+    pace_note_sent(&sq->pace, len);
+    sched_note_sent(&sq->sched, len);
     if (G_UNLIKELY(steering_has_tx(hca))) {
         const struct steering_sent sent = {.sqn = sq->obj.num, .metadata = wqe->metadata};
 
@@ -353,9 +356,14 @@ void eth_sq_run(struct hca *hca, struct work *work)
     for (unsigned n = 0; n < 16 && wq_posted(&sq->wq) && (n == 0 || hca_may_go_on(hca)); n++) {
         struct eth_wqe wqe = {.index = (uint16_t)sq->wq.ci};
 
+        if (!eth_sq_may_send(hca, sq)) {
+            return;
+        }
         switch (eth_tx_execute(hca, sq, &wqe)) {
         case ETH_NO_CREDIT:
             hca_wait_tx(hca, work);
+            return;
+        case ETH_HELD:
             return;
         case ETH_NO_DATA:
             eth_tx_fail(hca, sq, wqe.opcode, wqe.ds, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);

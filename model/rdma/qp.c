@@ -26,6 +26,7 @@
 #include "model/rdma/mcg.h"
 #include "model/rdma/paging.h"
 #include "model/rdma/qp.h"
+#include "model/rdma/qp_sched.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/reserved_qpn.h"
 #include "model/rdma/tags.h"
@@ -522,6 +523,7 @@ void qp_free(struct hca *hca, struct obj *obj)
     if (hca->rdma->gsi_qp == qp) {
         hca->rdma->gsi_qp = NULL;
     }
+    qp_sched_leave(qp);
     qp_count_refs(qp, -1);
     mem_buf_drop(&qp->obj, &qp->buf);
     qp_leave(qp);
@@ -594,6 +596,7 @@ void qp_query_extension(struct hca *hca, uint32_t qpn, struct prm_qp_context_ext
     if (!qp) {
         return;
     }
+    qp_sched_query(qp, ext);
     PRM_SET(qp_context_extension, ext, mmo, qp->mmo && qp_mmo_is_possible(hca, qp->service));
     if (qp->state == PRM_QP_STATE_ERR || qp->state == PRM_QP_STATE_SQER) {
         PRM_SET(cqe_error_syndrome, error, syndrome, qp->error);

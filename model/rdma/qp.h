@@ -94,8 +94,9 @@ struct qp {
     struct mem_buf buf; /* the ring, shared by rq and sq, which hold no reference of their own */
     struct wq rq, sq;
 
-    struct dci *dci;     /* NULL: not a DCI */
-    struct cross *cross; /* NULL: no part of cross channel (model/rdma/cross.h) */
+    struct dci *dci;        /* NULL: not a DCI */
+    struct cross *cross;    /* NULL: no part of cross channel (model/rdma/cross.h) */
+    struct qp_sched *sched; /* NULL: in no scheduling element (model/rdma/qp_sched.h) */
     struct requester req;
     struct peer peer;
     struct rq_flush rq_flush;

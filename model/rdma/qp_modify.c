@@ -13,6 +13,7 @@
 #include "model/rdma/dci.h"
 #include "model/rdma/early.h"
 #include "model/rdma/qp.h"
+#include "model/rdma/qp_sched.h"
 #include "model/rdma/wqe_source.h"
 
 #define S(name)   (1u << PRM_QP_STATE_##name)
@@ -34,7 +35,7 @@
 #define G_ORDER      (1ull << 54) /* dp_ordering */
 
 /* Groups whose fields are in the extended context. */
-#define OF_EXTENSION (G(DCI_STREAM_CHANNEL) | G(MMO))
+#define OF_EXTENSION (G(DCI_STREAM_CHANNEL) | G(MMO) | G(QOS_QUEUE_GROUP))
 
 struct fields {
     uint64_t always, optional;
@@ -61,9 +62,10 @@ static const struct transition transitions[] = {
         .opcode = PRM_CMD_OP_INIT2INIT_QP,
         .from = S(INIT),
         .to = PRM_QP_STATE_INIT,
-        .rc = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT) | G(MMO) | G(DRAIN_SIGERR)},
-        .uc = {0, G(RWE) | G(PKEY_INDEX) | G(PRI_PORT)},
-        .ud = {0, G(PKEY_INDEX) | G(Q_KEY) | G(PRI_PORT)},
+        .rc = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT) | G(MMO) | G(DRAIN_SIGERR) |
+                      G(QOS_QUEUE_GROUP)},
+        .uc = {0, G(RWE) | G(PKEY_INDEX) | G(PRI_PORT) | G(QOS_QUEUE_GROUP)},
+        .ud = {0, G(PKEY_INDEX) | G(Q_KEY) | G(PRI_PORT) | G(QOS_QUEUE_GROUP)},
         .dci = {0, ACCESS | G(PKEY_INDEX) | G(PRI_PORT) | G(MMO)},
     },
     {
@@ -93,10 +95,11 @@ static const struct transition transitions[] = {
         .opcode = PRM_CMD_OP_RTS2RTS_QP,
         .from = S(RTS),
         .to = PRM_QP_STATE_RTS,
-        .rc = {0,
-               ACCESS | G(RNR_TIMEOUT) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT) | OF_PATH},
-        .uc = {0, G(RWE) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT) | OF_PATH},
-        .ud = {0, G(Q_KEY) | G(COUNTER_SET_ID)},
+        .rc = {0, ACCESS | G(RNR_TIMEOUT) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT) |
+                      OF_PATH | G(QOS_QUEUE_GROUP)},
+        .uc = {0, G(RWE) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT) | OF_PATH |
+                      G(QOS_QUEUE_GROUP)},
+        .ud = {0, G(Q_KEY) | G(COUNTER_SET_ID) | G(QOS_QUEUE_GROUP)},
         .dci = {0, ACCESS | G(RNR_TIMEOUT) | G(PM_STATE) | G(COUNTER_SET_ID) | G(UDP_SPORT) |
                        G(DCI_STREAM_CHANNEL)},
     },
@@ -294,6 +297,9 @@ enum syn qp_check_extension(const struct hca *hca, const struct prm_qpc *qpc,
 {
     uint32_t st = PRM_GET(qpc, qpc, st);
 
+    if (ext && qp_sched_is_named(ext)) {
+        return SYN_QP_FEATURE; /* QPs join scheduling elements later */
+    }
     return ext && PRM_GET(qp_context_extension, ext, mmo) &&
                    !(st < SERVICES && qp_mmo_is_possible(hca, &services[st]))
                ? SYN_QP_FEATURE
@@ -386,6 +392,7 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     const struct fields *fields;
     struct roce_addr path;
     struct prm_qpc merged[1];
+    struct sched_elem *leaves[QP_SCHED_SIDES];
     uint16_t stream = 0;
     uint64_t groups;
     enum syn syn;
@@ -420,6 +427,9 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
         stream = (uint16_t)PRM_GET(qp_context_extension, ext, dci_stream_channel_id);
         syn = syn == SYN_OK ? dci_check_stream(qp, stream) : syn;
     }
+    if (syn == SYN_OK && (groups & G(QOS_QUEUE_GROUP))) {
+        syn = qp_sched_find(qp, uid, ext, leaves);
+    }
     if (syn == SYN_OK && (groups & G_ORDER) && qp_modify_order(merged) &&
         PRM_GET(qpc, merged, dp_ordering_force) && !early_init(&qp->peer)) {
         syn = SYN_NO_MEMORY;
@@ -432,6 +442,9 @@ enum syn qp_modify(struct hca *hca, uint16_t uid, uint32_t qpn, uint16_t opcode,
     qp_load(qp);
     if (groups & G(DCI_STREAM_CHANNEL)) {
         dci_reset_stream(qp, stream);
+    }
+    if (groups & G(QOS_QUEUE_GROUP)) {
+        qp_sched_join(qp, leaves);
     }
     if (groups & G(MMO)) {
         qp->mmo = PRM_GET(qp_context_extension, ext, mmo);

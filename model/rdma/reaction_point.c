@@ -30,9 +30,7 @@
  * time. */
 #define CREDIT_NS 10000
 /* A waiting packet looks again after this time, because the rate may have grown. */
-#define LOOK_NS          1000000
-
-#define MICROBITS(bytes) ((int64_t)(bytes)*8 * 1000000)
+#define LOOK_NS 1000000
 
 static struct cong *reaction_cong(const struct peer *peer)
 {
@@ -61,15 +59,9 @@ static bool reaction_is_enabled(const struct peer *peer)
 
 /* -- updates over time ------------------------------------------------------------------------ */
 
-/* Reduces the debt by what could have been sent at the present rate since the last update. */
 static void reaction_refill(struct limiter *l, uint64_t now)
 {
-    const uint64_t enough = 1000000000;
-    int64_t credit = (int64_t)l->current * CREDIT_NS;
-
-    l->debt -= (int64_t)(MIN(now - l->debt_at, enough) * l->current);
-    l->debt = MAX(l->debt, -credit);
-    l->debt_at = now;
+    bucket_refill(&l->bucket, now, l->current, (int64_t)l->current * CREDIT_NS);
 }
 
 /* base^n, in units of 1 / ALPHA_ONE. */
@@ -154,7 +146,7 @@ static void reaction_increase_by_time(struct limiter *l, uint64_t now)
         uint64_t n = i < STEPS_MOST ? 1 : (now - l->increased_at) / period;
 
         l->increased_at += n * period;
-        reaction_refill(l, MAX(l->increased_at, l->debt_at));
+        reaction_refill(l, MAX(l->increased_at, l->bucket.debt_at));
         if (n == 1) {
             l->by_time = reaction_count_up(l->by_time, 1);
             reaction_increase(l);
@@ -196,11 +188,11 @@ static void reaction_look(struct limiter *l, uint64_t now)
 {
     uint64_t due = l->decreased_at + reaction_cong(l->peer)->rp.rate_reduce_monitor_period * US;
 
-    now = MAX(now, l->debt_at);
+    now = MAX(now, l->bucket.debt_at);
     if (l->decrease_due && due <= now) {
         /* State that is already newer than due is not turned back. */
-        reaction_go_on(l, MAX(due, l->debt_at));
-        reaction_decrease(l, MAX(due, l->debt_at));
+        reaction_go_on(l, MAX(due, l->bucket.debt_at));
+        reaction_decrease(l, MAX(due, l->bucket.debt_at));
     }
     reaction_go_on(l, now);
     l->current = MIN(l->current, reaction_most(l->peer)); /* the link may have become slower */
@@ -234,18 +226,16 @@ bool reaction_is_time(struct peer *peer)
     struct hca *hca = peer->qp->hca;
     struct limiter *l = peer->limiter;
     uint64_t now = hca_now(hca);
-    uint64_t wait;
 
     reaction_look(l, now);
     if (l->current >= reaction_most(peer) || !reaction_is_enabled(peer)) {
         reaction_end(peer);
         return true;
     }
-    if (l->debt <= 0) {
+    if (l->bucket.debt <= 0) {
         return true;
     }
-    wait = (uint64_t)l->debt / l->current + 1;
-    hca_timer_set(hca, &l->timer, now + MIN(wait, LOOK_NS));
+    hca_timer_set(hca, &l->timer, now + MIN(bucket_wait(&l->bucket, l->current), LOOK_NS));
     return false;
 }
 
@@ -254,7 +244,7 @@ void reaction_note_sent(struct peer *peer, size_t bytes)
     struct limiter *l = peer->limiter;
     uint32_t reset = reaction_cong(peer)->rp.rpg_byte_reset;
 
-    l->debt += MICROBITS(bytes);
+    l->bucket.debt += bucket_cost(bytes);
     l->bytes += (uint32_t)bytes;
     if (reset && l->bytes >= reset) {
         l->bytes = 0;
@@ -287,7 +277,7 @@ static struct limiter *reaction_begin(struct peer *peer, uint64_t now)
     l->timer.fire = reaction_due;
     l->alpha = cong->rp.initial_alpha_value << ALPHA_SHIFT;
     l->current = l->target = reaction_most(peer);
-    l->alpha_at = l->increased_at = l->decreased_at = l->debt_at = now;
+    l->alpha_at = l->increased_at = l->decreased_at = l->bucket.debt_at = now;
     if (cong->rp.rate_to_set_on_first_cnp) {
         l->current = l->target = MAX(reaction_kbps(peer, cong->rp.rate_to_set_on_first_cnp), KBPS);
     } else {

@@ -12,6 +12,7 @@
 #ifndef HCASIM_MODEL_REACTION_POINT_H
 #define HCASIM_MODEL_REACTION_POINT_H
 
+#include "model/core/bucket.h"
 #include "model/port/cong.h"
 #include "model/rdma/qp.h"
 
@@ -28,8 +29,7 @@ struct limiter {
     uint32_t bytes;    /* bytes sent since the last increase by bytes */
     /* when alpha was last updated; the last decrease; the last increase */
     uint64_t alpha_at, decreased_at, increased_at;
-    int64_t debt;     /* millionths of a bit that were sent too early; below 0: credit */
-    uint64_t debt_at; /* the time of debt */
+    struct bucket bucket;
 };
 
 /* Takes a CNP. peer: the peer that the CNP is about, or NULL. */

@@ -13,6 +13,7 @@
 #include "model/queue/uar.h"
 #include "model/rdma/cross.h"
 #include "model/rdma/dci.h"
+#include "model/rdma/qp_sched.h"
 #include "model/rdma/rdma.h"
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/requester_internal.h"
@@ -655,6 +656,7 @@ bool requester_init(struct qp *qp)
 static void requester_stop(struct qp *qp)
 {
     reaction_end(&qp->peer);
+    qp_sched_stop(qp, QP_SCHED_REQUESTER);
     hca_unschedule_late(qp->hca, &qp->req.work);
     if (qp->req.flight) {
         hca_timer_stop(qp->hca, &qp->req.flight->timer);

@@ -11,6 +11,7 @@
 #include "model/core/ledger.h"
 #include "model/rdma/dc.h"
 #include "model/rdma/rdma.h"
+#include "model/rdma/qp_sched.h"
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/requester_internal.h"
 #include "model/rdma/sig_report.h"
@@ -247,7 +248,7 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
     if (qp->service->reliable && desc->first_req + nth - send_unacked_req(qp) >= send_window(qp)) {
         return SEND_WAITS_ANSWER;
     }
-    if (!reaction_may_send(&qp->peer)) {
+    if (!reaction_may_send(&qp->peer) || !qp_sched_may_send(qp, QP_SCHED_REQUESTER)) {
         return SEND_WAITS_RATE;
     }
     wqe = requester_wqe(qp, line, flight->tx);
@@ -284,6 +285,9 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
     port_tx_commit_roce(qp->hca, &pkt, len);
     if (G_UNLIKELY(qp->peer.limiter)) {
         reaction_note_sent(&qp->peer, roce_frame_len(&pkt, len));
+    }
+    if (G_UNLIKELY(qp->sched)) {
+        sched_note_sent(&qp->sched->member[QP_SCHED_REQUESTER], roce_frame_len(&pkt, len));
     }
     if (sig_check_sent(qp, qp->pdn)) {
         send_advance(qp, desc);

@@ -23,6 +23,7 @@
 #include <string.h>
 #include "model/rdma/paging.h"
 #include "model/rdma/rdma.h"
+#include "model/rdma/qp_sched.h"
 #include "model/rdma/reaction_point.h"
 #include "model/rdma/responder_internal.h"
 #include "model/rdma/sig_report.h"
@@ -390,6 +391,9 @@ static bool responder_send_answer(struct peer *peer)
     if (G_UNLIKELY(peer->limiter)) {
         reaction_note_sent(peer, roce_frame_len(&pkt, len));
     }
+    if (G_UNLIKELY(qp->sched)) {
+        sched_note_sent(&qp->sched->member[QP_SCHED_RESPONDER], roce_frame_len(&pkt, len));
+    }
     if (answer->is_read) {
         responder_read_sent(resp->answers, answer);
     }
@@ -438,11 +442,14 @@ static bool responder_has_work(const struct responder *resp)
     return resp->ack_due || responder_has_answers(resp);
 }
 
-/* Whether the rate limit holds the answers: READ data is sent no faster than requests are. */
+/* Whether the rate limit holds the answers (READ data is sent no faster than requests are), or the
+ * scheduling element of the answers. */
 static bool responder_is_held(struct peer *peer)
 {
-    return G_UNLIKELY(peer->limiter) && responder_has_answers(&peer->resp) &&
-           !reaction_may_send(peer);
+    if (G_LIKELY(!peer->limiter && !peer->qp->sched) || !responder_has_answers(&peer->resp)) {
+        return false;
+    }
+    return !reaction_may_send(peer) || !qp_sched_may_send(peer->qp, QP_SCHED_RESPONDER);
 }
 
 void responder_answer_read_at_once(struct peer *peer)
@@ -495,6 +502,7 @@ void responder_tx_init(struct peer *peer)
 void responder_tx_clear(struct peer *peer)
 {
     hca_unschedule(&peer->resp.work);
+    qp_sched_stop(peer->qp, QP_SCHED_RESPONDER);
     if (peer->resp.answers) {
         qp_dealloc(peer->qp, peer->resp.answers->numbers, RESPONDER_NUMBERS_BYTES);
     }
@@ -515,5 +523,6 @@ void responder_tx_flush(struct peer *peer)
         responder_forget_answers(&peer->resp);
     }
     hca_unschedule(&peer->resp.work);
+    qp_sched_stop(peer->qp, QP_SCHED_RESPONDER);
     hca_schedule(peer->qp->hca, &peer->resp.work);
 }

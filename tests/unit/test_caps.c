@@ -45,6 +45,7 @@ static const struct section {
     {"ATOMIC", PRM_HCA_CAP_TYPE_ATOMIC, "atomic_caps"},
     {"ROCE", PRM_HCA_CAP_TYPE_ROCE, "roce_cap"},
     {"FLOW_TABLE", PRM_HCA_CAP_TYPE_FLOW_TABLE, "flow_table_nic_cap"},
+    {"QOS", PRM_HCA_CAP_TYPE_QOS, "qos_cap"},
     {"DEV_EVENT", PRM_HCA_CAP_TYPE_DEV_EVENT, "device_event_cap"},
     {"GENERAL_2", PRM_HCA_CAP_TYPE_GENERAL_2, "cmd_hca_cap_2"},
     {"DEV_MEM", PRM_HCA_CAP_TYPE_DEV_MEM, "device_mem_cap"},

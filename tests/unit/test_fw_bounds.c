@@ -469,6 +469,22 @@ static uint8_t make_reserved_qpns(void)
     return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, PRM_SIZE(general_obj_in_cmd_hdr));
 }
 
+/* Roots of trees, for a user and for the kernel. */
+static uint8_t make_sched_elem(void)
+{
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_SCHED_ELEM);
+    PRM_SET(sched_elem_obj, PRM_PTR(general_object_in, in, object), scheduling_hierarchy,
+            PRM_SCHEDULING_HIERARCHY_NIC);
+    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT,
+                  PRM_SIZE(general_object_in) + PRM_SIZE(sched_elem_obj));
+}
+
+static uint8_t make_scheduling_element(void)
+{
+    PRM_SET(create_scheduling_element_in, in, scheduling_hierarchy, PRM_SCHEDULING_HIERARCHY_NIC);
+    return run_in(PRM_CMD_OP_CREATE_SCHEDULING_ELEMENT, PRM_SIZE(create_scheduling_element_in));
+}
+
 static uint8_t make_mapping(void)
 {
     uint8_t status = nth ? 0 : make_qp();
@@ -727,6 +743,8 @@ static const struct {
     {"DC initiator that has left", OBJ_DC_NOTE, make_note, false},
     {"mapping of an address", OBJ_AV_QP_MAPPING, make_mapping, false},
     {"range of QP numbers", OBJ_RESERVED_QPN, make_reserved_qpns, false},
+    {"scheduling element", OBJ_SCHED_ELEM, make_sched_elem, false},
+    {"scheduling element of the kernel", OBJ_SCHEDULING_ELEMENT, make_scheduling_element, false},
     {"multicast member", OBJ_MCG, make_member, false},
     {"SQ", OBJ_SQ, make_sq, true},
     {"RQ", OBJ_RQ, make_rq, true},

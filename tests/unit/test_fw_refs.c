@@ -25,7 +25,7 @@
 #include "tests/unit/test_fw_driver.h"
 
 #define ORDERS     200
-#define MAX_NAMES  9
+#define MAX_NAMES  11
 #define UMEM_PAGES 8
 #define DBR_AT     64 /* offset in the umem of records */
 #define OUT_ROOM   0x40
@@ -50,6 +50,8 @@ enum {
     STEERING_KEY,
     PSV,
     DEK,
+    GROUP,
+    KERNEL_GROUP,
     SRQ,
     XRC_SRQ,
     RMP,
@@ -63,6 +65,7 @@ enum {
     DCT_OF_XRQ,
     TIS,
     SQ,
+    KERNEL_GROUPS_SQ,
     RQ,
     RQT,
     TIR,
@@ -145,6 +148,70 @@ static void make_dek(unsigned thing)
 {
     must(PRM_CMD_OP_CREATE_GENERAL_OBJECT, crypto_dek_in(d.fw, in, number[PD]));
     number[thing] = made();
+}
+
+/* Makes a group of queues, and the root of its tree before it; root[] has the latter's number. */
+static uint32_t root[THINGS];
+
+static void make_group(unsigned thing)
+{
+    bool is_kernels = thing == KERNEL_GROUP;
+
+    for (unsigned type = PRM_SCHEDULING_ELEMENT_TYPE_TSAR;;) {
+        struct prm_sched_elem_obj *obj = PRM_PTR(general_object_in, in, object);
+        struct prm_scheduling_context *ctx =
+            is_kernels ? PRM_PTR(create_scheduling_element_in, in, scheduling_context)
+                       : PRM_PTR(sched_elem_obj, obj, scheduling_context);
+
+        PRM_SET(scheduling_context, ctx, element_type, type);
+        PRM_SET(scheduling_context, ctx, parent_element_id, root[thing]);
+        if (is_kernels) {
+            PRM_SET(create_scheduling_element_in, in, scheduling_hierarchy,
+                    PRM_SCHEDULING_HIERARCHY_NIC);
+            must_as(0, PRM_CMD_OP_CREATE_SCHEDULING_ELEMENT,
+                    PRM_SIZE(create_scheduling_element_in));
+            number[thing] = PRM_GET(create_scheduling_element_out, out, scheduling_element_id);
+        } else {
+            PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_SCHED_ELEM);
+            PRM_SET(sched_elem_obj, obj, scheduling_hierarchy, PRM_SCHEDULING_HIERARCHY_NIC);
+            must(PRM_CMD_OP_CREATE_GENERAL_OBJECT,
+                 PRM_SIZE(general_object_in) + PRM_SIZE(sched_elem_obj));
+            number[thing] = made();
+        }
+        if (type == PRM_SCHEDULING_ELEMENT_TYPE_QUEUE_GROUP) {
+            return;
+        }
+        type = PRM_SCHEDULING_ELEMENT_TYPE_QUEUE_GROUP;
+        root[thing] = number[thing];
+    }
+}
+
+static enum syn destroy_element(unsigned thing, uint32_t id)
+{
+    if (thing == KERNEL_GROUP) {
+        PRM_SET(destroy_scheduling_element_in, in, scheduling_hierarchy,
+                PRM_SCHEDULING_HIERARCHY_NIC);
+        PRM_SET(destroy_scheduling_element_in, in, scheduling_element_id, id);
+        return run_as(0, PRM_CMD_OP_DESTROY_SCHEDULING_ELEMENT,
+                      PRM_SIZE(destroy_scheduling_element_in));
+    }
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_SCHED_ELEM);
+    PRM_SET(general_obj_in_cmd_hdr, in, obj_id, id);
+    return run_as(uid, PRM_CMD_OP_DESTROY_GENERAL_OBJECT, PRM_SIZE(general_obj_in_cmd_hdr));
+}
+
+/* Destroys a group and its root, which is in use as long as the group is there. */
+static enum syn destroy_group(unsigned thing)
+{
+    enum syn syn = destroy_element(thing, root[thing]);
+
+    ck_assert_int_eq(syn, SYN_IN_USE);
+    syn = destroy_element(thing, number[thing]);
+    if (syn == SYN_OK) {
+        ck_assert_int_eq(destroy_element(thing, root[thing]), SYN_OK);
+        root[thing] = 0;
+    }
+    return syn;
 }
 
 static void make_range(unsigned thing)
@@ -342,6 +409,24 @@ static void make_xrq(unsigned thing)
     must(PRM_CMD_OP_SET_XRQ_DC_PARAMS_ENTRY, PRM_SIZE(set_xrq_dc_params_entry_in));
 }
 
+/* The kernel may name groups of its own and of users. */
+static void qp_join_groups(void)
+{
+    void *ext = PRM_PTR(init2init_qp_ext_in, in, qpc_data_ext);
+
+    PRM_SET(rst2init_qp_in, in, qpn, number[QP]);
+    PRM_SET(ads, PRM_PTR(qpc, PRM_PTR(rst2init_qp_in, in, qpc), primary_address_path),
+            vhca_port_num, 1);
+    must(PRM_CMD_OP_RST2INIT_QP, PRM_SIZE(rst2init_qp_in));
+    PRM_SET(init2init_qp_ext_in, in, qpn, number[QP]);
+    PRM_SET(init2init_qp_ext_in, in, qpc_ext, 1);
+    PRM_SET(init2init_qp_ext_in, in, opt_param_mask_95_32,
+            1ull << (PRM_QP_OPTPAR_QOS_QUEUE_GROUP - 32));
+    PRM_SET(qp_context_extension, ext, qos_queue_group_id_requester, number[GROUP]);
+    PRM_SET(qp_context_extension, ext, qos_queue_group_id_responder, number[KERNEL_GROUP]);
+    must_as(0, PRM_CMD_OP_INIT2INIT_QP, PRM_SIZE(init2init_qp_ext_in));
+}
+
 static void make_qp(unsigned thing)
 {
     struct prm_qpc *qpc = PRM_PTR(create_qp_in, in, qpc);
@@ -363,6 +448,9 @@ static void make_qp(unsigned thing)
     PUT_RECORD(qpc, qpc);
     must(PRM_CMD_OP_CREATE_QP, PRM_SIZE(create_qp_in));
     number[thing] = made();
+    if (thing == QP) {
+        qp_join_groups();
+    }
 }
 
 static void make_dct(unsigned thing)
@@ -391,9 +479,16 @@ static void make_sq(unsigned thing)
     PRM_SET(sqc, sqc, cqn, number[CQ]);
     PRM_SET(sqc, sqc, tis_lst_sz, 1);
     PRM_SET(sqc, sqc, tis_num_0, number[TIS]);
+    PRM_SET(sqc, sqc, qos_queue_group_id, thing == SQ ? number[GROUP] : 0);
     put_wq(PRM_PTR(sqc, sqc, wq), PRM_WQ_TYPE_CYCLIC);
     must(PRM_CMD_OP_CREATE_SQ, PRM_SIZE(create_sq_in));
     number[thing] = made();
+    if (thing == KERNEL_GROUPS_SQ) {
+        PRM_SET(modify_sq_in, in, sqn, number[thing]);
+        PRM_SET(modify_sq_in, in, modify_bitmask, PRM_MODIFY_SQ_QOS_QUEUE_GROUP_ID);
+        PRM_SET(sqc, PRM_PTR(modify_sq_in, in, ctx), qos_queue_group_id, number[KERNEL_GROUP]);
+        must_as(0, PRM_CMD_OP_MODIFY_SQ, PRM_SIZE(modify_sq_in));
+    }
 }
 
 static void make_rq(unsigned thing)
@@ -510,11 +605,15 @@ static const struct {
     [STEERING_KEY] = {OBJ_MKEY, make_steering_key, {PD, STEERING_MEMORY}},
     [PSV] = {OBJ_PSV, make_psv, {PD}},
     [DEK] = {OBJ_ENCRYPTION_KEY, make_dek, {PD}},
+    [GROUP] = {OBJ_SCHED_ELEM, make_group, {0}},
+    [KERNEL_GROUP] = {OBJ_SCHEDULING_ELEMENT, make_group, {0}},
     [SRQ] = {OBJ_SRQ, make_srq, {PD}},
     [XRC_SRQ] = {OBJ_XRC_SRQ, make_xrc_srq, {PD, XRCD, CQ}},
     [RMP] = {OBJ_RMP, make_rmp, {PD, RING_UMEM, DBR_UMEM}},
     [XRQ] = {OBJ_XRQ, make_xrq, {PD, CQ, RING_UMEM, DBR_UMEM}},
-    [QP] = {OBJ_QP, make_qp, {PD, CQ, CQ, SRQ, RANGE, UAR, RING_UMEM, DBR_UMEM}},
+    [QP] = {OBJ_QP,
+            make_qp,
+            {PD, CQ, CQ, SRQ, RANGE, UAR, RING_UMEM, DBR_UMEM, GROUP, KERNEL_GROUP}},
     [QP_OF_RMP] = {OBJ_QP, make_qp, {PD, CQ, CQ, RMP, UAR, RING_UMEM, DBR_UMEM}},
     [QP_OF_XRQ] = {OBJ_QP, make_qp, {PD, CQ, CQ, XRQ, UAR, RING_UMEM, DBR_UMEM}},
     [QP_XRC] = {OBJ_QP, make_qp, {PD, CQ, XRCD, UAR, RING_UMEM, DBR_UMEM}},
@@ -522,7 +621,8 @@ static const struct {
     [DCT_OF_RMP] = {OBJ_DCT, make_dct, {PD, CQ, RMP}},
     [DCT_OF_XRQ] = {OBJ_DCT, make_dct, {PD, CQ, XRQ}},
     [TIS] = {OBJ_TIS, make_tis, {TD}},
-    [SQ] = {OBJ_SQ, make_sq, {PD, CQ, TIS, UAR, RING_UMEM, DBR_UMEM}},
+    [SQ] = {OBJ_SQ, make_sq, {PD, CQ, TIS, UAR, RING_UMEM, DBR_UMEM, GROUP}},
+    [KERNEL_GROUPS_SQ] = {OBJ_SQ, make_sq, {PD, CQ, TIS, UAR, RING_UMEM, DBR_UMEM, KERNEL_GROUP}},
     [RQ] = {OBJ_RQ, make_rq, {PD, CQ, RING_UMEM, DBR_UMEM}},
     [RQT] = {OBJ_RQT, make_rqt, {RQ, RQ}},
     [TIR] = {OBJ_TIR, make_tir, {TD, RQ}},
@@ -573,6 +673,9 @@ static enum syn destroy(unsigned thing)
     if (thing == DEVICE_MEMORY) {
         return destroy_device_memory();
     }
+    if (thing == GROUP || thing == KERNEL_GROUP) {
+        return destroy_group(thing);
+    }
     command = class->object->destroy;
     PRM_SET(general_obj_in_cmd_hdr, in, obj_type, class->general_type);
     prm_set(in, command->number, number[thing], command->name);
@@ -616,6 +719,7 @@ static void setup(void)
     fwd_bring_up(&d);
     ck_assert_uint_eq(fwd_give_pages(&d, 1024), SYN_OK);
     memset(number, 0, sizeof(number));
+    memset(root, 0, sizeof(root));
     must(PRM_CMD_OP_CREATE_UCTX, PRM_SIZE(create_uctx_in));
     uid = (uint16_t)PRM_GET(create_uctx_out, out, uid);
 }

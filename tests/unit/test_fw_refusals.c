@@ -99,6 +99,37 @@ static const struct refusal {
      {{"cong_protocol", 2}, {"field_select", 1u << 2}, {"+54", 0x10}}},
     {PRM_CMD_OP_QUERY_CONG_STATISTICS, SYN_RESERVED, {{"+12", 1}}},
 
+    /* rates of send queues */
+    {PRM_CMD_OP_SET_PP_RATE_LIMIT, SYN_PACE_INDEX, {{"ctx.rate_limit", 1}}},
+    {PRM_CMD_OP_SET_PP_RATE_LIMIT, SYN_PACE_INDEX, {{"rate_limit_index", 128}}},
+    {PRM_CMD_OP_SET_PP_RATE_LIMIT,
+     SYN_PACE_RATE,
+     {{"rate_limit_index", 1}, {"ctx.rate_limit", 100000001}}},
+    {PRM_CMD_OP_SET_PP_RATE_LIMIT, SYN_BAD_UID, {{"rate_limit_index", 1}, {"uid", 9}}},
+    {PRM_CMD_OP_SET_PP_RATE_LIMIT, SYN_RESERVED, {{"rate_limit_index", 1}, {"+12", 1}}},
+    {PRM_CMD_OP_SET_PP_RATE_LIMIT, SYN_BAD_OP_MOD, {{"rate_limit_index", 1}, {"op_mod", 1}}},
+
+    /* scheduling elements: no tree of the eswitch */
+    {PRM_CMD_OP_CREATE_SCHEDULING_ELEMENT, SYN_SCHED_TREE, {{NULL, 0}}},
+    {PRM_CMD_OP_CREATE_SCHEDULING_ELEMENT, SYN_SCHED_TREE, {{"scheduling_hierarchy", 2}}},
+    {PRM_CMD_OP_CREATE_SCHEDULING_ELEMENT,
+     SYN_SCHED_KIND,
+     {{"scheduling_hierarchy", 3}, {"scheduling_context.element_type", 1}}},
+    {PRM_CMD_OP_CREATE_SCHEDULING_ELEMENT,
+     SYN_SCHED_ROOT,
+     {{"scheduling_hierarchy", 3}, {"scheduling_context.max_average_bw", 1}}},
+    {PRM_CMD_OP_QUERY_SCHEDULING_ELEMENT,
+     SYN_NO_SCHEDULING_ELEMENT,
+     {{"scheduling_hierarchy", 3}, {"scheduling_element_id", UINT32_MAX}}},
+    {PRM_CMD_OP_MODIFY_SCHEDULING_ELEMENT,
+     SYN_NO_SCHEDULING_ELEMENT,
+     {{"scheduling_hierarchy", 3}, {"scheduling_element_id", 1}}},
+    {PRM_CMD_OP_DESTROY_SCHEDULING_ELEMENT,
+     SYN_NO_SCHEDULING_ELEMENT,
+     {{"scheduling_hierarchy", 3}, {"scheduling_element_id", 1}}},
+    {PRM_CMD_OP_DESTROY_SCHEDULING_ELEMENT, SYN_SCHED_TREE, {{"scheduling_element_id", 1}}},
+    {PRM_CMD_OP_CREATE_GENERAL_OBJECT, SYN_IN_LEN, {{"hdr.obj_type", 0x26}}},
+
     /* registers: 0x5006 is PAOS, 0x5008 PPCNT */
     {PRM_CMD_OP_ACCESS_REG, SYN_NO_REG, {{"register_id", 0x9999}}},
     {PRM_CMD_OP_ACCESS_REG, SYN_BAD_OP_MOD, {{"register_id", 0x5006}, {"op_mod", 2}}},
