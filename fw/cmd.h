@@ -90,7 +90,8 @@ extern const struct fw_cmd_row cmds_pd_uar[], cmds_mkey[], cmds_psv[], cmds_eq[]
 extern const struct fw_cmd_row cmds_memic[];
 extern const struct fw_cmd_row cmds_page_fault[];
 extern const struct fw_cmd_row cmds_qp[], cmds_dct[], cmds_srq[];
-extern const struct fw_cmd_row cmds_eth_queue[], cmds_tir[], cmds_flow[], cmds_reformat[];
+extern const struct fw_cmd_row cmds_eth_queue[], cmds_tir[], cmds_vxlan[], cmds_flow[],
+    cmds_reformat[];
 
 /*
  * Finds the pages of a queue's ring: the command's pas[] list (from offset pas_off of its input to

@@ -21,7 +21,7 @@ static const struct fw_cmd_row *const tables[] = {
     cmds_devx,      cmds_general, cmds_pd_uar, cmds_mkey,  cmds_eq,         cmds_cq,
     cmds_q_counter, cmds_qp,      cmds_dct,    cmds_srq,   cmds_eth_queue,  cmds_tir,
     cmds_flow,      cmds_lag,     cmds_cong,   cmds_memic, cmds_page_fault, cmds_psv,
-    cmds_reformat,  cmds_qos,
+    cmds_reformat,  cmds_qos,     cmds_vxlan,
 };
 
 /* The rows by opcode. Known opcodes have 12 bits. */

@@ -7,6 +7,7 @@
 #include "model/core/obj_class.h"
 #include "model/core/work.h"
 #include "model/eth/eth.h"
+#include "model/eth/vxlan_ports.h"
 #include "model/steering/steering.h"
 #include "model/memory/memic.h"
 #include "model/memory/sw_icm.h"
@@ -82,6 +83,7 @@ void hca_init_on(struct hca *hca, const struct hca_host_ops *ops, void *host,
     sw_icm_init(hca);
     obj_table_start(&hca->qpns, limits->qpn_start);
     steering_init(hca);
+    vxlan_ports_init(hca);
     hca->card = card;
     hca->real_time = &card->real_time;
     port_init(hca, eswitch_vport(&card->sw, number, mac));
@@ -124,6 +126,7 @@ bool hca_reset_part(struct hca *hca)
         return false;
     }
     steering_init(hca);
+    vxlan_ports_init(hca);
     vport_release(hca->vport);
     hca->cq_overruns = 0;
     hca->eq_overruns = 0;

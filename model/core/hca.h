@@ -16,6 +16,7 @@
 #include "model/core/ledger.h"
 #include "model/core/obj.h"
 #include "model/core/syndrome.h"
+#include "wire/encap/tunnel.h"
 
 struct blueflame;
 struct card;
@@ -78,6 +79,9 @@ struct hca_limits {
     bool enhanced_cqes; /* CQs may compress in the enhanced layout: cqc.cqe_compression_layout */
     uint8_t crypto;     /* enum hca_crypto */
     bool real_time;     /* time stamps may be those of the card's real-time clock */
+    bool swp;           /* SQs may have a software parser: sqc.allow_swp */
+    bool multi_packet;  /* send WQEs may have several packets: sqc.allow_multi_pkt_send_wqe */
+    bool cqe_checksum_full; /* check_sum of a CQE covers a received frame to its end */
 };
 
 /* How data encryption keys are imported (model/memory/dek.h). */
@@ -162,6 +166,7 @@ struct hca {
     struct rdma *rdma;           /* model/rdma/rdma.h */
     struct steering *steering;
     struct pace_rate *pace_rates; /* model/port/pace.h; NULL: no rate was ever set */
+    struct eth_vxlan_ports vxlan; /* UDP ports (model/eth/vxlan_ports.h) */
     bool sniffs_tx;               /* sniffers of sent frames exist, or rules for sent RoCE frames */
     bool steers_roce; /* sniffers exist, or rules that a RoCE frame passes before its QP */
     struct q_counter *scratch_q_counter; /* counts for objects that name no counter set */

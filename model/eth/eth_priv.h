@@ -10,7 +10,7 @@
 #include "model/queue/cq.h"
 #include "model/queue/wq.h"
 #include "prm/prm.h"
-#include "wire/encap/eth.h"
+#include "wire/encap/tunnel.h"
 
 /* Transport interface send: the transport domain and priority that an SQ sends with. */
 struct eth_tis {
@@ -31,7 +31,10 @@ struct eth_sq {
     struct obj *uar;     /* the page of its doorbell; referenced */
     struct eth_tis *tis; /* may be NULL */
     uint32_t tdn;        /* transport domain of the TIS; PORT_NO_TD without a TIS */
-    size_t done;         /* bytes of the LSO message or copy at ci that were sent or copied */
+    bool swp;            /* WQEs may say where headers are (allow_swp) */
+    bool multi_packet;   /* WQEs may have several packets (allow_multi_pkt_send_wqe) */
+    /* of the WQE at ci: bytes of an LSO message or copy, or packets, that were sent or copied */
+    size_t done;
     /* of a UMR at ci whose entries are in memory: their copy, or NULL (model/eth/eth_umr.c) */
     uint8_t *umr;
     size_t umr_len, umr_have;
@@ -63,6 +66,13 @@ struct eth_rqt {
     uint32_t rqn[];
 };
 
+/* The fields of a frame that a TIR hashes: those of the frame's own headers, or of the packet in
+ * its tunnel. */
+struct tir_fields {
+    uint32_t bits; /* PRM_RX_HASH_FIELD_ */
+    uint8_t l3_type, l4_type;
+};
+
 /* Transport interface receive: leads a steered frame to an RQ (model/eth/tir.c). */
 struct eth_tir {
     struct obj obj; /* refs: flow table entries */
@@ -72,9 +82,9 @@ struct eth_tir {
     uint8_t hash_fn;    /* PRM_RX_HASH_FN_ */
     bool symmetric;
     uint32_t tdn;
-    uint8_t self_lb; /* bits PRM_SELF_LB_ */
-    uint32_t fields; /* bits PRM_RX_HASH_FIELD_ */
-    uint8_t l3_type, l4_type;
+    uint8_t self_lb;                /* bits PRM_SELF_LB_ */
+    struct tir_fields outer, inner; /* inner: none unless it looks into tunnels */
+    bool tunnels;                   /* it looks into tunnels (tunneled_offload_en) */
     struct toeplitz_table toeplitz;
 };
 
@@ -95,11 +105,19 @@ static inline struct eth_sq *eth_sq_find(struct hca *hca, uint32_t sqn)
     return obj_find_kind(&hca->qpns, sqn, OBJ_SQ);
 }
 
-/* The hash over the fields that a TIR selects, and which fields it covers (model/eth/tir.c). */
+/* What a TIR finds out about a frame (model/eth/tir.c): the hash over the fields that it selects,
+ * which fields the hash covers, and the tunnel. */
 struct rss {
     uint32_t hash;
-    uint8_t ip, l4; /* PRM_RSS_HASH_IP_, PRM_RSS_HASH_L4_ */
+    uint8_t ip, l4;                  /* PRM_RSS_HASH_IP_, PRM_RSS_HASH_L4_ */
+    const struct eth_tunnel *tunnel; /* NULL: none, or the TIR does not look into tunnels */
 };
+
+/* Fills in the results of the NIC's checks: checksums and kinds of headers. tunnel: NULL for none.
+ * strip: the outer VLAN tag is not stored (model/eth/eth_rx_checks.c). */
+void eth_rx_fill_checks(const struct hca *hca, struct prm_cqe64 *cqe, const uint8_t *frame,
+                        size_t len, const struct eth_info *info, const struct eth_tunnel *tunnel,
+                        bool strip);
 
 /* Receives a frame on this RQ: takes a receive WQE, scatters the frame, completes the WQE
  * (model/eth/eth_rx.c). */
@@ -126,16 +144,33 @@ struct eth_wqe {
     uint32_t metadata; /* for rules of sent frames */
     bool insert_vlan;
     uint16_t vlan_tpid, vlan_tci;
+    /* the software parser: where headers are, in words of two bytes (model/eth/eth_headers.h) */
+    struct {
+        bool named; /* an offset is not 0 */
+        uint8_t outer_l3, outer_l4, inner_l3, inner_l4, flags;
+    } swp;
     const uint8_t *inline_hdr;
     size_t inline_len;
+    uint64_t inl; /* bit n: sge[n].va is a pointer to data in the WQE's image */
     struct sge sge[WQE_MAX_SGE];
     unsigned num_sge;
     uint64_t data_len;
 };
 
+/* Makes the nth element one of data in the WQE's image. */
+static inline void eth_wqe_set_inline(struct eth_wqe *wqe, unsigned n, const uint8_t *data,
+                                      uint32_t len)
+{
+    wqe->inl |= 1ull << n;
+    wqe->sge[n] = (struct sge){.va = (uintptr_t)data, .len = len};
+}
+
 /* wqe_eth_seg.cs_flags */
-#define ETH_CS_L3 0x40
-#define ETH_CS_L4 0x80
+#define ETH_CS_L3_INNER 0x10
+#define ETH_CS_L4_INNER 0x20
+#define ETH_CS_L3       0x40
+#define ETH_CS_L4       0x80
+#define ETH_CS_ANY      0xf0
 
 enum eth_sent {
     ETH_SENT,
@@ -148,8 +183,9 @@ enum eth_sent {
     ETH_BAD_BIND,   /* the UMR may not change the key in this way */
 };
 
-/* Parses the data segments from seg to end, behind those that wqe has. An element that names the
- * lkey `denied` gets no key. False: there are too many, or they have inline data. */
+/* Parses the segments from seg to end, pointers to data and data, behind those that wqe has. An
+ * element that names the lkey `denied` gets no key. False: there are too many, or inline data are
+ * not whole. */
 bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg *seg, const void *end,
                        uint32_t denied);
 /* Carries out a UMR; raw is its image of len bytes (model/eth/eth_umr.c). ETH_MORE: a part of its
@@ -162,8 +198,12 @@ void eth_umr_forget(struct hca *hca, struct eth_sq *sq);
 /* Gathers bytes of the inline headers and the data. */
 enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struct eth_wqe *wqe,
                            uint64_t offset, uint8_t *buf, size_t len);
-/* Fills in the checksums that cs_flags asks for. */
-void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags);
+/* Sends an ordinary packet. */
+enum eth_sent eth_send_packet(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe);
+/* Sends the packets of the segments from seg to end, from where it stopped last time
+ * (model/eth/eth_mpw.c). An element that names the lkey `denied` gets no key. */
+enum eth_sent eth_send_mpw(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe,
+                           const uint8_t *seg, const uint8_t *end, uint32_t denied);
 /* Sends an LSO message, from where it stopped last time (model/eth/eth_lso.c). */
 enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe);
 

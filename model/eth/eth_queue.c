@@ -118,6 +118,10 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     if (PRM_GET(sqc, sqc, state) != PRM_SQC_STATE_RST) {
         return SYN_ETH_STATE;
     }
+    if ((PRM_GET(sqc, sqc, allow_swp) && !hca->limits.swp) ||
+        (PRM_GET(sqc, sqc, allow_multi_pkt_send_wqe) && !hca->limits.multi_packet)) {
+        return SYN_ETH_WQ;
+    }
     if (PRM_GET(wq, wq, wq_type) != PRM_WQ_TYPE_CYCLIC || PRM_GET(wq, wq, log_wq_stride) != 6 ||
         PRM_GET(sqc, sqc, hairpin) || PRM_GET(sqc, sqc, non_wire) || PRM_GET(sqc, sqc, cd_master) ||
         PRM_GET(wq, wq, cd_slave)) {
@@ -158,6 +162,8 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     sq->uar = uar;
     sq->tis = tis;
     sq->tdn = tis ? PRM_GET(tisc, tis->tisc, transport_domain) : PORT_NO_TD;
+    sq->swp = PRM_GET(sqc, sqc, allow_swp);
+    sq->multi_packet = PRM_GET(sqc, sqc, allow_multi_pkt_send_wqe);
     sq->work.run = eth_sq_run;
     pace_start(hca, &sq->pace, rate, &sq->work);
     sched_join(hca, &sq->obj, &sq->sched, group, &sq->work);

@@ -53,51 +53,6 @@ void eth_sniff_tx(struct hca *hca, const uint8_t *frame, size_t len)
     }
 }
 
-/* cqe64.l4_hdr_type of a parsed frame. */
-static uint8_t eth_rx_l4_hdr_type(const struct eth_info *info)
-{
-    if (info->l4 == ETH_L4_UDP) {
-        return PRM_CQE_L4_HDR_TYPE_UDP;
-    }
-    if (info->l4 != ETH_L4_TCP) {
-        return PRM_CQE_L4_HDR_TYPE_NONE;
-    }
-    if (!(info->tcp_flags & TCP_ACK)) {
-        return PRM_CQE_L4_HDR_TYPE_TCP_NO_ACK;
-    }
-    return info->payload_off < info->ip_end ? PRM_CQE_L4_HDR_TYPE_TCP_ACK_AND_DATA
-                                            : PRM_CQE_L4_HDR_TYPE_TCP_ACK_NO_DATA;
-}
-
-/*
- * Fills in the results of the checksum checks. check_sum covers everything from after the Ethernet
- * header and its tags to the end of the IP packet; Ethernet padding is not included
- * (cqe_checksum_full is 0). The driver uses it for every frame with an IP ethertype
- * (mlx5e_handle_csum()), whatever the following headers say.
- */
-static void eth_rx_fill_checksums(struct prm_cqe64 *cqe, const uint8_t *frame, size_t len,
-                                  const struct eth_info *info)
-{
-    size_t end = info->ip_version ? info->ip_end : len;
-    uint32_t basic = info->ip_version == 4 ? 20 : 40; /* length of the header alone */
-
-    PRM_SET(cqe64, cqe, l2_ok, 1);
-    if (info->ethertype != ETH_TYPE_IPV4 && info->ethertype != ETH_TYPE_IPV6) {
-        return;
-    }
-    PRM_SET(cqe64, cqe, check_sum, csum_partial(frame + info->l3_off, end - info->l3_off));
-    if (!info->ip_version || info->malformed) {
-        return;
-    }
-    PRM_SET(cqe64, cqe, l3_ok, info->ip_version == 6 || eth_csum_ipv4_ok(frame, info));
-    PRM_SET(cqe64, cqe, l4_ok, info->l4 != ETH_L4_NONE && eth_csum_l4_ok(frame, info));
-    PRM_SET(cqe64, cqe, l3_hdr_type,
-            info->ip_version == 4 ? PRM_CQE_L3_HDR_TYPE_IPV4 : PRM_CQE_L3_HDR_TYPE_IPV6);
-    PRM_SET(cqe64, cqe, l4_hdr_type, eth_rx_l4_hdr_type(info));
-    PRM_SET(cqe64, cqe, ip_frag, info->fragment);
-    PRM_SET(cqe64, cqe, ip_ext_opts, info->l4_off - info->l3_off > basic);
-}
-
 static void eth_rq_complete_error(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
 {
     struct cqe_about about = {
@@ -261,7 +216,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     } else {
         rq->wq.ci++;
     }
-    eth_rx_fill_checksums(cqe, frame, len, info);
+    eth_rx_fill_checks(hca, cqe, frame, len, info, rss->tunnel, strip);
     if (strip) {
         PRM_SET(cqe64, cqe, cv, 1);
         PRM_SET(cqe64, cqe, vlan_info, info->vlan_tci[0]);

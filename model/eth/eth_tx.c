@@ -4,10 +4,11 @@
  *
  * A send WQE is a control segment, an Ethernet segment with the first headers inline, and data
  * segments. The frame is gathered directly into the place that the wire gave; VLAN tag and
- * checksums are inserted there. Large send (LSO) is in model/eth/eth_lso.c.
+ * checksums are inserted there. Large send (LSO) is in model/eth/eth_lso.c, WQEs of several packets
+ * in model/eth/eth_mpw.c, checksums in model/eth/eth_headers.c.
  */
 #include <string.h>
-#include "model/eth/eth_priv.h"
+#include "model/eth/eth_headers.h"
 #include "model/queue/cqe.h"
 #include "model/queue/mmo.h"
 #include "model/steering/steering.h"
@@ -105,16 +106,40 @@ static void eth_sq_flush_run(struct hca *hca, struct eth_sq *sq)
     }
 }
 
-/* Parses the data segments from seg on. Inline data segments do not occur in Ethernet WQEs. */
+/* Takes an inline segment. Returns the bytes that it takes up; 0: it is not whole. */
+static size_t eth_tx_parse_inline(struct eth_wqe *wqe, const void *seg, const void *end)
+{
+    uint32_t len = PRM_GET(wqe_inline_seg, seg, byte_count);
+    size_t bytes = (PRM_SIZE(wqe_inline_seg) + len + 15) / 16 * 16;
+
+    if ((size_t)(end - seg) < bytes) {
+        return 0;
+    }
+    if (len) {
+        eth_wqe_set_inline(wqe, wqe->num_sge++, seg + PRM_SIZE(wqe_inline_seg), len);
+        wqe->data_len += len;
+    }
+    return bytes;
+}
+
+/* Parses the segments from seg on: pointers to data, and data. */
 bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg *seg, const void *end,
                        uint32_t denied)
 {
-    for (; (const void *)(seg + 1) <= end; seg++) {
+    for (size_t bytes; (const void *)(seg + 1) <= end; seg = (const void *)seg + bytes) {
         uint32_t len = PRM_GET(wqe_data_seg, seg, byte_count);
         uint32_t lkey = PRM_GET(wqe_data_seg, seg, lkey);
 
-        if (PRM_GET(wqe_data_seg, seg, inl) || wqe->num_sge == WQE_MAX_SGE) {
+        if (wqe->num_sge == WQE_MAX_SGE) {
             return false;
+        }
+        bytes = sizeof(*seg);
+        if (G_UNLIKELY(PRM_GET(wqe_data_seg, seg, inl))) {
+            bytes = eth_tx_parse_inline(wqe, seg, end);
+            if (!bytes) {
+                return false;
+            }
+            continue;
         }
         if (len == 0) {
             continue;
@@ -129,16 +154,30 @@ bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg *seg, 
     return true;
 }
 
-/* Parses the Ethernet segment with its inline headers, and the segments after it. */
-static bool parse_eth(struct eth_wqe *wqe, const void *raw, size_t len, uint32_t denied)
+/* Parses the software parser's part of the Ethernet segment. */
+static void eth_tx_parse_swp(struct eth_wqe *wqe, const struct prm_wqe_eth_seg *eth)
+{
+    wqe->swp.outer_l4 = (uint8_t)PRM_GET(wqe_eth_seg, eth, swp_outer_l4_offset);
+    wqe->swp.outer_l3 = (uint8_t)PRM_GET(wqe_eth_seg, eth, swp_outer_l3_offset);
+    wqe->swp.inner_l4 = (uint8_t)PRM_GET(wqe_eth_seg, eth, swp_inner_l4_offset);
+    wqe->swp.inner_l3 = (uint8_t)PRM_GET(wqe_eth_seg, eth, swp_inner_l3_offset);
+    wqe->swp.flags = (uint8_t)PRM_GET(wqe_eth_seg, eth, swp_flags);
+    wqe->swp.named =
+        wqe->swp.outer_l4 || wqe->swp.outer_l3 || wqe->swp.inner_l4 || wqe->swp.inner_l3;
+}
+
+/* Parses the Ethernet segment with its inline headers. Returns the segments behind them; NULL: the
+ * headers are not whole. */
+static const void *eth_tx_parse_eth(struct eth_wqe *wqe, const void *raw, size_t len)
 {
     const struct prm_wqe_eth_seg *eth = raw + PRM_SIZE(wqe_ctrl_seg);
     const void *data = eth + 1, *end = raw + len;
     uint32_t inline_word;
 
     if (len < PRM_SIZE(wqe_ctrl_seg) + PRM_SIZE(wqe_eth_seg)) {
-        return false;
+        return NULL;
     }
+    eth_tx_parse_swp(wqe, eth);
     wqe->cs_flags = (uint8_t)PRM_GET(wqe_eth_seg, eth, cs_flags);
     wqe->mss = (uint16_t)PRM_GET(wqe_eth_seg, eth, mss);
     wqe->metadata = PRM_GET(wqe_eth_seg, eth, flow_table_metadata);
@@ -154,10 +193,47 @@ static bool parse_eth(struct eth_wqe *wqe, const void *raw, size_t len, uint32_t
             data += (wqe->inline_len - 2 + 15) / 16 * 16;
         }
         if (data > end) {
-            return false;
+            return NULL;
         }
     }
-    return eth_tx_parse_data(wqe, data, end, denied);
+    return data;
+}
+
+/* Parses the Ethernet segment and the segments after it. */
+static bool parse_eth(struct eth_wqe *wqe, const void *raw, size_t len, uint32_t denied)
+{
+    const void *data = eth_tx_parse_eth(wqe, raw, len);
+
+    return data && eth_tx_parse_data(wqe, data, raw + len, denied);
+}
+
+/* Gathers from a list of which some elements are data in the WQE. */
+static enum mem_result eth_gather_mixed(struct hca *hca, const struct eth_sq *sq,
+                                        const struct eth_wqe *wqe, uint64_t offset, uint8_t *buf,
+                                        size_t len)
+{
+    enum mem_result result = MEM_OK;
+
+    for (unsigned i = 0; i < wqe->num_sge && len && result == MEM_OK; i++) {
+        const struct sge *sge = &wqe->sge[i];
+        struct sge_cursor cursor = {0};
+        size_t n;
+
+        if (offset >= sge->len) {
+            offset -= sge->len;
+            continue;
+        }
+        n = MIN(len, sge->len - offset);
+        if (wqe->inl >> i & 1) {
+            memcpy(buf, (const uint8_t *)(uintptr_t)sge->va + offset, n);
+        } else {
+            result = sge_gather(hca, sge, 1, sq->pdn, &cursor, offset, buf, n);
+        }
+        buf += n;
+        len -= n;
+        offset = 0;
+    }
+    return result;
 }
 
 /* Gathers bytes of headers and data: first the inline part, then the list. */
@@ -174,6 +250,9 @@ enum mem_result eth_gather(struct hca *hca, const struct eth_sq *sq, const struc
         offset += n;
         len -= n;
     }
+    if (G_UNLIKELY(wqe->inl)) {
+        return eth_gather_mixed(hca, sq, wqe, offset - wqe->inline_len, buf, len);
+    }
     return len == 0 ? MEM_OK
                     : sge_gather(hca, wqe->sge, wqe->num_sge, sq->pdn, &cursor,
                                  offset - wqe->inline_len, buf, len);
@@ -185,21 +264,6 @@ static void eth_tx_insert_vlan(uint8_t *frame, size_t *len, uint16_t tpid, uint1
     prm_store16(frame + 12, tpid);
     prm_store16(frame + 14, tci);
     *len += 4;
-}
-
-void eth_fill_checksums(uint8_t *frame, size_t len, uint8_t cs_flags)
-{
-    struct eth_info info;
-
-    if (!(cs_flags & (ETH_CS_L3 | ETH_CS_L4)) || !eth_parse(frame, len, &info)) {
-        return;
-    }
-    if (cs_flags & ETH_CS_L3) {
-        eth_csum_fill_ipv4(frame, &info);
-    }
-    if (cs_flags & ETH_CS_L4) {
-        eth_csum_fill_l4(frame, &info);
-    }
 }
 
 void eth_commit(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe, const uint8_t *frame,
@@ -238,8 +302,7 @@ static bool eth_l2_is_inline(const struct eth_wqe *wqe, uint64_t len)
     return wqe->inline_len == len;
 }
 
-/* Sends an ordinary packet. */
-static enum eth_sent eth_tx_send_one(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
+enum eth_sent eth_send_packet(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe)
 {
     uint64_t len = wqe->inline_len + wqe->data_len;
     size_t total = len + (wqe->insert_vlan ? 4 : 0);
@@ -263,11 +326,15 @@ static enum eth_sent eth_tx_send_one(struct hca *hca, struct eth_sq *sq, const s
     }
     /* the address that chose the way, even if memory has changed since */
     memcpy(frame, dmac, sizeof(dmac));
+    /* before the tag is inserted, which the software parser's offsets do not count */
+    if (!eth_fill_checksums(hca, sq, wqe, frame, len)) {
+        port_tx_commit(hca, 0, sq->tdn);
+        return ETH_BAD_WQE;
+    }
     if (wqe->insert_vlan) {
         total = len;
         eth_tx_insert_vlan(frame, &total, wqe->vlan_tpid, wqe->vlan_tci);
     }
-    eth_fill_checksums(frame, total, wqe->cs_flags);
     if (total < MIN_FRAME) {
         memset(frame + total, 0, MIN_FRAME - total);
         total = MIN_FRAME;
@@ -316,10 +383,16 @@ static enum eth_sent eth_tx_execute(struct hca *hca, struct eth_sq *sq, struct e
         return ETH_BAD_WQE;
     }
     if (wqe->opcode == PRM_WQE_OPCODE_SEND && parse_eth(wqe, raw.bytes, wqe->ds * 16u, denied)) {
-        return eth_tx_send_one(hca, sq, wqe);
+        return eth_send_packet(hca, sq, wqe);
     }
     if (wqe->opcode == PRM_WQE_OPCODE_TSO && parse_eth(wqe, raw.bytes, wqe->ds * 16u, denied)) {
         return eth_send_lso(hca, sq, wqe);
+    }
+    if (wqe->opcode == PRM_WQE_OPCODE_ENHANCED_MPSW) {
+        const void *segs = eth_tx_parse_eth(wqe, raw.bytes, wqe->ds * 16u);
+
+        return segs ? eth_send_mpw(hca, sq, wqe, segs, raw.bytes + wqe->ds * 16u, denied)
+                    : ETH_BAD_WQE;
     }
     if (wqe->opcode == PRM_WQE_OPCODE_MMO && hca->limits.mmo_sq &&
         mmo_parse(PRM_GET(wqe_ctrl_seg, raw.ctrl, opmod), raw.bytes + PRM_SIZE(wqe_ctrl_seg),

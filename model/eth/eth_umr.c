@@ -94,8 +94,8 @@ enum eth_sent eth_umr(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe, c
         }
         umr.xlt = entries;
     } else if (umr.xlt_len + umr.bsf_len) {
-        if (!eth_tx_parse_data(wqe, entries, end, denied)) {
-            return ETH_BAD_WQE;
+        if (!eth_tx_parse_data(wqe, entries, end, denied) || wqe->inl) {
+            return ETH_BAD_WQE; /* entries in the WQE come without data segments */
         }
         read = eth_umr_read(hca, sq, wqe, umr.xlt_len + umr.bsf_len);
         umr.xlt = sq->umr;

@@ -8,6 +8,9 @@
  * With rx_hash_symmetric, if both fields of a pair are selected, the pair is replaced by source |
  * destination and source ^ destination. So both directions of a flow have the same hash (Linux,
  * ethtool: "Symmetric OR-XOR", which mlx5e's TIRs use).
+ *
+ * A TIR with tunneled_offload_en looks into tunnels: if it selects inner fields, they are the input
+ * of the hash of a frame with a tunnel.
  */
 #include <string.h>
 #include "model/core/pd.h"
@@ -246,22 +249,31 @@ void rqt_free(struct hca *hca, struct obj *obj)
 /* -- TIR ----------------------------------------------------------------------------------------
  */
 
+static struct tir_fields tir_read_fields(const struct prm_rx_hash_field_select *select)
+{
+    return (struct tir_fields){
+        .bits = PRM_GET(rx_hash_field_select, select, selected_fields),
+        .l3_type = (uint8_t)PRM_GET(rx_hash_field_select, select, l3_prot_type),
+        .l4_type = (uint8_t)PRM_GET(rx_hash_field_select, select, l4_prot_type),
+    };
+}
+
 /* Takes the hash function, key and fields of a tirc. */
 static enum syn tir_read_hash(struct eth_tir *tir, const struct prm_tirc *tirc)
 {
-    const struct prm_rx_hash_field_select *select =
-        PRM_PTR(tirc, tirc, rx_hash_field_selector_outer);
+    struct tir_fields outer = tir_read_fields(PRM_PTR(tirc, tirc, rx_hash_field_selector_outer));
+    struct tir_fields inner = tir_read_fields(PRM_PTR(tirc, tirc, rx_hash_field_selector_inner));
     uint8_t fn = (uint8_t)PRM_GET(tirc, tirc, rx_hash_fn);
-    uint32_t fields = PRM_GET(rx_hash_field_select, select, selected_fields);
 
-    if (fn > PRM_RX_HASH_FN_TOEPLITZ || fields >> (PRM_RX_HASH_FIELD_IPSEC_SPI + 1)) {
+    if (fn > PRM_RX_HASH_FN_TOEPLITZ ||
+        (outer.bits | inner.bits) >> (PRM_RX_HASH_FIELD_IPSEC_SPI + 1) ||
+        (inner.bits && !tir->tunnels)) {
         return SYN_ETH_HASH;
     }
     tir->hash_fn = fn;
     tir->symmetric = PRM_GET(tirc, tirc, rx_hash_symmetric);
-    tir->fields = fields;
-    tir->l3_type = (uint8_t)PRM_GET(rx_hash_field_select, select, l3_prot_type);
-    tir->l4_type = (uint8_t)PRM_GET(rx_hash_field_select, select, l4_prot_type);
+    tir->outer = outer;
+    tir->inner = inner;
     if (fn == PRM_RX_HASH_FN_TOEPLITZ) {
         toeplitz_table_init(&tir->toeplitz, PRM_PTR(tirc, tirc, rx_hash_toeplitz_key));
     }
@@ -288,9 +300,6 @@ static enum syn check_tirc(const struct prm_tirc *tirc)
     }
     if (PRM_GET(tirc, tirc, packet_merge_mask) || PRM_GET(tirc, tirc, tls_en)) {
         return SYN_ETH_LRO;
-    }
-    if (PRM_GET(tirc, tirc, tunneled_offload_en)) {
-        return SYN_ETH_HASH;
     }
     return SYN_OK;
 }
@@ -320,6 +329,7 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const struct prm_tirc *tirc, 
     tir->rqtn = PRM_GET(tirc, tirc, indirect_table);
     tir->tdn = PRM_GET(tirc, tirc, transport_domain);
     tir->self_lb = (uint8_t)PRM_GET(tirc, tirc, self_lb_block);
+    tir->tunnels = PRM_GET(tirc, tirc, tunneled_offload_en);
     target = tir_target(hca, tir);
     syn = tir_read_hash(tir, tirc);
     if (syn == SYN_OK && !target) {
@@ -350,7 +360,7 @@ enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn,
 {
     static const size_t hash_from = PRM_OFFSET(tirc, rx_hash_toeplitz_key);
     static const size_t hash_to =
-        PRM_OFFSET(tirc, rx_hash_field_selector_outer) + PRM_SIZE(rx_hash_field_select);
+        PRM_OFFSET(tirc, rx_hash_field_selector_inner) + PRM_SIZE(rx_hash_field_select);
     struct obj *obj;
     struct eth_tir *tir;
     enum syn syn = tir_find_owned(&hca->tirs, tirn, uid, &obj);
@@ -430,19 +440,19 @@ void tir_free(struct hca *hca, struct obj *obj)
 /* -- the way of a frame
  * ------------------------------------------------------------------------- */
 
-static bool tir_selected(const struct eth_tir *tir, unsigned field)
+static bool tir_selected(const struct tir_fields *fields, unsigned field)
 {
-    return tir->fields & 1u << field;
+    return fields->bits & 1u << field;
 }
 
-/* Appends the fields of source and destination, of len bytes each, that the TIR selects. */
-static size_t tir_put_pair(uint8_t *data, const struct eth_tir *tir, unsigned src_field,
-                           const uint8_t *src, const uint8_t *dst, size_t len)
+/* Appends the fields of source and destination, of len bytes each, that are selected. */
+static size_t tir_put_pair(uint8_t *data, const struct tir_fields *fields, bool symmetric,
+                           unsigned src_field, const uint8_t *src, const uint8_t *dst, size_t len)
 {
-    bool has_src = tir_selected(tir, src_field), has_dst = tir_selected(tir, src_field + 1);
+    bool has_src = tir_selected(fields, src_field), has_dst = tir_selected(fields, src_field + 1);
     size_t n = 0;
 
-    if (tir->symmetric && has_src && has_dst) {
+    if (symmetric && has_src && has_dst) {
         for (size_t i = 0; i < len; i++) {
             data[i] = src[i] | dst[i];
             data[len + i] = src[i] ^ dst[i];
@@ -474,12 +484,12 @@ static uint32_t tir_hash_bytes(const struct eth_tir *tir, const uint8_t *data, s
 }
 
 /* Appends the SPI of ESP or AH (RFC 4303, 4302), if it is selected and the frame has one. */
-static size_t tir_put_spi(uint8_t *data, const struct eth_tir *tir, const uint8_t *frame,
+static size_t tir_put_spi(uint8_t *data, const struct tir_fields *fields, const uint8_t *frame,
                           const struct eth_info *info)
 {
     size_t at = info->l4_off + (info->proto == IP_PROTO_AH ? 4 : 0);
 
-    if (!tir_selected(tir, PRM_RX_HASH_FIELD_IPSEC_SPI) || info->fragment ||
+    if (!tir_selected(fields, PRM_RX_HASH_FIELD_IPSEC_SPI) || info->fragment ||
         (info->proto != IP_PROTO_ESP && info->proto != IP_PROTO_AH) || at + 4 > info->ip_end) {
         return 0;
     }
@@ -487,28 +497,29 @@ static size_t tir_put_spi(uint8_t *data, const struct eth_tir *tir, const uint8_
     return 4;
 }
 
-static struct rss tir_compute_rss(const struct eth_tir *tir, const uint8_t *frame,
-                                  const struct eth_info *info)
+/* The hash over fields of the frame's own headers, or of the inner ones; info describes them. */
+static struct rss tir_compute_rss(const struct eth_tir *tir, const struct tir_fields *fields,
+                                  const uint8_t *frame, const struct eth_info *info)
 {
     uint8_t data[TOEPLITZ_DATA_MAX];
     struct rss rss = {0};
     bool ipv4 = info->ip_version == 4;
     const uint8_t *l3 = frame + info->l3_off;
-    enum eth_l4 l4 = tir->l4_type == PRM_L4_PROT_TYPE_TCP ? ETH_L4_TCP : ETH_L4_UDP;
+    enum eth_l4 l4 = fields->l4_type == PRM_L4_PROT_TYPE_TCP ? ETH_L4_TCP : ETH_L4_UDP;
     size_t len, l3_len;
 
     if (tir->hash_fn == PRM_RX_HASH_FN_NONE || !info->ip_version ||
-        ipv4 != (tir->l3_type == PRM_L3_PROT_TYPE_IPV4)) {
+        ipv4 != (fields->l3_type == PRM_L3_PROT_TYPE_IPV4)) {
         return rss;
     }
-    len = l3_len = tir_put_pair(data, tir, PRM_RX_HASH_FIELD_SRC_IP, l3 + (ipv4 ? 12 : 8),
-                                l3 + (ipv4 ? 16 : 24), ipv4 ? 4 : 16);
-    len += tir_put_spi(data + len, tir, frame, info);
+    len = l3_len = tir_put_pair(data, fields, tir->symmetric, PRM_RX_HASH_FIELD_SRC_IP,
+                                l3 + (ipv4 ? 12 : 8), l3 + (ipv4 ? 16 : 24), ipv4 ? 4 : 16);
+    len += tir_put_spi(data + len, fields, frame, info);
     if (len > l3_len) {
         rss.l4 = PRM_RSS_HASH_L4_IPSEC;
     } else if (info->l4 == l4) {
-        len += tir_put_pair(data + len, tir, PRM_RX_HASH_FIELD_L4_SPORT, frame + info->l4_off,
-                            frame + info->l4_off + 2, 2);
+        len += tir_put_pair(data + len, fields, tir->symmetric, PRM_RX_HASH_FIELD_L4_SPORT,
+                            frame + info->l4_off, frame + info->l4_off + 2, 2);
         if (len > l3_len) {
             rss.l4 = l4 == ETH_L4_TCP ? PRM_RSS_HASH_L4_TCP : PRM_RSS_HASH_L4_UDP;
         }
@@ -540,17 +551,33 @@ bool tir_takes_group(struct hca *hca, uint32_t from_td)
     return hca->tirs.count > (td ? td->tirs - td->listening : 0);
 }
 
+/* Whether the TIR looks into the frame's tunnel, which is then parsed. Labels of MPLS alone are no
+ * tunnel here, as there is no outer IP packet that a CQE could speak of. */
+static bool tir_tunneled(const struct hca *hca, const struct eth_tir *tir, const uint8_t *frame,
+                         const struct eth_info *info, struct eth_tunnel *tunnel)
+{
+    return tir->tunnels && info->ip_version && eth_tunnel_possible(info) &&
+           eth_tunnel_parse(frame, info, &hca->vxlan, tunnel);
+}
+
 bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
             const struct eth_info *info, uint32_t flow_tag, uint32_t from_td)
 {
     const struct eth_tir *tir = obj_find_kind(&hca->tirs, tirn, OBJ_TIR);
+    struct eth_tunnel tunnel;
     struct rss rss;
     uint32_t rqn;
 
     if (!tir || !tir_takes(tir, frame, from_td)) {
         return false;
     }
-    rss = tir_compute_rss(tir, frame, info);
+    if (G_UNLIKELY(tir_tunneled(hca, tir, frame, info, &tunnel))) {
+        rss = tir->inner.bits ? tir_compute_rss(tir, &tir->inner, frame, &tunnel.inner)
+                              : tir_compute_rss(tir, &tir->outer, frame, info);
+        rss.tunnel = &tunnel;
+    } else {
+        rss = tir_compute_rss(tir, &tir->outer, frame, info);
+    }
     rqn = tir->rqn;
     if (tir->indirect) {
         const struct eth_rqt *rqt = obj_find_kind(&hca->rqts, tir->rqtn, OBJ_RQT);

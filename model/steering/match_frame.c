@@ -267,7 +267,7 @@ void steering_fill_key(struct walk *walk, uint8_t sections)
     if (sections & ~(1u << PRM_MATCH_CRITERIA_OUTER_HEADERS) && !walk->knows_tunnel) {
         walk->knows_tunnel = true;
         if (!eth_tunnel_possible(walk->info) ||
-            !eth_tunnel_parse(walk->frame, walk->info, NULL, &walk->tunnel)) {
+            !eth_tunnel_parse(walk->frame, walk->info, &walk->hca->vxlan, &walk->tunnel)) {
             memset(&walk->tunnel, 0, sizeof(walk->tunnel));
         }
     }

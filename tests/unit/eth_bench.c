@@ -203,6 +203,8 @@ void bench_sq_new_sized(struct bench *b, uint32_t tisn, unsigned log_size, struc
 
     PRM_SET(sqc, sqc, rlky, 1);
     PRM_SET(sqc, sqc, user_index, BENCH_SQ_INDEX);
+    PRM_SET(sqc, sqc, allow_swp, b->swp);
+    PRM_SET(sqc, sqc, allow_multi_pkt_send_wqe, b->multi_packet);
 
     queue_init(b, sq, log_size, 6, PRM_PTR(sqc, sqc, wq));
     PRM_SET(sqc, sqc, cqn, sq->cqn);
@@ -269,8 +271,14 @@ void *bench_write_wqe(struct bench_queue *sq, const struct bench_wr *wr)
 
     PRM_SET(wqe_eth_seg, eth, cs_flags, wr->cs_flags);
     PRM_SET(wqe_eth_seg, eth, mss, wr->mss);
+    PRM_SET(wqe_eth_seg, eth, swp_outer_l3_offset, wr->swp[0]);
+    PRM_SET(wqe_eth_seg, eth, swp_outer_l4_offset, wr->swp[1]);
+    PRM_SET(wqe_eth_seg, eth, swp_inner_l3_offset, wr->swp[2]);
+    PRM_SET(wqe_eth_seg, eth, swp_inner_l4_offset, wr->swp[3]);
+    PRM_SET(wqe_eth_seg, eth, swp_flags, wr->swp_flags);
     if (wr->insert_vlan) {
         PRM_SET(wqe_eth_seg, eth, insert_vlan, 1);
+        PRM_SET(wqe_eth_seg, eth, insert_svlan, wr->svlan);
         PRM_SET(wqe_eth_seg, eth, vlan_tci, wr->vlan_tci);
     } else if (wr->hdr_len) {
         PRM_SET(wqe_eth_seg, eth, inline_hdr_sz, wr->hdr_len);
@@ -278,6 +286,13 @@ void *bench_write_wqe(struct bench_queue *sq, const struct bench_wr *wr)
         seg += wr->hdr_len > 2 ? (wr->hdr_len - 2 + 15) / 16 * 16 : 0;
     }
     for (unsigned i = 0; i < wr->num_sge; i++, seg += PRM_SIZE(wqe_data_seg)) {
+        if (wr->inline_data[i]) {
+            PRM_SET(wqe_inline_seg, seg, inl, 1);
+            PRM_SET(wqe_inline_seg, seg, byte_count, wr->sge[i].len);
+            memcpy(seg + 4, wr->inline_data[i], wr->sge[i].len);
+            seg += (4 + wr->sge[i].len + 15) / 16 * 16 - PRM_SIZE(wqe_data_seg);
+            continue;
+        }
         PRM_SET(wqe_data_seg, seg, byte_count, wr->sge[i].len);
         PRM_SET(wqe_data_seg, seg, lkey, wr->sge[i].key ? wr->sge[i].key : RIG_RESD_LKEY);
         PRM_SET(wqe_data_seg, seg, addr, wr->sge[i].addr);

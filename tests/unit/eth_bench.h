@@ -33,8 +33,9 @@ struct bench {
     unsigned num_frames; /* frames that came out of the HCA */
     struct bench_frame *frames;
     uint32_t tdn, tisn;
-    int mini_format;    /* PRM_MINI_CQE_FORMAT_ of the CQs made here; 0: they do not compress */
-    uint8_t ts_format;  /* PRM_TS_FORMAT_ of the queues made here */
+    int mini_format;        /* PRM_MINI_CQE_FORMAT_ of the CQs made here; 0: they do not compress */
+    uint8_t ts_format;      /* PRM_TS_FORMAT_ of the queues made here */
+    bool swp, multi_packet; /* the SQs made here allow that */
     uint8_t rq_type;    /* PRM_WQ_TYPE_ of the receive queues made here; CYCLIC from the start */
     uint8_t table_type; /* PRM_FLOW_TABLE_TYPE_ of the tables made here; 0 is NIC_RX */
 };
@@ -57,11 +58,14 @@ struct bench_sge {
 struct bench_wr {
     uint8_t opcode; /* PRM_WQE_OPCODE_ */
     uint8_t cs_flags;
-    bool unsignaled, insert_vlan;
+    bool unsignaled, insert_vlan, svlan;
     uint16_t mss, vlan_tci;
+    /* the software parser's offsets, in words: outer L3, outer L4, inner L3, inner L4 */
+    uint8_t swp[4], swp_flags;
     const uint8_t *hdr; /* inline headers */
     size_t hdr_len;
     struct bench_sge sge[4];
+    const uint8_t *inline_data[4]; /* NULL, or the element's data: it is put into the WQE */
     unsigned num_sge;
 };
 

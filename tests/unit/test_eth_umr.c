@@ -364,6 +364,13 @@ START_TEST(umrs_that_cannot_be_are_refused)
         PRM_SET(wqe_data_seg, umr_entries(&wqe), byte_count, 63);
         syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
         break;
+    case 7: /* entries in a segment of inline data */
+        PRM_SET(wqe_umr_ctrl_seg, ctrl, inl, 0);
+        PRM_SET(wqe_data_seg, umr_entries(&wqe), inl, 1);
+        PRM_SET(wqe_data_seg, umr_entries(&wqe), byte_count, 64);
+        wqe.len += 16;
+        syndrome = PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+        break;
     default: /* memory that does not answer */
         PRM_SET(wqe_umr_ctrl_seg, ctrl, inl, 0);
         PRM_SET(wqe_data_seg, umr_entries(&wqe), byte_count, 64);
@@ -406,7 +413,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, wqes_are_executed_in_order);
     tcase_add_test(tcase, frames_come_into_the_mapped_pages);
     tcase_add_test(tcase, a_queue_without_reg_umr_may_not);
-    tcase_add_loop_test(tcase, umrs_that_cannot_be_are_refused, 0, 8);
+    tcase_add_loop_test(tcase, umrs_that_cannot_be_are_refused, 0, 9);
     tcase_add_test(tcase, a_user_context_names_no_pages);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -170,6 +170,8 @@ static const struct refusal {
     {PRM_CMD_OP_MANAGE_PAGES, SYN_OUT_LEN, {{"op_mod", 2}, {"input_num_entries", 9}}},
 
     /* steering: no other virtual port's tables, no larger bulks of counters */
+    {PRM_CMD_OP_ADD_VXLAN_UDP_DPORT, SYN_VXLAN_PORT, {{NULL, 0}}},
+    {PRM_CMD_OP_DELETE_VXLAN_UDP_DPORT, SYN_VXLAN_PORT, {{"vxlan_udp_port", 8472}}},
     {PRM_CMD_OP_SET_FLOW_TABLE_ROOT, SYN_NO_VPORT, {{"other_vport", 1}, {"vport_number", 1}}},
     {PRM_CMD_OP_SET_FLOW_TABLE_ROOT,
      SYN_NO_VPORT,

@@ -464,7 +464,6 @@ START_TEST(tirs_that_cannot_be_are_refused)
     REFUSED(rx_hash_fn, 15, SYN_ETH_HASH);
     REFUSED(packet_merge_mask, 1, SYN_ETH_LRO);
     REFUSED(tls_en, 1, SYN_ETH_LRO);
-    REFUSED(tunneled_offload_en, 1, SYN_ETH_HASH);
 #undef REFUSED
     memcpy(tirc, good, sizeof(tirc));
     fill_hash(tirc, PRM_RX_HASH_FN_TOEPLITZ, ms_key, 4, 6, 1u << 5);

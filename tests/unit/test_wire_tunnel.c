@@ -3,46 +3,27 @@
  * Tests what a NIC finds in a frame that carries another packet. The frames are scapy's
  * (tunnel_frames.def).
  */
+#include "tests/unit/hex_frame.h"
 #include "tests/unit/suite.h"
 #include "wire/encap/tunnel.h"
 
 #include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct frame {
-    uint8_t bytes[256];
-    size_t len;
-};
-
-static struct frame from_hex(const char *hex)
-{
-    struct frame f = {.len = strlen(hex) / 2};
-
-    ck_assert_uint_le(f.len, sizeof(f.bytes));
-    for (size_t i = 0; i < f.len; i++) {
-        unsigned byte;
-
-        ck_assert_int_eq(sscanf(hex + 2 * i, "%2x", &byte), 1);
-        f.bytes[i] = (uint8_t)byte;
-    }
-    return f;
-}
-
-static struct frame named(const char *name)
+static struct hex_frame named(const char *name)
 {
 #define FRAME(frame_name, made_by, hex)                                                            \
     if (!strcmp(name, #frame_name)) {                                                              \
-        return from_hex(hex);                                                                      \
+        return hex_frame(hex);                                                                     \
     }
 #include "tests/unit/tunnel_frames.def"
 #undef FRAME
     ck_abort_msg("no frame %s", name);
-    return (struct frame){0};
+    return (struct hex_frame){0};
 }
 
-static struct eth_tunnel parse(const struct frame *f)
+static struct eth_tunnel parse(const struct hex_frame *f)
 {
     struct eth_tunnel tunnel;
     struct eth_info info;
@@ -53,7 +34,7 @@ static struct eth_tunnel parse(const struct frame *f)
     return tunnel;
 }
 
-static bool has_tunnel(const struct frame *f)
+static bool has_tunnel(const struct hex_frame *f)
 {
     struct eth_tunnel tunnel, zero;
     struct eth_info info;
@@ -99,7 +80,7 @@ START_TEST(each_kind_is_found_with_its_inner_packet)
     };
 
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-        struct frame f = named(want[i].name);
+        struct hex_frame f = named(want[i].name);
         struct eth_tunnel t = parse(&f);
         bool tcp = want[i].l4 == ETH_L4_TCP;
 
@@ -131,7 +112,7 @@ END_TEST
 
 START_TEST(vxlan_has_a_network_identifier)
 {
-    struct frame f = named("vxlan");
+    struct hex_frame f = named("vxlan");
     struct eth_tunnel t = parse(&f);
 
     ck_assert_uint_eq(t.vni, 0xabcdef);
@@ -153,7 +134,7 @@ END_TEST
 START_TEST(vxlan_is_expected_at_the_ports_of_the_nic)
 {
     struct eth_vxlan_ports ports = {.port = {4789, 8472}, .count = 2};
-    struct frame f = named("vxlan");
+    struct hex_frame f = named("vxlan");
     struct eth_tunnel t;
     struct eth_info info;
 
@@ -180,7 +161,7 @@ START_TEST(vxlan_gpe_says_what_it_carries)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct frame f = named("gpe");
+        struct hex_frame f = named("gpe");
         struct eth_tunnel t;
 
         f.bytes[42] = rows[i].flags;
@@ -194,7 +175,7 @@ END_TEST
 
 START_TEST(geneve_has_options)
 {
-    struct frame f = named("geneve");
+    struct hex_frame f = named("geneve");
     struct eth_tunnel t = parse(&f);
 
     ck_assert_uint_eq(t.vni, 0x102030);
@@ -215,7 +196,7 @@ END_TEST
 
 START_TEST(gre_has_optional_fields)
 {
-    struct frame f = named("gre_all");
+    struct hex_frame f = named("gre_all");
     struct eth_tunnel t = parse(&f);
 
     ck_assert_uint_eq(t.gre_flags, GRE_HAS_CSUM | GRE_HAS_KEY | GRE_HAS_SEQ);
@@ -242,7 +223,7 @@ END_TEST
 
 START_TEST(mpls_has_a_stack)
 {
-    struct frame f = named("mpls");
+    struct hex_frame f = named("mpls");
     struct eth_tunnel t = parse(&f);
 
     ck_assert_int_eq(t.over, ETH_MPLS_OVER_ETH);
@@ -270,7 +251,7 @@ END_TEST
 
 START_TEST(a_stack_without_a_bottom_is_no_tunnel)
 {
-    struct frame f = {.len = 14 + 4 * 40};
+    struct hex_frame f = {.len = 14 + 4 * 40};
 
     memcpy(f.bytes, "\x02\0\0\0\0\1\x02\0\0\0\0\2\x88\x47", 14);
     ck_assert(!has_tunnel(&f));
@@ -284,7 +265,7 @@ END_TEST
 
 START_TEST(fragments_and_plain_frames_have_no_tunnel)
 {
-    struct frame f = named("vxlan");
+    struct hex_frame f = named("vxlan");
 
     f.bytes[20] = 0x20; /* more fragments */
     ck_assert(!has_tunnel(&f));
@@ -313,7 +294,7 @@ START_TEST(headers_that_are_not_whole_are_no_tunnel)
     };
 
     for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
-        struct frame f = from_hex(frames[i].hex);
+        struct hex_frame f = hex_frame(frames[i].hex);
         struct eth_tunnel whole = parse(&f);
 
         for (size_t len = 14; len < f.len; len++) {
@@ -341,7 +322,7 @@ END_TEST
 /* The inner packet's length is limited by the outer packet, not by the frame. */
 START_TEST(the_inner_packet_ends_with_the_outer_one)
 {
-    struct frame f = named("ip4in4");
+    struct hex_frame f = named("ip4in4");
     struct eth_tunnel t;
 
     f.len += 10; /* padding */
@@ -358,7 +339,7 @@ END_TEST
 /* Of a segmentation request only the headers are there, and their lengths say nothing. */
 START_TEST(headers_alone_are_parsed)
 {
-    struct frame f = named("vxlan");
+    struct hex_frame f = named("vxlan");
     struct eth_tunnel t;
     struct eth_info info;
     size_t headers = 84 + 20;
