@@ -59,19 +59,22 @@ enum responder_msg {
 /* The state that an idle connection keeps. State that is needed only while requests come is in
  * struct answers and in model/rdma/wqe_lines.h. */
 struct responder {
-    struct work work;   /* responses to send: ACKs, NAKs, READ data */
-    uint32_t epsn;      /* qpc.next_rcv_psn: expected PSN */
-    uint32_t msn;       /* qpc.rmsn */
-    uint8_t state;      /* enum responder_state, changed by its machine */
-    bool comm_est;      /* COMM_EST raised */
-    uint8_t paging;     /* enum paging */
-    bool read_waits;    /* a READ was told to come again, because a page of its data is missing */
-    bool read_was_sent; /* its data was sent before: the peer may not need it again */
-    uint8_t msg;        /* of the message that is arriving: enum responder_msg */
-    bool have_wqe;      /* ... and a receive WQE was taken for it that is not completed */
-    uint32_t read_psn;  /* PSN of the first response that is missing */
-    uint32_t drop_psn;  /* of the last request that was dropped since; at first read_psn */
-    uint32_t page;      /* fault_page() of the fault that the pager was told last */
+    struct work work; /* responses to send: ACKs, NAKs, READ data */
+    uint32_t epsn;    /* qpc.next_rcv_psn: expected PSN */
+    uint32_t msn;     /* qpc.rmsn */
+    uint8_t state;    /* enum responder_state, changed by its machine */
+    bool comm_est;    /* COMM_EST raised */
+    uint8_t paging;   /* enum paging */
+    /* a READ was told to come again, because a page of its data is missing */
+    bool read_waits : 1;
+    bool read_was_sent : 1; /* its data was sent before: the peer may not need it again */
+    uint8_t msg;            /* of the message that is arriving: enum responder_msg */
+    bool have_wqe;          /* ... and a receive WQE was taken for it that is not completed */
+    uint8_t nak;            /* failed: the NAK that the requester was sent, or 0 */
+    bool ack_again;         /* the ACK that is due answers a duplicate request */
+    uint32_t read_psn;      /* PSN of the first response that is missing */
+    uint32_t drop_psn;      /* of the last request that was dropped since; at first read_psn */
+    uint32_t page;          /* fault_page() of the fault that the pager was told last */
 
     /* the message that is arriving */
     uint32_t wqe_index;       /* number of that WQE */
@@ -93,9 +96,7 @@ struct responder {
     uint32_t ack_psn, ack_msn;
     uint32_t looked_psn; /* the expected PSN at the first of these looks */
     uint32_t acked_psn;  /* PSN of the last answer sent */
-    uint8_t nak;         /* failed: the NAK that the requester was sent, or 0 */
-    bool ack_again;      /* the ACK that is due answers a duplicate request */
-    uint32_t nak_psn;    /* PSN of that NAK */
+    uint32_t nak_psn;    /* PSN of `nak` */
 
     struct recv_line *line;  /* the parsed receive WQE (model/rdma/wqe_lines.h) */
     struct answers *answers; /* NULL: no READ or atomic has come yet */

@@ -116,6 +116,8 @@ static bool ends_in_list(uint16_t opcode)
         PRM_CMD_OP_CREATE_RQT,
         PRM_CMD_OP_MODIFY_RQT,
         PRM_CMD_OP_SET_FLOW_TABLE_ENTRY,
+        PRM_CMD_OP_ALLOC_PACKET_REFORMAT_CONTEXT,
+        PRM_CMD_OP_ALLOC_MODIFY_HEADER_CONTEXT,
         PRM_CMD_OP_MANAGE_PAGES,
         PRM_CMD_OP_MODIFY_NIC_VPORT_CONTEXT,
         PRM_CMD_OP_ACCESS_REG,
@@ -318,7 +320,8 @@ static bool is_open_to_all(uint16_t opcode)
     const char *name = prm_cmd_op_name(opcode);
 
     return g_str_has_prefix(name, "ALLOC_") || g_str_has_prefix(name, "QUERY_") ||
-           opcode == PRM_CMD_OP_NOP || opcode == PRM_CMD_OP_CREATE_UMEM ||
+           opcode == PRM_CMD_OP_NOP || opcode == PRM_CMD_OP_SYNC_STEERING ||
+           opcode == PRM_CMD_OP_SET_PP_RATE_LIMIT || opcode == PRM_CMD_OP_CREATE_UMEM ||
            opcode == PRM_CMD_OP_CREATE_FLOW_TABLE || opcode == PRM_CMD_OP_CREATE_GENERAL_OBJECT;
 }
 

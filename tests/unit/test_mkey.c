@@ -676,7 +676,7 @@ START_TEST(bad_contexts_are_refused)
     PRM_SET(mkc, mkc, translations_octword_size, (1 << MKEY_LOG_MAX_KLM) + 1);
     ck_assert_int_eq(mkey_create(&rig.hca, 0, mkc, NULL, 0, false, &index), SYN_LIMIT);
     fill_mkc(mkc, PRM_MKC_ACCESS_MODE_SW_ICM, 0, PAGE);
-    ck_assert_int_eq(mkey_create(&rig.hca, 0, mkc, NULL, 0, false, &index), SYN_MKEY_MODE);
+    ck_assert_int_eq(mkey_create(&rig.hca, 0, mkc, NULL, 0, false, &index), SYN_MKEY_DEVICE);
     fill_mkc(mkc, PRM_MKC_ACCESS_MODE_PA, 0, PAGE);
     PRM_SET(mkc, mkc, bsf_en, 1);
     ck_assert_int_eq(mkey_create(&rig.hca, 0, mkc, NULL, 0, false, &index), SYN_MKEY_MODE);
