@@ -59,9 +59,13 @@ static bool reaction_is_enabled(const struct peer *peer)
 
 /* -- updates over time ------------------------------------------------------------------------ */
 
+/* Credit of a higher rate than the present one is lost. */
 static void reaction_refill(struct limiter *l, uint64_t now)
 {
-    bucket_refill(&l->bucket, now, l->current, (int64_t)l->current * CREDIT_NS);
+    int64_t credit = (int64_t)l->current * CREDIT_NS;
+
+    bucket_refill(&l->bucket, now, l->current, credit);
+    l->bucket.debt = MAX(l->bucket.debt, -credit);
 }
 
 /* base^n, in units of 1 / ALPHA_ONE. */

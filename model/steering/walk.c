@@ -8,6 +8,8 @@
 
 static const struct flow_entry *walk_lookup(struct walk *walk, const struct flow_table *table)
 {
+    struct flow_key *masked = (struct flow_key *)walk->masked;
+
     for (unsigned i = 0; i < table->groups->len && walk->steps < STEERING_MAX_STEPS; i++) {
         const struct flow_group *group = g_ptr_array_index(table->groups, i);
         uint8_t missing = group->mask.sections & (uint8_t)~walk->filled;
@@ -17,8 +19,8 @@ static const struct flow_entry *walk_lookup(struct walk *walk, const struct flow
         if (missing) {
             steering_fill_key(walk, missing);
         }
-        flow_key_take(&walk->masked.key, walk->key, &group->mask);
-        entry = g_hash_table_lookup(group->by_key, &walk->masked.key);
+        flow_key_take(masked, walk->key, &group->mask);
+        entry = g_hash_table_lookup(group->by_key, masked);
         if (entry) {
             return entry;
         }

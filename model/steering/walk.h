@@ -21,16 +21,13 @@ struct walk {
     uint8_t filled; /* bits of the sections of key that are filled in */
     struct eth_tunnel tunnel;
     uint32_t key[MATCH_WORDS];
-    /* The key under a group's mask. It is here and not on the stack, because rules may lead a walk
-     * thousands of calls deep. */
-    union {
-        struct flow_key key;
-        uint32_t words[1 + MATCH_WORDS];
-    } masked;
     unsigned offered, delivered; /* copies offered to TIRs; copies that they took */
     unsigned steps, nesting;     /* nesting: software's tables that the frame is in */
     bool dropped;                /* by the action of an entry */
     bool switched;               /* to the other domain, by the miss action of a table */
+    /* The key under a group's mask, a struct flow_key. It is here and not on the stack, because
+     * rules may lead a walk thousands of calls deep. */
+    uint32_t masked[1 + MATCH_WORDS];
 };
 
 /* Fills in these sections of the frame's key. */

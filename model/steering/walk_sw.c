@@ -31,6 +31,16 @@ static void walk_sw_end(struct walk *walk, const struct ste_walk *ste, enum ste_
     }
 }
 
+/* Goes on with the frame that the entries have made. False: it is none. */
+static bool walk_sw_take(struct walk *walk, const struct ste_walk *ste, struct eth_info *info)
+{
+    walk->frame = ste->frame;
+    walk->len = ste->len;
+    walk->info = info;
+    steering_changed(walk);
+    return eth_parse(ste->frame, ste->len, info);
+}
+
 void steering_walk_software(struct walk *walk, const struct flow_table *table)
 {
     uint8_t room[STE_ROOM];
@@ -62,11 +72,7 @@ void steering_walk_software(struct walk *walk, const struct flow_table *table)
     walk->nesting++;
     walk->steps = ste.steps;
     if (ste.changed) {
-        walk->frame = ste.frame;
-        walk->len = ste.len;
-        walk->info = &info;
-        steering_changed(walk);
-        end = eth_parse(ste.frame, ste.len, &info) ? end : STE_DROP;
+        end = walk_sw_take(walk, &ste, &info) ? end : STE_DROP;
     }
     walk_sw_end(walk, &ste, end, num);
     walk->nesting--;
