@@ -18,7 +18,7 @@
 
 #define NS_PER_MS 1000000
 
-/* What port and vports have counted since the port was reset. */
+/* The counts of port and vports since the port was reset. */
 static void ppcnt_tally(struct fw *fw, struct uplink_tally *t)
 {
     const struct eswitch *sw = fw->hca.vport->sw;

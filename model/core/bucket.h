@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A token bucket, which holds a sender to a rate. What a sender sends too early is its debt, which
- * shrinks at the rate; the sender may go on when it has no debt. A debt below 0 is credit.
+ * A token bucket, which holds a sender to a rate. Bytes that a sender sends too early are its debt,
+ * which shrinks at the rate; the sender may go on when it has no debt. A debt below 0 is credit.
  *
  * The bucket has no timer: its debt is brought up to date when it is looked at. Rates are in kb/s
  * and never 0, times are clock_ns(), and a debt is counted in millionths of a bit: that is what a
@@ -18,7 +18,7 @@ struct bucket {
     uint64_t debt_at; /* the time of debt */
 };
 
-/* What bytes are in units of a debt. */
+/* Converts bytes into units of a debt. */
 static inline int64_t bucket_cost(uint64_t bytes)
 {
     return (int64_t)(bytes * 8 * 1000000);

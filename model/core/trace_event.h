@@ -47,7 +47,7 @@ void trace_event_frame(struct hca *hca, const struct trace_frame *frame);
 /* ctrl: the first 8 bytes of the control segment of the last WQE. */
 void trace_event_doorbell(struct hca *hca, uint32_t qpn, uint64_t ctrl);
 
-/* What fault rules have caused. A frame that is lost is an event of its own kind, "lost". */
+/* The effects of fault rules. A frame that is lost is an event of its own kind, "lost". */
 void trace_event_fault(struct hca *hca, const struct fault_deed *deed);
 /* The device reads the doorbell record of a receive queue and finds new WQEs: the counter was
  * before, and is now. is_srq: number is that of an SRQ; else of a QP. */

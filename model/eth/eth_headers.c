@@ -10,7 +10,7 @@ enum {
     SWP_OUTER_UDP = 0x20,
 };
 
-/* What the software parser says of one packet. Offsets are in words of two bytes; 0: none. */
+/* The software parser's fields about one packet. Offsets are in words of two bytes; 0: none. */
 struct swp_packet {
     uint8_t l3, l4;
     bool ipv6, udp;

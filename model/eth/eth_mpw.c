@@ -3,7 +3,7 @@
  * Implements enhanced multi-packet send WQEs: one control segment and one Ethernet segment, and
  * behind them a segment for each packet, which names the packet's memory or contains the packet.
  *
- * What the Ethernet segment asks for is done for each packet. The WQE has one completion. If a
+ * The device does for each packet as the Ethernet segment asks. The WQE has one completion. If a
  * packet cannot be sent, the packets before it were sent, and the completion reports the error. The
  * SQ counts the packets that were sent, because the others may have to wait for credit, for their
  * rate or for the next turn.

@@ -105,7 +105,7 @@ static inline struct eth_sq *eth_sq_find(struct hca *hca, uint32_t sqn)
     return obj_find_kind(&hca->qpns, sqn, OBJ_SQ);
 }
 
-/* What a TIR finds out about a frame (model/eth/tir.c): the hash over the fields that it selects,
+/* The findings of a TIR about a frame (model/eth/tir.c): the hash over the fields that it selects,
  * which fields the hash covers, and the tunnel. */
 struct rss {
     uint32_t hash;

@@ -12,8 +12,8 @@
  * (driver: mlx5e_handle_rx_cqe_mpwrq(), DPDK: mlx5_rx_burst_mprq()). The filler is written even if
  * no next WQE is posted, because software may not post one before the WQE is free.
  *
- * The device reads a WQE once, for its first frame, as into the WQE cache of a card. What software
- * writes into it later has no effect. All lengths are checked against that copy.
+ * The device reads a WQE once, for its first frame, as into the WQE cache of a card. Later
+ * writes of software into it have no effect. All lengths are checked against that copy.
  */
 #include <string.h>
 #include "model/eth/eth_stride.h"

@@ -8,7 +8,7 @@
 
 #include "model/eth/eth_priv.h"
 
-/* What such a queue has besides the members of every RQ. */
+/* The members that such a queue has besides those of every RQ. */
 struct eth_strides {
     bool linked;      /* a linked list; otherwise a ring */
     uint8_t log_num;  /* log2 of the strides of a WQE */

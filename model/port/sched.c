@@ -13,7 +13,7 @@
 /* A grant ends after so many bytes, or when a limit on the path is ahead by so much time. */
 #define GRANT_BYTES 16384
 #define GRANT_NS    100000ull
-/* What a limit makes up for when its timer comes late, and after a pause. */
+/* A limit makes up for so much time when its timer comes late, and after a pause. */
 #define LATE_NS  10000000ull
 #define PAUSE_NS 100000ull
 /* Places have so many steps for a byte, so that divided bytes are still exact. */
