@@ -20,7 +20,7 @@ static void ste_parse(struct ste_walk *walk)
     walk->parsed = true;
     walk->has_tunnel = eth_parse(walk->frame, walk->len, &walk->info) &&
                        eth_tunnel_possible(&walk->info) &&
-                       eth_tunnel_parse(walk->frame, &walk->info, NULL, &walk->tunnel);
+                       eth_tunnel_parse(walk->frame, &walk->info, &walk->hca->vxlan, &walk->tunnel);
 }
 
 static uint32_t ste_l3(const struct eth_info *info)
