@@ -3,6 +3,9 @@
  * Receives Ethernet frames. Steering decides where a frame goes. The RQ takes a receive WQE,
  * scatters the frame, and completes the WQE with the results of the NIC's checks: checksums,
  * headers, RSS hash, VLAN tag, flow tag.
+ *
+ * A frame that is longer than a WQE of the RQ is dropped and counted, and the WQE stays for the
+ * next frame: no completion reports it (the kernel's counters.rst: rx_oversize_pkts_buffer).
  */
 #include <inttypes.h>
 #include <string.h>
@@ -148,7 +151,8 @@ static enum recv_result eth_rx_place(struct hca *hca, struct eth_rq *rq, struct 
     wqe->len = 0;
     taken = rq_peek(hca, &rq->wq, false, wqe);
     recv_wqe_deny(wqe, mkey_denied(hca, PRM_GET(rqc, rq->rqc, rlky)));
-    *place = (struct eth_place){.wqe = wqe, .room = wqe->len, .counter = (uint16_t)rq->wq.ci};
+    *place = (struct eth_place){
+        .wqe = wqe, .room = wqe->len, .most = wqe->len, .counter = (uint16_t)rq->wq.ci};
     return taken;
 }
 
@@ -196,6 +200,11 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
         eth_rq_fatal(hca, rq);
         return;
     }
+    if (G_UNLIKELY(taken == RECV_OK && stored > place.most)) {
+        hca->vport->counters.rx_wqe_too_small++;
+        eth_rx_log_failure(hca, rq, stored, taken, place.most, result);
+        return;
+    }
     if (taken == RECV_OK && stored <= place.room) {
         result = eth_rx_scatter(hca, rq, &place, frame, len, strip);
         if (rq->pads_end && result == MEM_OK) {
@@ -203,7 +212,6 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
         }
     }
     if (taken != RECV_OK || stored > place.room || result != MEM_OK) {
-        hca->vport->counters.rx_wqe_too_small += taken == RECV_OK && stored > place.room;
         eth_rx_log_failure(hca, rq, stored, taken, place.room, result);
         eth_rx_fail(hca, rq,
                     taken == RECV_OK && stored > place.room ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR

@@ -10,7 +10,9 @@
  * 30:16). Software frees a WQE when CQEs have reported all its strides. So if a frame does not fit
  * into the rest of a WQE, a filler CQE reports the rest, and the frame goes into the next WQE
  * (driver: mlx5e_handle_rx_cqe_mpwrq(), DPDK: mlx5_rx_burst_mprq()). The filler is written even if
- * no next WQE is posted, because software may not post one before the WQE is free.
+ * no next WQE is posted, because software may not post one before the WQE is free. If a WQE has
+ * less memory than its strides, and a frame reaches beyond it, the queue fails: dropped frames
+ * would leave the WQE open for ever.
  *
  * The device reads a WQE once, for its first frame, as into the WQE cache of a card. Later
  * writes of software into it have no effect. All lengths are checked against that copy.
@@ -162,7 +164,10 @@ enum recv_result eth_stride_place(struct hca *hca, struct eth_rq *rq, size_t len
     uint32_t num = 1u << s->log_num, need = eth_stride_need(s, len);
     uint64_t begin, end;
 
-    *place = (struct eth_place){.wqe = &s->wqe};
+    *place = (struct eth_place){.wqe = &s->wqe, .most = ((uint64_t)num << s->log_size) - s->shift};
+    if (G_UNLIKELY(s->log_size && len > place->most)) {
+        return RECV_OK;
+    }
     if (s->open && s->used + need > num) {
         eth_stride_fill_up(hca, rq);
         if (rq->state != PRM_RQC_STATE_RDY) {
@@ -186,6 +191,7 @@ enum recv_result eth_stride_place(struct hca *hca, struct eth_rq *rq, size_t len
     end = s->log_size ? MIN(s->wqe.len, (uint64_t)num << s->log_size) : s->wqe.len;
     place->at = begin;
     place->room = end > begin ? end - begin : 0;
+    place->most = s->log_size ? place->most : s->wqe.len;
     place->strides = s->log_size ? need : 0;
     place->counter = s->log_size ? (uint16_t)s->used : eth_stride_id(rq);
     return RECV_OK;

@@ -28,6 +28,7 @@ struct eth_place {
     const struct recv_wqe *wqe;
     uint64_t at;      /* its first byte in the list of the WQE */
     uint64_t room;    /* bytes from there on that it may use */
+    uint64_t most;    /* bytes of the longest frame that a WQE of the queue takes */
     uint16_t counter; /* wqe_counter of its CQE */
     uint32_t strides; /* of a striding queue: the strides it takes; else 0 */
 };
@@ -41,7 +42,8 @@ void eth_stride_free(struct hca *hca, struct eth_rq *rq);
 void eth_stride_reset(struct eth_rq *rq);
 
 /* Finds a place for a frame of len bytes. Writes a filler CQE if the frame needs the next WQE; if
- * the CQ fails with it, the result is RECV_EMPTY. RECV_OK does not say that the frame fits. */
+ * the CQ fails with it, the result is RECV_EMPTY. RECV_OK does not say that the frame fits. If it
+ * is longer than place->most, nothing is done, and nothing else is known of the place. */
 enum recv_result eth_stride_place(struct hca *hca, struct eth_rq *rq, size_t len,
                                   struct eth_place *place);
 /* The frame is in its place. */

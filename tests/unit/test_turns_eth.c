@@ -7,6 +7,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include "model/eth/eth_priv.h"
 #include "model/eth/eth_queue.h"
 #include "model/steering/steering.h"
 #include "tests/unit/eth_bench.h"
@@ -214,20 +215,21 @@ START_TEST(a_long_receive_queue_is_flushed_over_several_turns)
 }
 END_TEST
 
-/* The frame that does not fit fails its WQE at once; the other WQEs follow over several turns. */
-START_TEST(wqes_behind_a_short_buffer_are_flushed_over_several_turns)
+/* A WQE whose key denies the access fails at once; the other WQEs follow over several turns. */
+START_TEST(wqes_behind_one_that_fails_are_flushed_over_several_turns)
 {
     struct bench_pkt pkt = {.ip_version = 4, .proto = 17, .payload = 100};
     uint8_t frame[WIRE_FRAME_MAX], *room;
     size_t len = bench_build(frame, &pkt);
 
     bench_catch_all(b, bench_direct_tir(b, rq.num));
-    post_recvs(POSTED, 50);
+    post_recvs(POSTED, 2048);
+    PRM_SET(rqc, eth_rq_find(hca, rq.num)->rqc, rlky, 0); /* as a program's queue */
     room = wire_tx_reserve(b->far, len);
     memcpy(room, frame, len);
     wire_tx_commit(b->far, len);
     hca_run(hca, 8);
-    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR, 0);
+    bench_expect(&rq, PRM_CQE_OPCODE_RESP_ERR, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
     expect_flush(&rq, take(&rq, 1), POSTED);
 }
 END_TEST
@@ -301,7 +303,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, a_cq_that_overruns_during_a_flush_does_not_keep_it);
     tcase_add_test(tcase, destruction_ends_a_flush);
     tcase_add_test(tcase, a_long_receive_queue_is_flushed_over_several_turns);
-    tcase_add_test(tcase, wqes_behind_a_short_buffer_are_flushed_over_several_turns);
+    tcase_add_test(tcase, wqes_behind_one_that_fails_are_flushed_over_several_turns);
     tcase_add_test(tcase, to_rst_drops_what_is_left_of_a_receive_queues_flush);
     tcase_add_test(tcase, a_frame_goes_to_a_bounded_number_of_queues);
     suite_add_tcase(suite, tcase);
