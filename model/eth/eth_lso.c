@@ -133,7 +133,9 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
             sq->done = 0;
             return ETH_BAD_WQE;
         }
-        eth_commit(hca, sq, wqe, frame, len);
+        if (!eth_commit(hca, sq, wqe, frame, len)) {
+            return ETH_NO_CREDIT;
+        }
         sq->done += payload;
         if (sq->done < wqe->data_len && !hca_may_go_on(hca)) {
             return ETH_MORE;

@@ -33,6 +33,7 @@ struct eth_sq {
     uint32_t tdn;        /* transport domain of the TIS; PORT_NO_TD without a TIS */
     bool swp;            /* WQEs may say where headers are (allow_swp) */
     bool multi_packet;   /* WQEs may have several packets (allow_multi_pkt_send_wqe) */
+    bool counted;        /* rules' counters have counted the frame that is made next */
     /* of the WQE at ci: bytes of an LSO message or copy, or packets, that were sent or copied */
     size_t done;
     /* of a UMR at ci whose entries are in memory: their copy, or NULL (model/eth/eth_umr.c) */
@@ -157,6 +158,7 @@ struct eth_wqe {
     uint64_t data_len;
 };
 
+#define ETH_MIN_FRAME 60 /* IEEE 802.3 minimum without FCS: shorter frames are padded */
 /* Makes the nth element one of data in the WQE's image. */
 static inline void eth_wqe_set_inline(struct eth_wqe *wqe, unsigned n, const uint8_t *data,
                                       uint32_t len)
@@ -208,9 +210,11 @@ enum eth_sent eth_send_mpw(struct hca *hca, struct eth_sq *sq, struct eth_wqe *w
 enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe);
 
 /* Sends the frame of this WQE in the last reserved place, unless a rule drops it. If it is a group
- * frame, copies it to the TIRs that take group frames of this SQ's transport domain. */
-void eth_commit(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe, const uint8_t *frame,
-                size_t len);
+ * frame, copies it to the TIRs that take group frames of this SQ's transport domain. False: rules
+ * have changed the frame so that it needs another place on the wire, for which there is no credit;
+ * then the frame is made again when there is (model/eth/eth_commit.c). */
+bool eth_commit(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe, uint8_t *frame,
+                size_t len) __attribute__((warn_unused_result));
 
 /* Ends the waits of an SQ that does not send any more. */
 void eth_sq_stop(struct hca *hca, struct eth_sq *sq);

@@ -88,6 +88,7 @@ static uint32_t eth_user_index(uint32_t user_index)
 
 void eth_sq_stop(struct hca *hca, struct eth_sq *sq)
 {
+    sq->counted = false;
     pace_stop(hca, &sq->pace);
     sched_stop(&sq->sched);
 }
@@ -232,6 +233,7 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
             sq->wq.ci = sq->wq.pi = 0;
             blueflame_drop(&sq->wq);
             sq->done = 0;
+            sq->counted = false;
         } else if (next == PRM_SQC_STATE_ERR) {
             eth_sq_flush(hca, sq);
         }

@@ -18,7 +18,6 @@
 #define INLINE_AT        14 /* offset of inline_hdr_start in the Ethernet segment */
 #define INSERT_VLAN      0x8000
 #define ETH_MIN_HEADER   14 /* addresses and type */
-#define MIN_FRAME        60 /* IEEE 802.3 minimum without FCS: shorter frames are padded */
 #define INLINE_SIZE_MASK 0x3ff
 
 static struct cqe_about eth_sq_about(const struct eth_sq *sq, uint16_t index)
@@ -76,6 +75,7 @@ static void eth_tx_fail(struct hca *hca, struct eth_sq *sq, uint8_t opcode, unsi
     sq->state = PRM_SQC_STATE_ERR;
     sq->done = 0;
     eth_umr_forget(hca, sq);
+    sq->counted = false;
     eth_sq_complete_error(hca, sq, index, opcode, syndrome);
     eth_tx_skip_wqe(sq, ds);
     eth_sq_flush(hca, sq);
@@ -266,25 +266,6 @@ static void eth_tx_insert_vlan(uint8_t *frame, size_t *len, uint16_t tpid, uint1
     *len += 4;
 }
 
-void eth_commit(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe, const uint8_t *frame,
-                size_t len)
-{
-    pace_note_sent(&sq->pace, len);
-    sched_note_sent(&sq->sched, len);
-    if (G_UNLIKELY(steering_has_tx(hca))) {
-        const struct steering_sent sent = {.sqn = sq->obj.num, .metadata = wqe->metadata};
-
-        if (!steering_tx(hca, frame, len, &sent)) {
-            port_tx_commit(hca, 0, sq->tdn);
-            return;
-        }
-    }
-    if ((frame[0] & 1) && tir_takes_group(hca, sq->tdn)) {
-        port_loop(hca, frame, len, 0, sq->tdn);
-    }
-    port_tx_commit(hca, len, sq->tdn);
-}
-
 /* Whether the whole layer 2 header, including VLAN tags, of a packet of len bytes is inline in the
  * WQE. */
 static bool eth_l2_is_inline(const struct eth_wqe *wqe, uint64_t len)
@@ -316,7 +297,7 @@ enum eth_sent eth_send_packet(struct hca *hca, struct eth_sq *sq, const struct e
     if (eth_gather(hca, sq, wqe, 0, dmac, sizeof(dmac)) != MEM_OK) {
         return ETH_NO_DATA;
     }
-    frame = port_tx_reserve(hca, dmac, MAX(total, MIN_FRAME));
+    frame = port_tx_reserve(hca, dmac, MAX(total, ETH_MIN_FRAME));
     if (!frame) {
         return ETH_NO_CREDIT;
     }
@@ -335,12 +316,11 @@ enum eth_sent eth_send_packet(struct hca *hca, struct eth_sq *sq, const struct e
         total = len;
         eth_tx_insert_vlan(frame, &total, wqe->vlan_tpid, wqe->vlan_tci);
     }
-    if (total < MIN_FRAME) {
-        memset(frame + total, 0, MIN_FRAME - total);
-        total = MIN_FRAME;
+    if (total < ETH_MIN_FRAME) {
+        memset(frame + total, 0, ETH_MIN_FRAME - total);
+        total = ETH_MIN_FRAME;
     }
-    eth_commit(hca, sq, wqe, frame, total);
-    return ETH_SENT;
+    return eth_commit(hca, sq, wqe, frame, total) ? ETH_SENT : ETH_NO_CREDIT;
 }
 
 /* Copies the next part of a copy from memory to memory (model/queue/mmo.h). If the program has

@@ -85,6 +85,7 @@ enum syn modify_header_create(struct hca *hca, uint16_t uid, uint8_t table_type,
     }
     modify->table_type = table_type;
     modify->count = (uint8_t)n;
+    modify->writes_frame = rewrite_writes_frame(actions, n);
     memcpy(modify->actions, actions, size);
     *id = modify->obj.num;
     return SYN_OK;

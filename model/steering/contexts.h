@@ -25,6 +25,7 @@ struct modify_header {
     struct obj obj;     /* refs: flow tables, for their entries */
     uint8_t table_type; /* PRM_FLOW_TABLE_TYPE_: of the tables whose entries may use it */
     uint8_t count;
+    bool writes_frame; /* and not only registers */
     struct rewrite_action actions[];
 };
 

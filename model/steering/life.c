@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Makes and frees the steering part of a function. */
 #include "model/core/pd.h"
-#include "model/steering/tables.h"
+#include "model/steering/change.h"
 
 void steering_init(struct hca *hca)
 {
@@ -22,6 +22,7 @@ void steering_clear(struct hca *hca)
         steering_table_free(hca, (struct flow_table *)obj);
     }
     obj_table_clear(&hca->steering->tables);
+    steering_free_scratch(hca);
     g_free(hca->steering);
     hca->steering = NULL;
 }

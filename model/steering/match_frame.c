@@ -262,14 +262,22 @@ static void (*const fillers[MATCH_SECTIONS])(struct walk *walk, void *words) = {
     [PRM_MATCH_CRITERIA_MISC_PARAMETERS_5] = match_frame_misc5,
 };
 
-void steering_fill_key(struct walk *walk, uint8_t sections)
+const struct eth_tunnel *steering_tunnel(struct walk *walk)
 {
-    if (sections & ~(1u << PRM_MATCH_CRITERIA_OUTER_HEADERS) && !walk->knows_tunnel) {
+    if (!walk->knows_tunnel) {
         walk->knows_tunnel = true;
         if (!eth_tunnel_possible(walk->info) ||
             !eth_tunnel_parse(walk->frame, walk->info, &walk->hca->vxlan, &walk->tunnel)) {
             memset(&walk->tunnel, 0, sizeof(walk->tunnel));
         }
+    }
+    return &walk->tunnel;
+}
+
+void steering_fill_key(struct walk *walk, uint8_t sections)
+{
+    if (sections & ~(1u << PRM_MATCH_CRITERIA_OUTER_HEADERS)) {
+        steering_tunnel(walk);
     }
     for (unsigned i = 0; i < MATCH_SECTIONS; i++) {
         uint32_t *words = walk->key + i * MATCH_SECTION_WORDS;

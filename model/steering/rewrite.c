@@ -151,6 +151,16 @@ enum syn rewrite_read(const struct prm_set_action_in *list, unsigned n,
     return SYN_OK;
 }
 
+bool rewrite_writes_frame(const struct rewrite_action *actions, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (actions[i].to->layer != REWRITE_REG) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* -- changing a frame ---------------------------------------------------------------------------
  */
 

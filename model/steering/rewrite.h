@@ -31,6 +31,9 @@ struct rewrite_action {
 enum syn rewrite_read(const struct prm_set_action_in *list, unsigned n,
                       struct rewrite_action *actions);
 
+/* Whether an action changes a field of the frame, and not only registers. */
+bool rewrite_writes_frame(const struct rewrite_action *actions, unsigned n);
+
 /* Does the actions in their order. All of them see the headers as they were parsed before the first
  * action. */
 void rewrite_run(const struct rewrite_action *actions, unsigned n, struct steer_packet *packet,

@@ -44,11 +44,14 @@
  * table has. With Linux a frame visits some tens of groups. */
 #define STEERING_MAX_STEPS 4096
 
+struct steering_scratch;
+
 /* The steering part of a function. */
 struct steering {
     struct obj_table tables;
+    struct steering_scratch *scratch;           /* model/steering/change.c; NULL: not needed */
     struct flow_table *roots[STEERING_DOMAINS]; /* NULL: the domain has no tables */
-    uint16_t ip_id; /* of the next IPv4 header that software's entries insert */
+    uint16_t ip_id;                             /* of the next IPv4 header that entries insert */
 };
 
 #define STEERING_BULK_UNIT 128 /* counters of the smallest bulk */
@@ -130,6 +133,7 @@ bool steering_rx_rdma(struct hca *hca, const uint8_t *frame, size_t len,
 struct steering_sent {
     uint32_t sqn;
     uint32_t metadata; /* of the WQE; rules match it as register A */
+    bool counted;      /* counters have counted this frame: it comes again after it has waited */
 };
 
 /* Whether frames of send queues walk the NIC transmit domain: it has a root. */
@@ -137,11 +141,11 @@ static inline bool steering_has_tx(const struct hca *hca)
 {
     return hca->steering->roots[STEERING_NIC_TX] != NULL;
 }
-/* Walks the NIC transmit domain. False: a rule drops the frame. A frame that no rule takes is
- * sent. The frame has its place on the wire already, so it is not counted again after it has waited
- * for credit. */
-bool steering_tx(struct hca *hca, const uint8_t *frame, size_t len,
-                 const struct steering_sent *sent);
+/* Walks the NIC transmit domain. False: a rule drops the frame. A frame that no rule takes is sent.
+ * If rules change the frame, *frame and *len become those of the changed frame, which is valid
+ * until the next walk. */
+bool steering_tx(struct hca *hca, const struct steering_sent *sent, const uint8_t **frame,
+                 size_t *len);
 /* Walks the RDMA transmit domain with a RoCE frame. False: a rule drops it. */
 bool steering_tx_rdma(struct hca *hca, const uint8_t *frame, size_t len);
 /* Copies a received frame, or a sent frame, to the TIRs of the sniffer domain. */

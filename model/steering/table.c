@@ -77,13 +77,17 @@ enum syn steering_set_miss(struct hca *hca, struct flow_table *table, uint8_t ac
     return SYN_OK;
 }
 
-/* Whether the table needs features that QUERY_HCA_CAP does not report: tables of other types that
- * software lays out, or entries that decapsulate or reformat packets. */
-static bool table_asks_for_more(uint8_t type, const struct prm_flow_table_context *ctx)
+/* Whether the table needs features that QUERY_HCA_CAP does not report: tables of other domains
+ * that software lays out, or entries that decapsulate or reformat packets in a domain that does not
+ * have that. */
+static bool table_asks_for_more(enum steering_domain domain,
+                                const struct prm_flow_table_context *ctx)
 {
-    return (PRM_GET(flow_table_context, ctx, sw_owner) && type != PRM_FLOW_TABLE_TYPE_NIC_RX) ||
-           PRM_GET(flow_table_context, ctx, reformat_en) ||
-           PRM_GET(flow_table_context, ctx, decap_en) ||
+    bool is_nic = domain == STEERING_NIC_RX || domain == STEERING_NIC_TX;
+
+    return (PRM_GET(flow_table_context, ctx, sw_owner) && domain != STEERING_NIC_RX) ||
+           (PRM_GET(flow_table_context, ctx, reformat_en) && !is_nic) ||
+           (PRM_GET(flow_table_context, ctx, decap_en) && domain != STEERING_NIC_RX) ||
            PRM_GET(flow_table_context, ctx, termination_table) ||
            PRM_GET(flow_table_context, ctx, lag_master_next_table_id);
 }
@@ -97,7 +101,7 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
     if (table_domain(type) == STEERING_DOMAINS) {
         return SYN_FT_TYPE;
     }
-    if (table_asks_for_more(type, ctx)) {
+    if (table_asks_for_more(table_domain(type), ctx)) {
         return SYN_FT_FEATURE;
     }
     if (PRM_GET(flow_table_context, ctx, level) >= STEERING_MAX_LEVEL ||
@@ -110,6 +114,8 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
     }
     table->type = type;
     table->domain = table_domain(type);
+    table->reformats = PRM_GET(flow_table_context, ctx, reformat_en);
+    table->decaps = PRM_GET(flow_table_context, ctx, decap_en);
     table->level = (uint8_t)PRM_GET(flow_table_context, ctx, level);
     table->log_size = (uint8_t)PRM_GET(flow_table_context, ctx, log_size);
     table->sw_owner = PRM_GET(flow_table_context, ctx, sw_owner);
@@ -141,6 +147,8 @@ enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id,
     if (!table) {
         return SYN_FT_NOT_FOUND;
     }
+    PRM_SET(flow_table_context, ctx, reformat_en, table->reformats);
+    PRM_SET(flow_table_context, ctx, decap_en, table->decaps);
     PRM_SET(flow_table_context, ctx, level, table->level);
     PRM_SET(flow_table_context, ctx, log_size, table->log_size);
     PRM_SET(flow_table_context, ctx, table_miss_action, table->miss_action);

@@ -3,12 +3,19 @@
 #ifndef HCASIM_MODEL_STEERING_TABLES_H
 #define HCASIM_MODEL_STEERING_TABLES_H
 
+#include "model/steering/contexts.h"
 #include "model/steering/key.h"
 #include "model/steering/steering.h"
 
 struct flow_dest {
     uint8_t type; /* PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE or _TIR */
     uint32_t id;
+    uint32_t reformat; /* number of the reformat on the way to it; 0: none */
+};
+
+/* A tag that an entry inserts. */
+struct flow_vlan {
+    uint16_t tpid, tci;
 };
 
 struct flow_group;
@@ -19,7 +26,11 @@ struct flow_entry {
     uint32_t index;
     struct flow_group *group;
     uint16_t action; /* PRM_FLOW_ACTION_ */
+    bool extended;   /* destinations may have reformats */
     uint32_t flow_tag;
+    struct flow_vlan vlans[2];        /* of VLAN_PUSH, VLAN_PUSH_2 */
+    struct packet_reformat *reformat; /* of PACKET_REFORMAT, else NULL; referenced */
+    struct modify_header *modify;     /* of MOD_HDR, else NULL; referenced */
     unsigned num_dests, num_counters;
     uint32_t counters[STEERING_MAX_COUNTERS];
     struct flow_key key; /* the key in group->by_key; its words follow, so it is last */
@@ -35,6 +46,7 @@ struct flow_table {
     struct obj obj; /* refs: entries and tables that lead to it */
     enum steering_domain domain;
     uint8_t type, level, log_size, miss_action;
+    bool reformats, decaps; /* entries may; software says so when it makes the table */
     uint32_t miss_id;
     bool sw_owner;       /* software lays out its entries: no groups here */
     uint64_t sw_root[2]; /* sw_owner_icm_root: address of the first (model/steering/ste.h) */
@@ -79,6 +91,16 @@ static inline size_t steering_entry_size(unsigned num_words)
 {
     return sizeof(struct flow_entry) + num_words * sizeof(uint32_t);
 }
+/* What an entry does to frames (model/steering/actions.c). Reads it from the command; action and
+ * destinations must have been read. */
+enum syn steering_read_changes(struct hca *hca, const struct flow_table *table,
+                               const struct prm_flow_context *ctx, struct flow_entry *entry);
+/* Whether a reformat of that number can be used here; it is then in *reformat. */
+enum syn steering_find_reformat(struct hca *hca, const struct flow_table *table, uint32_t id,
+                                struct packet_reformat **reformat);
+void steering_write_changes(const struct flow_entry *entry, struct prm_flow_context *ctx);
+/* Whether the entry's table may have these actions, and they go together. */
+bool steering_changes_ok(const struct flow_table *table, const struct flow_entry *entry);
 /* Frees an entry that was in no table. */
 void steering_entry_release(struct hca *hca, struct flow_entry *entry);
 

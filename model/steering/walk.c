@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Walks a frame through the flow tables. Allocates nothing. */
 #include "model/port/port.h"
-#include "model/steering/walk.h"
+#include "model/steering/change.h"
 
 /* Tables and groups whose visits together cost the same as one call of the host. */
 #define STEPS_A_PIECE 8
@@ -62,6 +62,10 @@ static void walk_begin(struct walk *walk, struct hca *hca, const uint8_t *frame,
     walk->from_td = from_td;
     walk->sqn = 0;
     walk->regs = (struct flow_regs){0};
+    walk->writable = false;
+    walk->changes = 0;
+    walk->headroom = 0;
+    walk->counted = false;
     walk->offered = walk->delivered = walk->steps = walk->nesting = 0;
     walk->dropped = walk->switched = false;
     steering_changed(walk);
@@ -74,6 +78,9 @@ static void walk_domain(struct walk *walk, enum steering_domain domain)
 
     if (root) {
         steering_walk_table(walk, root);
+        if (G_UNLIKELY(walk->changes)) {
+            steering_end_changes(walk);
+        }
         hca_spend(walk->hca, walk->steps / STEPS_A_PIECE);
     }
 }
@@ -101,19 +108,22 @@ bool steering_rx_rdma(struct hca *hca, const uint8_t *frame, size_t len,
     return !walk.dropped && !walk.offered && !walk.switched;
 }
 
-bool steering_tx(struct hca *hca, const uint8_t *frame, size_t len,
-                 const struct steering_sent *sent)
+bool steering_tx(struct hca *hca, const struct steering_sent *sent, const uint8_t **frame,
+                 size_t *len)
 {
     struct eth_info info;
     struct walk walk;
 
-    if (!eth_parse(frame, len, &info)) {
+    if (!eth_parse(*frame, *len, &info)) {
         return true;
     }
-    walk_begin(&walk, hca, frame, len, &info, PORT_NO_TD);
+    walk_begin(&walk, hca, *frame, *len, &info, PORT_NO_TD);
+    walk.counted = sent->counted;
     walk.sqn = sent->sqn;
     walk.regs.a = sent->metadata;
     walk_domain(&walk, STEERING_NIC_TX);
+    *frame = walk.frame;
+    *len = walk.len;
     return !walk.dropped;
 }
 

@@ -15,6 +15,13 @@ struct walk {
     uint32_t from_td;
     uint32_t sqn; /* the send queue; 0: none */
     struct flow_regs regs;
+    /* What entries have done to the frame (model/steering/change.c). */
+    bool writable;            /* the frame is in a scratch place, and nobody keeps this state */
+    size_t headroom;          /* if so: bytes before it that may be written */
+    uint32_t changes;         /* how many */
+    unsigned scratch_before;  /* if there are any: scratch places that were used before them */
+    bool counted;             /* counters have counted the frame before */
+    struct eth_info own_info; /* of a changed frame */
     /* What can be matched of the frame as it is now (model/steering/match_frame.c).
      * steering_changed() makes it unknown. */
     bool knows_tunnel;
@@ -32,6 +39,8 @@ struct walk {
 
 /* Fills in these sections of the frame's key. */
 void steering_fill_key(struct walk *walk, uint8_t sections);
+/* The frame's tunnel; its kind is ETH_TUNNEL_NONE if there is none. */
+const struct eth_tunnel *steering_tunnel(struct walk *walk);
 /* Call it after a change of the frame or of its registers. */
 static inline void steering_changed(struct walk *walk)
 {

@@ -2,8 +2,8 @@
 /* Takes a frame through a table that software lays out, and on from there. */
 #include "model/core/pd.h"
 #include "model/port/port.h"
+#include "model/steering/change.h"
 #include "model/steering/ste.h"
-#include "model/steering/walk.h"
 
 /* Software's tables that lead to tables of the device, which lead to software's tables. Each of
  * them has room for a frame that it changes. */
@@ -34,6 +34,7 @@ static void walk_sw_end(struct walk *walk, const struct ste_walk *ste, enum ste_
 /* Goes on with the frame that the entries have made. False: it is none. */
 static bool walk_sw_take(struct walk *walk, const struct ste_walk *ste, struct eth_info *info)
 {
+    steering_note_change(walk);
     walk->frame = ste->frame;
     walk->len = ste->len;
     walk->info = info;
@@ -44,8 +45,7 @@ static bool walk_sw_take(struct walk *walk, const struct ste_walk *ste, struct e
 void steering_walk_software(struct walk *walk, const struct flow_table *table)
 {
     uint8_t room[STE_ROOM];
-    const struct eth_info *info_before = walk->info;
-    struct flow_regs regs_before = walk->regs;
+    struct change_kept kept;
     struct eth_info info;
     struct ste_walk ste = {
         .hca = walk->hca,
@@ -59,8 +59,6 @@ void steering_walk_software(struct walk *walk, const struct flow_table *table)
         .ip_id = &walk->hca->steering->ip_id,
         .steps = walk->steps,
     };
-    const uint8_t *frame_before = walk->frame;
-    size_t len_before = walk->len;
     enum ste_end end;
     uint32_t num;
 
@@ -68,6 +66,7 @@ void steering_walk_software(struct walk *walk, const struct flow_table *table)
         walk->dropped = true;
         return;
     }
+    steering_keep(walk, &kept);
     end = ste_run(&ste, table->sw_root[0], STEERING_MAX_STEPS, &num);
     walk->nesting++;
     walk->steps = ste.steps;
@@ -76,12 +75,6 @@ void steering_walk_software(struct walk *walk, const struct flow_table *table)
     }
     walk_sw_end(walk, &ste, end, num);
     walk->nesting--;
-    if (ste.changed) {
-        /* other destinations of the entry that led here get the frame as it was */
-        walk->frame = frame_before;
-        walk->len = len_before;
-        walk->info = info_before;
-        walk->regs = regs_before;
-        steering_changed(walk);
-    }
+    /* other destinations of the entry that led here get the frame as it was */
+    steering_go_back(walk, &kept);
 }

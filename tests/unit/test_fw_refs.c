@@ -37,6 +37,8 @@ enum {
     TD,
     XRCD,
     COUNTER,
+    REFORMAT,
+    MODIFY,
     RANGE,
     RING_UMEM,
     DBR_UMEM,
@@ -531,8 +533,30 @@ static void make_tir(unsigned thing)
     number[thing] = made();
 }
 
-/* Tables belong to the kernel. TABLE: misses go to the last table; one entry leads to a TIR,
- * another to the next table; both count. */
+static void make_reformat(unsigned thing)
+{
+    struct prm_packet_reformat_context_in *context =
+        PRM_PTR(alloc_packet_reformat_context_in, in, packet_reformat_context);
+
+    PRM_SET(packet_reformat_context_in, context, reformat_type, PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2);
+    PRM_SET(packet_reformat_context_in, context, reformat_data_size, 14);
+    must(PRM_CMD_OP_ALLOC_PACKET_REFORMAT_CONTEXT, PRM_SIZE(alloc_packet_reformat_context_in) + 12);
+    number[thing] = made();
+}
+
+static void make_modify(unsigned thing)
+{
+    struct prm_set_action_in *action = PRM_PTR_AT(alloc_modify_header_context_in, in, actions, 0);
+
+    PRM_SET(alloc_modify_header_context_in, in, num_of_actions, 1);
+    PRM_SET(set_action_in, action, action_type, PRM_MODIFY_HEADER_ACTION_SET);
+    PRM_SET(set_action_in, action, field, PRM_MODIFY_HEADER_FIELD_METADATA_REG_A);
+    must(PRM_CMD_OP_ALLOC_MODIFY_HEADER_CONTEXT, PRM_SIZE(alloc_modify_header_context_in) + 8);
+    number[thing] = made();
+}
+
+/* Tables belong to the kernel. TABLE: misses go to the last table; one entry leads to a TIR, and
+ * changes its frames; another leads to the next table, with a reformat on the way; both count. */
 static void make_table(unsigned thing)
 {
     struct prm_flow_table_context *ctx = PRM_PTR(create_flow_table_in, in, flow_table_context);
@@ -543,6 +567,7 @@ static void make_table(unsigned thing)
     if (thing == TABLE) {
         PRM_SET(flow_table_context, ctx, table_miss_action, PRM_FLOW_TABLE_MISS_ACTION_FWD);
         PRM_SET(flow_table_context, ctx, table_miss_id, number[LAST_TABLE]);
+        PRM_SET(flow_table_context, ctx, reformat_en, 1);
     }
     must_as(0, PRM_CMD_OP_CREATE_FLOW_TABLE, PRM_SIZE(create_flow_table_in));
     number[thing] = made();
@@ -561,12 +586,18 @@ static void make_table(unsigned thing)
     for (unsigned i = 0; i < 2; i++) {
         struct prm_flow_context *flow = PRM_PTR(set_fte_in, in, flow_context);
         struct prm_dest_format_struct *dest = PRM_PTR_AT(flow_context, flow, destination, 0);
-        struct prm_flow_counter_list *counter = (void *)(dest + 1);
+        size_t dest_len = i ? PRM_SIZE(extended_dest_format) : PRM_SIZE(dest_format_struct);
+        struct prm_flow_counter_list *counter = (void *)((uint8_t *)dest + dest_len);
+        uint16_t changes = i ? 0 : PRM_FLOW_ACTION_PACKET_REFORMAT | PRM_FLOW_ACTION_MOD_HDR;
 
         PRM_SET(set_fte_in, in, table_id, number[thing]);
         PRM_SET(set_fte_in, in, flow_index, i);
         PRM_SET(flow_context, flow, group_id, group);
-        PRM_SET(flow_context, flow, action, PRM_FLOW_ACTION_FWD_DEST | PRM_FLOW_ACTION_COUNT);
+        PRM_SET(flow_context, flow, action,
+                PRM_FLOW_ACTION_FWD_DEST | PRM_FLOW_ACTION_COUNT | changes);
+        PRM_SET(flow_context, flow, packet_reformat_id, changes ? number[REFORMAT] : 0);
+        PRM_SET(flow_context, flow, modify_header_id, changes ? number[MODIFY] : 0);
+        PRM_SET(flow_context, flow, extended_destination, i);
         PRM_SET(flow_context, flow, destination_list_size, 1);
         PRM_SET(flow_context, flow, flow_counter_list_size, 1);
         PRM_SET(fte_match_set_lyr_2_4,
@@ -575,9 +606,13 @@ static void make_table(unsigned thing)
         PRM_SET(dest_format_struct, dest, destination_type,
                 i ? PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE : PRM_FLOW_DESTINATION_TYPE_TIR);
         PRM_SET(dest_format_struct, dest, destination_id, number[i ? NEXT_TABLE : TIR]);
+        if (i) {
+            PRM_SET(dest_format_struct, dest, packet_reformat, 1);
+            PRM_SET(extended_dest_format, (void *)dest, packet_reformat_id, number[REFORMAT]);
+        }
         PRM_SET(flow_counter_list, counter, flow_counter_id, number[COUNTER]);
         must_as(0, PRM_CMD_OP_SET_FLOW_TABLE_ENTRY,
-                PRM_SIZE(set_fte_in) + PRM_SIZE(dest_format_struct) + PRM_SIZE(flow_counter_list));
+                PRM_SIZE(set_fte_in) + dest_len + PRM_SIZE(flow_counter_list));
     }
 }
 
@@ -592,6 +627,8 @@ static const struct {
     [TD] = {OBJ_TD, make_number, {0}},
     [XRCD] = {OBJ_XRCD, make_number, {0}},
     [COUNTER] = {OBJ_FLOW_COUNTER, make_number, {0}},
+    [REFORMAT] = {OBJ_PACKET_REFORMAT, make_reformat, {0}},
+    [MODIFY] = {OBJ_MODIFY_HEADER, make_modify, {0}},
     [RANGE] = {OBJ_RESERVED_QPN, make_range, {0}},
     [RING_UMEM] = {OBJ_UMEM, make_umem, {0}},
     [DBR_UMEM] = {OBJ_UMEM, make_umem, {0}},
@@ -629,7 +666,9 @@ static const struct {
     [TIR_OF_RQT] = {OBJ_TIR, make_tir, {TD, RQT}},
     [NEXT_TABLE] = {OBJ_FLOW_TABLE, make_table, {0}},
     [LAST_TABLE] = {OBJ_FLOW_TABLE, make_table, {0}},
-    [TABLE] = {OBJ_FLOW_TABLE, make_table, {TIR, NEXT_TABLE, LAST_TABLE, COUNTER, COUNTER}},
+    [TABLE] = {OBJ_FLOW_TABLE,
+               make_table,
+               {TIR, NEXT_TABLE, LAST_TABLE, COUNTER, COUNTER, REFORMAT, REFORMAT, MODIFY}},
 };
 
 static struct obj *object(unsigned thing)
