@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Late interrupts and doorbells that are not seen; see model/core/inject.h. */
+/* Late interrupts, doorbells that are not seen, receives that are returned; see
+ * model/core/inject.h. */
 #include "model/core/inject.h"
 
 #define NEVER UINT64_MAX
@@ -92,11 +93,22 @@ bool inject_interrupt(struct hca *hca, unsigned vector)
     return true;
 }
 
-bool inject_doorbell(struct hca *hca, uint32_t qpn)
+/* Whether something of the queue fails, because a rule says so. */
+static bool inject_fails(struct hca *hca, enum fault_subject subject, uint32_t qpn)
 {
-    struct fault_event event = {.subject = FAULT_ABOUT_DOORBELLS, .qpn = qpn};
+    struct fault_event event = {.subject = subject, .qpn = qpn};
     struct fault_outcome outcome;
 
-    return fault_set_has(hca->inject->set, FAULT_ABOUT_DOORBELLS) &&
+    return fault_set_has(hca->inject->set, subject) &&
            fault_set_ask(hca->inject->set, &event, &outcome) && outcome.fails;
+}
+
+bool inject_doorbell(struct hca *hca, uint32_t qpn)
+{
+    return inject_fails(hca, FAULT_ABOUT_DOORBELLS, qpn);
+}
+
+bool inject_receive(struct hca *hca, uint32_t qpn)
+{
+    return inject_fails(hca, FAULT_ABOUT_RECEIVES, qpn);
 }

@@ -343,7 +343,7 @@ static void event_add_device_fault(struct prm_line *line, const struct fault_dee
 {
     const char *command;
 
-    if (deed->subject == FAULT_ABOUT_DOORBELLS) {
+    if (deed->subject == FAULT_ABOUT_DOORBELLS || deed->subject == FAULT_ABOUT_RECEIVES) {
         prm_line_add_count(line, "qpn", deed->qpn);
     } else if (deed->subject == FAULT_ABOUT_INTERRUPTS) {
         prm_line_add_count(line, "vector", deed->vector);

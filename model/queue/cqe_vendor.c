@@ -34,6 +34,8 @@ static const struct vendor_synd table[] = {
     {RESP, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0x32},
     /* github.com/linux-nvme/nvme-cli issue 3268, NVIDIA/nccl issue 1353 ("vendor err 249") */
     {REQ | RESP, PRM_CQE_SYNDROME_WR_FLUSH_ERR, 0xf9},
+    /* rdma-core, MLX5_CQE_VENDOR_SYNDROME_ODP_PFAULT */
+    {RESP, PRM_CQE_SYNDROME_REMOTE_ABORTED_ERR, 0x93},
     /* forums.developer.nvidia.com 207715; UCX prints "synd 0x13 vend 0x88" */
     {REQ, PRM_CQE_SYNDROME_REMOTE_ACCESS_ERR, 0x88},
     /* github.com/openucx/ucx issue 5472 */

@@ -228,6 +228,9 @@ void qp_complete_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index,
                       struct prm_cqe64 *cqe, const struct cqe_data *data);
 /* Posts a receive completion in error; syndrome is a PRM_CQE_SYNDROME_. */
 void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, uint32_t index, uint8_t syndrome);
+/* Returns a WQE of an SRQ whose page is missing: a CQE by which rdma-core posts it again
+ * (mlx5_complete_odp_fault()). The QP has no error. */
+void qp_return_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index);
 
 struct q_counter *qp_counters(struct qp *qp);
 

@@ -116,6 +116,15 @@ void qp_complete_recv_error(struct qp *qp, struct srq *xrc_srq, uint32_t index, 
     qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, true);
 }
 
+void qp_return_recv(struct qp *qp, struct srq *xrc_srq, uint32_t index)
+{
+    struct prm_cqe64 cqe[1] = {0};
+
+    qp_counters(qp)->resp_cqe_error++;
+    cqe_receive_failed(cqe, recv_about(qp, xrc_srq, index), PRM_CQE_SYNDROME_REMOTE_ABORTED_ERR);
+    qp_post_cqe(qp, recv_cq(qp, xrc_srq), cqe, true);
+}
+
 bool qp_flush_rq(struct qp *qp)
 {
     if (!qp->has_rq) {

@@ -5,6 +5,7 @@
  * a line that other QPs may take (model/rdma/wqe_lines.h); then it is read from its queue again by
  * its number.
  */
+#include "model/core/inject.h"
 #include "model/memory/end_pad.h"
 #include "model/queue/q_counter.h"
 #include "model/rdma/rdma.h"
@@ -83,6 +84,15 @@ static const struct recv_wqe *responder_wqe(struct peer *peer, enum verdict *ver
     return NULL;
 }
 
+/* Returns the WQE of an SRQ to the program, because a rule of the device's owner says so. The
+ * message takes another WQE when the peer sends it again. */
+static void responder_return(struct peer *peer)
+{
+    responder_forget_wqe(peer);
+    peer->resp.have_wqe = false;
+    qp_return_recv(peer->qp, responder_srq(peer), peer->resp.wqe_index);
+}
+
 /* Parks the responder at a receive buffer. The buffer of a tag list entry is in no WQE that a
  * driver could read, so its range is described instead. */
 static bool responder_parks_recv(struct peer *peer, const struct sge *sge, uint64_t offset,
@@ -93,17 +103,25 @@ static bool responder_parks_recv(struct peer *peer, const struct sge *sge, uint6
     struct hca *hca = peer->qp->hca;
     bool is_wqe = line->peer == peer && sge == line->wqe.sge;
 
-    return responder_park(peer, &(struct fault_step){
-                                    .op = srq ? FAULT_SRQ_RECEIVE : FAULT_RECEIVE,
-                                    .is_wqe = is_wqe,
-                                    .wqe_index = (uint16_t)peer->resp.wqe_index,
-                                    .srqn = srq ? srq->obj.num : 0,
-                                    .key = hca->fault.key,
-                                    .va = hca->fault.va,
-                                    .done = is_wqe ? offset : 0,
-                                    .len = is_wqe ? peer->resp.wqe_len : hca->fault.len,
-                                    .part = (uint32_t)len,
-                                });
+    if (!responder_park(peer, &(struct fault_step){
+                                  .op = srq ? FAULT_SRQ_RECEIVE : FAULT_RECEIVE,
+                                  .is_wqe = is_wqe,
+                                  .wqe_index = (uint16_t)peer->resp.wqe_index,
+                                  .srqn = srq ? srq->obj.num : 0,
+                                  .key = hca->fault.key,
+                                  .va = hca->fault.va,
+                                  .done = is_wqe ? offset : 0,
+                                  .len = is_wqe ? peer->resp.wqe_len : hca->fault.len,
+                                  .part = (uint32_t)len,
+                              })) {
+        return false;
+    }
+    /* only with the first packet: a WQE that has data of a message cannot be exchanged */
+    if (G_UNLIKELY(hca->inject) && srq && is_wqe && !peer->resp.done &&
+        inject_receive(hca, peer->qp->obj.num)) {
+        responder_return(peer);
+    }
+    return true;
 }
 
 enum verdict responder_scatter_to(struct peer *peer, const struct sge *sge, unsigned num_sge,

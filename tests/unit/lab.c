@@ -607,6 +607,7 @@ bool lab_poll(struct lab_side *side, struct lab_cqe *cqe)
     };
     if (cqe->opcode == PRM_CQE_OPCODE_REQ_ERR || cqe->opcode == PRM_CQE_OPCODE_RESP_ERR) {
         cqe->syndrome = (uint8_t)PRM_GET(err_cqe, raw, syndrome);
+        cqe->vendor = (uint8_t)PRM_GET(err_cqe, raw, vendor_err_synd);
         cqe->byte_cnt = 0;
     }
     side->cq_ci++;

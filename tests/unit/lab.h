@@ -119,7 +119,7 @@ struct lab_wr {
 
 struct lab_cqe {
     uint8_t opcode; /* PRM_CQE_OPCODE_ */
-    uint8_t send_opcode, syndrome;
+    uint8_t send_opcode, syndrome, vendor;
     uint16_t counter;
     uint32_t qpn, byte_cnt, imm;
     uint64_t stamp; /* time stamp; nothing in an error CQE */

@@ -761,7 +761,8 @@ START_TEST(a_device_asks_about_its_events)
 {
     make_set("interrupt late 5ms vector 3; doorbell unseen nth 2 qp 0x12; "
              "command CREATE_CQ fail nth 2 status BAD_RES syndrome 0x123; command any slow 10ms; "
-             "health 1 after 2s; health 9 report after 3s; pages slow 20ms",
+             "health 1 after 2s; health 9 report after 3s; pages slow 20ms; "
+             "receive returned qp 0x12",
              1);
     ck_assert(!ask(FAULT_ABOUT_INTERRUPTS, 2).is_late);
     ck_assert_uint_eq(ask(FAULT_ABOUT_INTERRUPTS, 3).late_ns, 5 * MS);
@@ -773,6 +774,8 @@ START_TEST(a_device_asks_about_its_events)
     ck_assert_uint_eq(ask(FAULT_ABOUT_COMMANDS, 0x401).late_ns, 10 * MS);
     ck_assert_uint_eq(ask(FAULT_ABOUT_COMMANDS, 0x400).syndrome, 0x123);
     ck_assert_uint_eq(ask(FAULT_ABOUT_PAGES, 0).late_ns, 20 * MS);
+    ck_assert(!ask(FAULT_ABOUT_RECEIVES, 0x13).fails);
+    ck_assert(ask(FAULT_ABOUT_RECEIVES, 0x12).fails);
     ck_assert_uint_eq(fault_set_health_due_ns(set), 3000 * MS);
     ck_assert_uint_eq(ask(FAULT_ABOUT_HEALTH, 0).health, 0);
     now += 2000 * MS;

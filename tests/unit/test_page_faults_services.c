@@ -3,6 +3,7 @@
  * Tests page faults of each service and each kind of key: UD, UC, SRQ, atomics, DC; lists of keys,
  * implicit regions, pages that may only be read, invalidated pages; and many faults at once.
  */
+#include "model/core/inject.h"
 #include "tests/unit/dc_lab.h"
 #include "tests/unit/page_fault_bench.h"
 #include "tests/unit/requester_bench.h"
@@ -175,6 +176,57 @@ START_TEST(a_receive_of_an_srq_names_the_srq)
     expect_sent(PRM_WQE_OPCODE_SEND, 0);
     expect_received(LEN);
     same(from, to, LEN);
+}
+END_TEST
+
+static const struct fault_names no_names; /* the rule has no names of the firmware */
+
+static uint64_t lab_clock_ns(void *opaque)
+{
+    return hca_now(opaque);
+}
+
+/* rdma-core, mlx5_complete_odp_fault(): the CQE by which the library knows such a receive. */
+static void expect_returned(uint16_t counter)
+{
+    struct lab_cqe cqe;
+
+    ck_assert(lab_poll(right, &cqe));
+    ck_assert_uint_eq(cqe.opcode, PRM_CQE_OPCODE_RESP_ERR);
+    ck_assert_uint_eq(cqe.syndrome, PRM_CQE_SYNDROME_REMOTE_ABORTED_ERR);
+    ck_assert_uint_eq(cqe.vendor, 0x93);
+    ck_assert_uint_eq(cqe.counter, counter);
+}
+
+/* The rule "receive returned": the message takes the next receive, and the QP goes on. */
+START_TEST(a_rule_returns_a_receive_whose_page_is_missing)
+{
+    const struct fault_options options = {
+        .clock_ns = lab_clock_ns, .clock_opaque = &right->hca, .names = &no_names};
+    struct fault_set *rules = fault_set_new(&options);
+    struct lab_qp_attr attr = lab_rc;
+    struct lab_dct srq; /* only its SRQ is used */
+    struct lab_wr wr = send_wr(from, LEN);
+
+    ck_assert(fault_set_add(rules, "receive returned once", NULL));
+    inject_set(&right->hca, rules);
+    lab_dct_new(right, &srq);
+    attr.srqn = srq.srq->obj.num;
+    lab_qp_new(left, &lab_rc, &a);
+    lab_qp_new(right, &attr, &b);
+    lab_connect(lab, &a, &b, &lab_path);
+    post_absent_recv(&srq);
+    lab_dct_post_recv(&srq, to + FAULT_PAGE, LEN);
+    lab_post(&a, &wr);
+    wait_long();
+    expect_returned(0);
+    expect_received(LEN);
+    expect_sent(PRM_WQE_OPCODE_SEND, 0);
+    same(from, to + FAULT_PAGE, LEN);
+    expect_rmp(&srq, b.qp->obj.num);
+    ck_assert_int_eq(b.qp->state, PRM_QP_STATE_RTS);
+    inject_set(&right->hca, NULL);
+    fault_set_free(rules);
 }
 END_TEST
 
@@ -667,6 +719,7 @@ Suite *unit_suite(void)
     tcase_add_test(others, a_datagram_queue_of_its_own_may_not_miss_a_page);
     tcase_add_test(others, an_unreliable_connection_may_not_miss_a_page);
     tcase_add_test(others, a_receive_of_an_srq_names_the_srq);
+    tcase_add_test(others, a_rule_returns_a_receive_whose_page_is_missing);
     tcase_add_test(others, an_initiator_waits_for_its_page);
     tcase_add_test(others, a_target_waits_for_its_page);
     tcase_add_test(others, a_receive_of_a_target_names_the_srq);

@@ -217,6 +217,13 @@ class Control(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
             self.assertIn(said, done.stderr)
 
+    def test_a_receive_that_a_rule_returns_is_posted_again(self):
+        """libmlx5's mlx5_complete_odp_fault(): the program does not hear of such a receive."""
+        _, at_server, _, _ = self.pair("ibv_srq_pingpong", "-q", "4", "-o", options=["--fault", "receive returned"])
+        wait_until(lambda: self.counters(at_server)["receives"] > 100)
+        (rule,) = self.ctl(at_server, "fault-list")
+        self.assertGreater(rule["done"], 0)
+
     def top(self, *words):
         done = subprocess.run([HCASIM, "top", *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
         return done.returncode, done.stdout.splitlines(), done.stderr

@@ -234,7 +234,8 @@ START_TEST(an_xrc_srq_holds_its_domain_and_cq)
 END_TEST
 
 /* libmlx5's mlx5_complete_odp_fault(): the device gives a receive back whose pages are missing. The
- * program does not hear of it, and the receive is posted again. (This device has no such CQE.) */
+ * program does not hear of it, and the receive is posted again. The device has such a CQE by the
+ * rule "receive returned" alone, so the test writes it. */
 static void give_back(uint16_t index)
 {
     struct user_cq *cq = user_cq(recv_cq);

@@ -200,6 +200,18 @@ def firmware_fails(lab):
     works(lab)
 
 
+@check("a rule returns receives whose pages are missing, and the guest's libmlx5 posts them again", only="hcasim")
+def receives_are_returned(lab):
+    place = {"path": "/machine/peripheral/hca1", "property": "faults"}
+    for vm in lab.vms:
+        vm.qmp("qom-set", value="receive returned", **place)
+    pingpong(lab, "srq", "-o -n 300")
+    said = [vm.qmp("qom-get", **place) for vm in lab.vms]
+    expect(re.search(r"receive returned: matched [1-9]", " ".join(said)), str(said))
+    for vm in lab.vms:
+        vm.qmp("qom-set", value="clear", **place)
+
+
 @check("the firmware reports an error, and the driver goes on", only="hcasim")
 def firmware_reports(lab):
     vm = lab.vms[1]

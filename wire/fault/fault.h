@@ -87,6 +87,7 @@ enum fault_subject {
     FAULT_ABOUT_LINK,
     FAULT_ABOUT_INTERRUPTS,
     FAULT_ABOUT_DOORBELLS,
+    FAULT_ABOUT_RECEIVES,
     FAULT_ABOUT_COMMANDS,
     FAULT_ABOUT_HEALTH,
     FAULT_ABOUT_PAGES,
@@ -109,7 +110,7 @@ struct fault_deed {
     size_t len;
     bool inbound;
     /* of the device */
-    uint32_t qpn;     /* doorbells */
+    uint32_t qpn;     /* doorbells, receives */
     unsigned vector;  /* interrupts */
     uint16_t opcode;  /* commands */
     uint64_t late_ns; /* how much later it happens; 0: it is not late */
@@ -129,7 +130,7 @@ bool fault_set_has(const struct fault_set *set, enum fault_subject subject);
 /* Something that happens in a device. */
 struct fault_event {
     enum fault_subject subject;
-    uint32_t qpn;    /* doorbells: the queue */
+    uint32_t qpn;    /* doorbells, receives: the queue */
     unsigned vector; /* interrupts */
     uint16_t opcode; /* commands */
 };

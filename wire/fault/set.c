@@ -504,6 +504,7 @@ static bool fault_set_is_about(const struct fault_rule *rule, const struct fault
     }
     switch (event->subject) {
     case FAULT_ABOUT_DOORBELLS:
+    case FAULT_ABOUT_RECEIVES:
         return !FAULT_HAS(rule, FAULT_ROW_QP) || rule->qp == event->qpn;
     case FAULT_ABOUT_INTERRUPTS:
         return !FAULT_HAS(rule, FAULT_ROW_VECTOR) || rule->vector == event->vector;
@@ -518,6 +519,7 @@ static void fault_set_act_on_device(struct fault_outcome *o, const struct fault_
 {
     switch (rule->action->what) {
     case FAULT_DOORBELL_UNSEEN:
+    case FAULT_RECEIVE_RETURNED:
         o->fails = true;
         return;
     case FAULT_COMMAND_FAIL:
@@ -553,6 +555,8 @@ static const char *fault_set_word(const struct fault_rule *rule)
         return "interrupt late";
     case FAULT_DOORBELL_UNSEEN:
         return "doorbell unseen";
+    case FAULT_RECEIVE_RETURNED:
+        return "receive returned";
     case FAULT_COMMAND_FAIL:
         return "command fails";
     case FAULT_COMMAND_SLOW:
@@ -588,6 +592,9 @@ static void fault_set_log_event(struct fault_set *set, const struct fault_rule *
     switch (event->subject) {
     case FAULT_ABOUT_DOORBELLS:
         what = g_strdup_printf("doorbell of QP 0x%x", event->qpn);
+        break;
+    case FAULT_ABOUT_RECEIVES:
+        what = g_strdup_printf("receive of QP 0x%x", event->qpn);
         break;
     case FAULT_ABOUT_INTERRUPTS:
         what = g_strdup_printf("interrupt of vector %u", event->vector);

@@ -38,6 +38,10 @@ const struct fault_action fault_actions[] = {
     {"doorbell unseen", FAULT_DOORBELL_UNSEEN, FAULT_ABOUT_DOORBELLS, .stream = "doorbell",
      .help = "The device does not see a send doorbell. The next doorbell of the queue makes good "
              "for it."},
+    {"receive returned", FAULT_RECEIVE_RETURNED, FAULT_ABOUT_RECEIVES, .stream = "receive",
+     .help = "A receive of an SRQ whose page is missing is not kept until the page is there. It "
+             "ends with the syndrome 0x22 and the vendor's syndrome 0x93, and rdma-core posts it "
+             "again."},
     {"command COMMAND fail", FAULT_COMMAND_FAIL, FAULT_ABOUT_COMMANDS, FAULT_VALUE_COMMAND,
      AT(command), 0, 0, "fail",
      "The command is not executed, and fails. COMMAND is its name, such as CREATE_CQ, or any."},
@@ -58,14 +62,15 @@ const unsigned fault_num_actions = G_N_ELEMENTS(fault_actions);
 #define FRAMES   (LOSING | CHANGING)
 #define LINK     (BIT(LINK_DOWN) | BIT(LINK_FLAP))
 #define COMMANDS (BIT(COMMAND_FAIL) | BIT(COMMAND_SLOW))
-#define DEVICE   (BIT(INTERRUPT_LATE) | BIT(DOORBELL_UNSEEN) | COMMANDS | BIT(PAGES_SLOW))
+#define QUEUES   (BIT(DOORBELL_UNSEEN) | BIT(RECEIVE_RETURNED))
+#define DEVICE   (BIT(INTERRUPT_LATE) | QUEUES | COMMANDS | BIT(PAGES_SLOW))
 #define COUNTED  (FRAMES | DEVICE)
 #define NUMBER   FAULT_VALUE_NUMBER
 
 const struct fault_clause fault_clauses[FAULT_NUM_ROWS] = {
-    [FAULT_ROW_QP] = {"qp", NUMBER, AT(qp), 0, 0xffffff, FRAMES | BIT(DOORBELL_UNSEEN),
+    [FAULT_ROW_QP] = {"qp", NUMBER, AT(qp), 0, 0xffffff, FRAMES | QUEUES,
                       "Only packets to this QP (the destination QP of the packet); only the "
-                      "doorbells of this QP."},
+                      "doorbells of this QP; only receives that this QP takes."},
     [FAULT_ROW_PSN] = {"psn", FAULT_VALUE_RANGE, AT(psn), 0, 0xffffff, FRAMES,
                        "Only packets with this PSN, or one of a range: psn 100..110. A range may "
                        "pass the highest PSN."},
