@@ -95,6 +95,22 @@ struct hv_dv_uar {
     uint32_t handle;
 };
 
+/* A rate of packet pacing: mlx5dv_pp_alloc(). */
+struct hv_dv_pp {
+    struct mlx5dv_pp dv;
+    struct ibv_context *context;
+    uint32_t handle;
+};
+
+/* Elements of the tree that divides bandwidth (user/dv_sched.c). */
+struct mlx5dv_sched_node {
+    struct mlx5dv_devx_obj *obj;
+};
+
+struct mlx5dv_sched_leaf {
+    struct mlx5dv_devx_obj *obj;
+};
+
 /* Channels (kernel/devx_event.c). file: the data that waits to be read. */
 struct hv_dv_cmd_comp {
     struct mlx5dv_devx_cmd_comp dv;

@@ -371,6 +371,13 @@ struct hv_ind_table {
     struct hv_rwq *wqs[];
 };
 
+/* A rate of packet pacing, as a program asks for it. */
+struct hv_rate {
+    uint32_t kbps;    /* 0: no limit */
+    uint32_t burst;   /* bytes that may leave at once; 0: the program does not say */
+    uint16_t typical; /* usual bytes of a packet; 0: likewise */
+};
+
 struct hv_qp {
     union {
         struct ibv_qp ibv;
@@ -431,6 +438,8 @@ struct hv_qp {
     bool registered;           /* XRC targets: the handle of ibv_reg_xrc_rcv_qp() */
     uint32_t rqn, sqn, tirn, tisn; /* raw packet QPs */
     uint8_t rq_state, sq_state;    /* states of these queues when last set or queried */
+    struct hv_rate rate;           /* of the SQ, while it is ready */
+    uint16_t rate_index;           /* of that rate (kernel/rate.h); 0: no limit */
 };
 
 /* ::ffff:a.b.c.d */

@@ -609,7 +609,7 @@ static const struct probe_call calls[] = {
 /* Functions that return nothing and do nothing here: for objects that do not exist here, or
  * for drivers of rdma-core. */
 static const char silent[] =
-    " mlx5dv_free_var mlx5dv_pp_free mlx5dv_dr_domain_set_reclaim_device_memory "
+    " mlx5dv_free_var mlx5dv_dr_domain_set_reclaim_device_memory "
     "mlx5dv_dr_domain_allow_duplicate_rules __verbs_log verbs_register_driver_34 verbs_set_ops "
     "verbs_uninit_context verbs_init_cq verbs_allow_disassociate_destroy ibv_free_buf "
     "_mlx5dv_get_export_sizes mlx5dv_devx_obj_unimport mlx5dv_devx_umem_unimport "

@@ -119,6 +119,33 @@ static int call_stream_reset(void)
     return err == EINVAL ? 0 : err;
 }
 
+CALL(
+    pace, uint8_t rate[4] = {0, 0, 0, 100};
+    struct mlx5dv_pp *pp = mlx5dv_pp_alloc(ctx, sizeof(rate), rate, 0);
+    if (!pp) { return errno; } mlx5dv_pp_free(pp); return 0;)
+
+static int tree(void)
+{
+    struct mlx5dv_sched_attr attr = {.flags = 0}, limit = {.max_avg_bw = 10};
+    struct mlx5dv_sched_node *root = mlx5dv_sched_node_create(ctx, &attr), *node;
+    struct mlx5dv_sched_leaf *leaf;
+
+    attr.parent = limit.parent = root;
+    limit.flags = MLX5DV_SCHED_ELEM_ATTR_FLAGS_MAX_AVG_BW;
+    node = root ? mlx5dv_sched_node_create(ctx, &attr) : NULL;
+    leaf = node ? mlx5dv_sched_leaf_create(ctx, &attr) : NULL;
+    if (!leaf) {
+        return errno;
+    }
+    if (mlx5dv_sched_node_modify(node, &limit) || mlx5dv_sched_leaf_modify(leaf, &limit) ||
+        mlx5dv_modify_qp_sched_elem(raw, leaf, NULL) ||
+        mlx5dv_modify_qp_sched_elem(raw, NULL, NULL) || mlx5dv_sched_leaf_destroy(leaf) ||
+        mlx5dv_sched_node_destroy(node)) {
+        return errno;
+    }
+    return num(mlx5dv_sched_node_destroy(root));
+}
+CALL(tree, return tree();)
 CALL(reserve, uint32_t qpn; int err = num(mlx5dv_reserved_qpn_alloc(ctx, &qpn));
      return err ? err : num(mlx5dv_reserved_qpn_dealloc(ctx, qpn));)
 CALL(map_ah, return num(mlx5dv_map_ah_to_qp(ah, rc->qp_num));)
@@ -396,6 +423,11 @@ const struct probe_call probe_dv_calls[] = {
     {" mlx5dv_map_ah_to_qp ", call_map_ah},
     {" mlx5dv_modify_qp_udp_sport ", call_modify_udp_sport},
     {" mlx5dv_dci_stream_id_reset ", call_stream_reset},
+    {" mlx5dv_pp_alloc mlx5dv_pp_free ", call_pace},
+    {" mlx5dv_sched_node_create mlx5dv_sched_node_modify mlx5dv_sched_node_destroy "
+     "mlx5dv_sched_leaf_create mlx5dv_sched_leaf_modify mlx5dv_sched_leaf_destroy "
+     "mlx5dv_modify_qp_sched_elem ",
+     call_tree},
     {" mlx5dv_reserved_qpn_alloc mlx5dv_reserved_qpn_dealloc ", call_reserve},
     {" mlx5dv_alloc_dm ", call_dv_alloc_dm},
     {" mlx5dv_dm_map_op_addr ", call_dv_dm_map_op_addr},

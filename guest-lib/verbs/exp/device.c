@@ -172,6 +172,15 @@ static void exp_fill_ethernet(const struct exp_facts *f, struct ibv_exp_device_a
     attr->rx_pad_end_addr_align = HV_CAP(f->hca, end_pad) ? 64 : 0;
     attr->tso_caps.max_tso = f->verbs.tso_caps.max_tso;
     attr->tso_caps.supported_qpts = f->verbs.tso_caps.supported_qpts;
+    attr->packet_pacing_caps = (struct ibv_exp_packet_pacing_caps){
+        .qp_rate_limit_min = f->verbs.packet_pacing_caps.qp_rate_limit_min,
+        .qp_rate_limit_max = f->verbs.packet_pacing_caps.qp_rate_limit_max,
+        .supported_qpts = f->verbs.packet_pacing_caps.supported_qpts,
+        .cap_flags = HV_QOS_CAP(f->hca, packet_pacing_burst_bound) &&
+                             HV_QOS_CAP(f->hca, packet_pacing_typical_size)
+                         ? IBV_EXP_QP_SUPPORT_BURST
+                         : 0,
+    };
 }
 
 static void exp_fill_transports(const struct exp_facts *f, struct ibv_exp_device_attr *attr)
@@ -223,8 +232,8 @@ static void exp_fill(const struct exp_facts *f, struct ibv_exp_device_attr *attr
 
 /* -- masks ------------------------------------------------------------------------------------- */
 
-/* The member of each bit of a mask. A bit that has no row is not answered: the device paces no
- * packets, parses no packets for software, and mlx5 has no max_rss_tbl_sz. Some bits are not
+/* The member of each bit of a mask. A bit that has no row is not answered: the device parses no
+ * packets for software, and mlx5 has no max_rss_tbl_sz. Some bits are not
  * answered if the device has nothing of the kind, so that the member is 0 (if_any). */
 struct exp_member {
     uint32_t bit;
@@ -262,6 +271,7 @@ static const struct exp_member exp_members[] = {
     ROW_IF_ANY(ATTR_RX_PAD_END_ALIGN, rx_pad_end_addr_align),
     ROW_IF_ANY(ATTR_TSO_CAPS, tso_caps),
     ROW(ATTR_EC_GF_BASE, ec_w_mask),
+    ROW_IF_ANY(ATTR_PACKET_PACING_CAPS, packet_pacing_caps),
     ROW_IF_ANY(ATTR_OOO_CAPS, ooo_caps),
     ROW(ATTR_ODP_MAX_SIZE, odp_mr_max_size),
     ROW_IF_ANY(ATTR_TM_CAPS, tm_caps),

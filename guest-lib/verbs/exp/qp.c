@@ -249,7 +249,7 @@ G_STATIC_ASSERT(offsetof(struct ibv_exp_qp_attr, ah_attr) == offsetof(struct ibv
 
 /* The checks of what only experimental verbs have (ib_modify_qp_is_ok() of MLNX_OFED): 0 or
  * errno. */
-static int exp_modify_check(struct user_qp *qp, const struct ibv_exp_qp_attr *attr, uint64_t mask)
+static int exp_modify_check(struct user_qp *qp, uint64_t mask)
 {
     if (mask & ~(VERBS_MASK | EXP_MASK)) {
         return hv_refuse(qp->hca, EINVAL, "exp_modify_qp: exp_attr_mask has bits 0x%" PRIx64,
@@ -258,11 +258,18 @@ static int exp_modify_check(struct user_qp *qp, const struct ibv_exp_qp_attr *at
     if (mask & IBV_EXP_QP_DC_KEY && qp->dc != HV_DC_DCI) {
         return hv_refuse(qp->hca, EINVAL, "exp_modify_qp: only DC initiators have a dct_key");
     }
-    if (mask & IBV_EXP_QP_RATE_LIMIT &&
-        (qp->ibv.qp_type != IBV_QPT_RAW_PACKET || attr->rate_limit)) {
-        return hv_refuse(qp->hca, EINVAL, "exp_modify_qp: the device does not pace packets");
-    }
     return 0;
+}
+
+static struct hv_rate exp_rate(const struct ibv_exp_qp_attr *attr)
+{
+    struct hv_rate rate = {.kbps = attr->rate_limit};
+
+    if (attr->comp_mask & IBV_EXP_QP_ATTR_BURST_INFO) {
+        rate.burst = attr->burst_info.max_burst_sz;
+        rate.typical = attr->burst_info.typical_pkt_sz;
+    }
+    return rate;
 }
 
 /* The flow entropy has no effect, as in mlx5_ib. A request of a DC initiator has the key of its
@@ -272,12 +279,13 @@ static int exp_modify_qp(struct ibv_qp *ibqp, struct ibv_exp_qp_attr *attr, uint
     struct user_qp *qp = user_qp(ibqp);
     struct ibv_qp_attr verbs = {0};
     int verbs_mask = (int)(mask & VERBS_MASK);
+    struct hv_rate rate = {0};
     int err;
 
     if (qp->ind) {
         return -ENOSYS; /* libmlx5 returns it negative */
     }
-    err = exp_modify_check(qp, attr, mask);
+    err = exp_modify_check(qp, mask);
     if (err) {
         return hv_kernel(err);
     }
@@ -293,7 +301,11 @@ static int exp_modify_qp(struct ibv_qp *ibqp, struct ibv_exp_qp_attr *attr, uint
     if (err) {
         return hv_kernel(err);
     }
-    return ibv_modify_qp(ibqp, &verbs, verbs_mask);
+    if (mask & IBV_EXP_QP_RATE_LIMIT) {
+        rate = exp_rate(attr);
+        verbs_mask |= IBV_QP_RATE_LIMIT;
+    }
+    return hv_qp_modify(ibqp, &verbs, verbs_mask, &rate);
 }
 
 void hv_exp_qp_ops(struct verbs_context_exp *ops)

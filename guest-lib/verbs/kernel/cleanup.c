@@ -10,6 +10,7 @@
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/flow.h"
 #include "guest-lib/verbs/kernel/qp.h"
+#include "guest-lib/verbs/kernel/rate.h"
 
 static int cleanup_pd(void *pd)
 {
@@ -112,6 +113,11 @@ static int cleanup_uar(void *uar)
     return uverbs_free_uar(uar);
 }
 
+static int cleanup_pp(void *pp)
+{
+    return uverbs_free_pp(pp);
+}
+
 static int (*const cleanup_of[HV_HANDLE_KINDS])(void *obj) = {
     [HV_HANDLE_PD] = cleanup_pd,           [HV_HANDLE_MR] = cleanup_mr,
     [HV_HANDLE_MW] = cleanup_mw,           [HV_HANDLE_AH] = cleanup_ah,
@@ -121,6 +127,7 @@ static int (*const cleanup_of[HV_HANDLE_KINDS])(void *obj) = {
     [HV_HANDLE_FLOW] = cleanup_flow,       [HV_HANDLE_DM] = cleanup_dm,
     [HV_HANDLE_MATCHER] = cleanup_matcher, [HV_HANDLE_DEVX_OBJ] = cleanup_devx_obj,
     [HV_HANDLE_UMEM] = cleanup_umem,       [HV_HANDLE_UAR] = cleanup_uar,
+    [HV_HANDLE_PP] = cleanup_pp,
 };
 
 void hv_cleanup_file(struct hv_hca *hca, struct hv_file *file)

@@ -307,7 +307,9 @@ static void hca_free_parts(struct hv_hca *hca)
     pthread_mutex_destroy(&hca->reg_lock);
     pthread_mutex_destroy(&hca->xrcd_lock);
     pthread_mutex_destroy(&hca->flow_lock);
+    pthread_mutex_destroy(&hca->rate_lock);
     pthread_mutex_destroy(&hca->devx_lock);
+    g_free(hca->rates);
     hv_said_fini(&hca->said);
     g_free(hca);
 }
@@ -392,6 +394,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
     pthread_mutex_init(&hca->reg_lock, NULL);
     pthread_mutex_init(&hca->xrcd_lock, NULL);
     pthread_mutex_init(&hca->flow_lock, NULL);
+    pthread_mutex_init(&hca->rate_lock, NULL);
     pthread_mutex_init(&hca->devx_lock, NULL);
     hv_said_init(&hca->said);
     hca->explains = config->explain;

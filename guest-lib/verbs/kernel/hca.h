@@ -34,6 +34,8 @@ struct hv_hca {
     pthread_mutex_t flow_lock;        /* around flow_table and sniffers */
     struct hv_flow_table *flow_table; /* NULL: there are no flows */
     struct hv_sniffers *sniffers;     /* NULL: there are none (flow_sniffer.c) */
+    pthread_mutex_t rate_lock;        /* around rates */
+    struct hv_rate_entry *rates;      /* of packet pacing; NULL: none was set yet (rate.c) */
     pthread_mutex_t devx_lock;        /* around subscriptions */
     GPtrArray *subscriptions;         /* of DevX event channels (devx_event.c) */
     struct odp *odp;                  /* NULL: no on-demand paging yet (odp.c) */

@@ -39,7 +39,8 @@ unsigned hv_qp_atomic_mode(const struct hv_qp *qp);
 /* Raw packet QPs (qp_raw.c): an SQ with its TIS, an RQ with its TIR. Each returns 0 or errno. */
 int hv_raw_create(struct hv_qp *qp);
 int hv_raw_destroy(struct hv_qp *qp);
-int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to);
+/* rate: that of the SQ from now on, if it is ready in the new state. */
+int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to, const struct hv_rate *rate);
 /* Derives the QP's state from the states of its queues. It may be an error that the device has
  * found. */
 int hv_raw_query_state(struct hv_qp *qp, enum ibv_qp_state *state);

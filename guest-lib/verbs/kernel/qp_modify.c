@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include "guest-lib/verbs/kernel/qp.h"
+#include "guest-lib/verbs/kernel/rate.h"
 #include "guest-lib/verbs/kernel/shadow.h"
 
 /* Service types as bits. */
@@ -73,14 +74,14 @@ static const struct transition {
      PATHS | IBV_QP_MIN_RNR_TIMER, RC_ACCESS | B(RNR_TIMEOUT)},
     {IBV_QPS_RTR, IBV_QPS_RTS, UC, PRM_CMD_OP_RTR2RTS_QP, IBV_QP_SQ_PSN, PATHS, B(RWE)},
     {IBV_QPS_RTR, IBV_QPS_RTS, UD, PRM_CMD_OP_RTR2RTS_QP, IBV_QP_SQ_PSN, IBV_QP_QKEY, B(Q_KEY)},
-    {IBV_QPS_RTR, IBV_QPS_RTS, RAW, 0, 0, 0, 0},
+    {IBV_QPS_RTR, IBV_QPS_RTS, RAW, 0, 0, IBV_QP_RATE_LIMIT, 0},
     {IBV_QPS_RTR, IBV_QPS_RTS, DCI, PRM_CMD_OP_RTR2RTS_QP, DCI_REQUESTER, IBV_QP_MIN_RNR_TIMER, 0},
     {IBV_QPS_RTS, IBV_QPS_RTS, RC | TGT, PRM_CMD_OP_RTS2RTS_QP, 0, PATHS | IBV_QP_MIN_RNR_TIMER,
      RC_ACCESS | B(RNR_TIMEOUT)},
     {IBV_QPS_RTS, IBV_QPS_RTS, INI, PRM_CMD_OP_RTS2RTS_QP, 0, PATHS, RC_ACCESS},
     {IBV_QPS_RTS, IBV_QPS_RTS, UC, PRM_CMD_OP_RTS2RTS_QP, 0, PATHS, B(RWE)},
     {IBV_QPS_RTS, IBV_QPS_RTS, UD, PRM_CMD_OP_RTS2RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
-    {IBV_QPS_RTS, IBV_QPS_RTS, RAW, 0, 0, 0, 0},
+    {IBV_QPS_RTS, IBV_QPS_RTS, RAW, 0, 0, IBV_QP_RATE_LIMIT, 0},
     {IBV_QPS_RTS, IBV_QPS_RTS, DCI, PRM_CMD_OP_RTS2RTS_QP, 0, IBV_QP_MIN_RNR_TIMER, 0},
     {IBV_QPS_SQE, IBV_QPS_RTS, UC, PRM_CMD_OP_SQERR2RTS_QP, 0, IBV_QP_ACCESS_FLAGS, B(RWE)},
     {IBV_QPS_SQE, IBV_QPS_RTS, UD, PRM_CMD_OP_SQERR2RTS_QP, 0, IBV_QP_QKEY, B(Q_KEY)},
@@ -385,7 +386,7 @@ static int modify_leave(struct hv_qp *qp, enum ibv_qp_state from, enum ibv_qp_st
         return 0;
     }
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
-        return hv_raw_modify(qp, to);
+        return hv_raw_modify(qp, to, &qp->rate);
     }
     return hv_qp_stop(qp, to == IBV_QPS_RESET ? PRM_CMD_OP_2RST_QP : PRM_CMD_OP_2ERR_QP);
 }
@@ -418,8 +419,9 @@ static bool modify_op_has_ece(uint16_t op)
     return op != PRM_CMD_OP_SQERR2RTS_QP && op != PRM_CMD_OP_SQD_RTS_QP;
 }
 
+/* rate: read if mask has IBV_QP_RATE_LIMIT. */
 static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum ibv_qp_state from,
-                          enum ibv_qp_state to, int mask)
+                          enum ibv_qp_state to, int mask, const struct hv_rate *rate)
 {
     const struct transition *t = qp_modify_transition_find(qp, from, to);
     struct prm_rts2rts_qp_in in[1] = {0};
@@ -435,7 +437,11 @@ static int modify_advance(struct hv_qp *qp, const struct ibv_qp_attr *attr, enum
                                   mask & ~(t->required | t->optional | ANY_OPT));
     }
     if (qp->ibv.qp_type == IBV_QPT_RAW_PACKET) {
-        return hv_raw_modify(qp, to);
+        if (!(mask & IBV_QP_RATE_LIMIT)) {
+            return hv_raw_modify(qp, to, &qp->rate);
+        }
+        err = hv_rate_check(qp->hca, rate);
+        return err ? err : hv_raw_modify(qp, to, rate);
     }
     /* as in __mlx5_ib_modify_qp(), for every change */
     hv_qp_fill_identity(qp, qpc);
@@ -486,7 +492,8 @@ static int modify_own_half(const struct hv_qp *qp, int mask)
     }
 }
 
-int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int asked)
+int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int asked,
+                     const struct hv_rate *rate)
 {
     int mask = modify_own_half(qp, asked);
     enum ibv_qp_state from = mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
@@ -506,8 +513,9 @@ int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int asked
         return modify_refuse(qp, from, to, EINVAL,
                              "attr_mask of a DCI must have IBV_QP_STATE and not IBV_QP_CUR_STATE");
     }
-    return to == IBV_QPS_RESET || to == IBV_QPS_ERR ? modify_leave(qp, from, to, mask)
-                                                    : modify_advance(qp, attr, from, to, mask);
+    return to == IBV_QPS_RESET || to == IBV_QPS_ERR
+               ? modify_leave(qp, from, to, mask)
+               : modify_advance(qp, attr, from, to, mask, rate);
 }
 
 static enum ibv_qp_state qp_modify_state_of(uint32_t state)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/qp.h"
+#include "guest-lib/verbs/kernel/rate.h"
 
 #define SQ_STRIDE 6 /* log2 of a basic block */
 
@@ -89,23 +90,68 @@ static int raw_destroy_sq(struct hv_qp *qp)
     int err = qp->sq.wqe_cnt ? raw_destroy_part(qp, PRM_CMD_OP_DESTROY_SQ, qp->sqn) : 0;
 
     if (!err && qp->sq.wqe_cnt) {
+        hv_rate_remove(qp->hca, qp->rate_index);
+        qp->rate_index = 0;
         err = raw_destroy_part(qp, PRM_CMD_OP_DESTROY_TIS, qp->tisn);
     }
     return err;
 }
 
-static int raw_modify_sq(struct hv_qp *qp, uint8_t state)
+static bool raw_rates_are_equal(const struct hv_rate *a, const struct hv_rate *b)
+{
+    return a->kbps == b->kbps && a->burst == b->burst && a->typical == b->typical;
+}
+
+/* Takes an index of the device's table for the rate: 0 or errno. */
+static int raw_add_rate(struct hv_qp *qp, const struct hv_rate *rate, uint16_t *index)
+{
+    struct prm_set_pp_rate_limit_context ctx[1] = {0};
+
+    *index = 0;
+    if (!rate->kbps) {
+        return 0;
+    }
+    PRM_SET(set_pp_rate_limit_context, ctx, rate_limit, rate->kbps);
+    PRM_SET(set_pp_rate_limit_context, ctx, burst_upper_bound, rate->burst);
+    PRM_SET(set_pp_rate_limit_context, ctx, typical_packet_size, rate->typical);
+    return hv_rate_add(qp->hca, ctx, HV_UID_SHARED, false, index);
+}
+
+/* Sets the SQ's state and rate. Only a ready queue has a rate. The old rate ends after the queue
+ * has the new one, so the queue never names an index that may get the rate of somebody else
+ * (modify_raw_packet_qp_sq()). */
+static int raw_modify_sq(struct hv_qp *qp, uint8_t state, const struct hv_rate *rate)
 {
     struct prm_modify_sq_in in[1] = {0};
-    int err;
+    struct prm_sqc *sqc = PRM_PTR(modify_sq_in, in, ctx);
+    struct hv_rate next = state == PRM_SQC_STATE_RDY ? *rate : (struct hv_rate){0};
+    uint16_t index = qp->rate_index, old = index;
+    int err = 0;
 
+    if (!raw_rates_are_equal(&next, &qp->rate)) {
+        err = raw_add_rate(qp, &next, &index);
+        PRM_SET(modify_sq_in, in, modify_bitmask, PRM_MODIFY_SQ_PACKET_PACING_RATE_LIMIT_INDEX);
+        PRM_SET(sqc, sqc, packet_pacing_rate_limit_index, index);
+    }
+    if (err) {
+        return err;
+    }
     PRM_SET(modify_sq_in, in, opcode, PRM_CMD_OP_MODIFY_SQ);
     PRM_SET(modify_sq_in, in, uid, qp->uid);
     PRM_SET(modify_sq_in, in, sq_state, qp->sq_state);
     PRM_SET(modify_sq_in, in, sqn, qp->sqn);
-    PRM_SET(sqc, PRM_PTR(modify_sq_in, in, ctx), state, state);
+    PRM_SET(sqc, sqc, state, state);
     err = hv_cmd_simple(qp->hca, in, sizeof(in));
-    qp->sq_state = err ? qp->sq_state : state;
+    if (raw_rates_are_equal(&next, &qp->rate)) {
+        qp->sq_state = err ? qp->sq_state : state;
+        return err;
+    }
+    hv_rate_remove(qp->hca, err ? index : old);
+    if (!err) {
+        qp->sq_state = state;
+        qp->rate = next;
+        qp->rate_index = index;
+    }
     return err;
 }
 
@@ -261,7 +307,7 @@ static const struct {
     [IBV_QPS_ERR] = {PRM_RQC_STATE_ERR, PRM_SQC_STATE_ERR},
 };
 
-int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to)
+int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to, const struct hv_rate *rate)
 {
     uint8_t rq_to = queue_states[to].rq, sq_to = queue_states[to].sq;
     int err = 0;
@@ -269,8 +315,9 @@ int hv_raw_modify(struct hv_qp *qp, enum ibv_qp_state to)
     if (qp->rq.wqe_cnt && qp->rq_state != rq_to) {
         err = raw_modify_rq(qp, rq_to);
     }
-    if (!err && qp->sq.wqe_cnt && qp->sq_state != sq_to) {
-        err = raw_modify_sq(qp, sq_to);
+    if (!err && qp->sq.wqe_cnt &&
+        (qp->sq_state != sq_to || !raw_rates_are_equal(rate, &qp->rate))) {
+        err = raw_modify_sq(qp, sq_to, rate);
     }
     return err;
 }

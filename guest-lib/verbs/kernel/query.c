@@ -142,6 +142,17 @@ static void query_fill_ethernet(struct hv_hca *hca, struct ibv_device_attr_ex *a
     attr->max_wq_type_rq = 1u << HV_CAP(hca, log_max_rq);
 }
 
+static void query_fill_pacing(struct hv_hca *hca, struct ibv_packet_pacing_caps *caps)
+{
+    if (HV_CAP(hca, eth_net_offloads) && HV_QOS_CAP(hca, packet_pacing)) {
+        *caps = (struct ibv_packet_pacing_caps){
+            .qp_rate_limit_min = HV_QOS_CAP(hca, packet_pacing_min_rate),
+            .qp_rate_limit_max = HV_QOS_CAP(hca, packet_pacing_max_rate),
+            .supported_qpts = 1u << IBV_QPT_RAW_PACKET,
+        };
+    }
+}
+
 static void query_fill_tag_matching(struct hv_hca *hca, struct ibv_tm_caps *caps)
 {
     if (HV_CAP(hca, tag_matching) && HV_CAP(hca, rndv_offload_rc)) {
@@ -199,6 +210,7 @@ static int query_device_ex(struct ibv_context *context,
     all.max_dm_size = HV_DM_CAP(hca, max_memic_size);
     hv_odp_caps(hca, &all.odp_caps, &all.xrc_odp_caps);
     query_fill_ethernet(hca, &all);
+    query_fill_pacing(hca, &all.packet_pacing_caps);
     query_fill_tag_matching(hca, &all.tm_caps);
     if (attr_size >=
         offsetof(struct ibv_device_attr_ex, pci_atomic_caps) + sizeof(all.pci_atomic_caps)) {

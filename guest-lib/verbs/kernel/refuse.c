@@ -183,7 +183,10 @@ const char *hv_qp_mask_names(int mask, struct hv_words *words)
         if (!((unsigned)mask >> bit & 1)) {
             continue;
         }
-        if (bit < G_N_ELEMENTS(names)) {
+        if (1u << bit == IBV_QP_RATE_LIMIT) {
+            g_snprintf(words->text + len, sizeof(words->text) - len, "%sIBV_QP_RATE_LIMIT",
+                       len ? ", " : "");
+        } else if (bit < G_N_ELEMENTS(names)) {
             g_snprintf(words->text + len, sizeof(words->text) - len, "%sIBV_QP_%s", len ? ", " : "",
                        names[bit]);
         } else {

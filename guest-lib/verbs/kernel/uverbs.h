@@ -147,7 +147,9 @@ int uverbs_create_rss_qp(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf);
 int uverbs_destroy_qp(struct hv_qp *qp);
 /* Adds (1) or removes (-1) the QP's references to its objects. */
 void uverbs_use_qp(struct hv_qp *qp, int change);
-int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/* rate: read if mask has IBV_QP_RATE_LIMIT, instead of attr's. */
+int uverbs_modify_qp(struct hv_qp *qp, const struct ibv_qp_attr *attr, int mask,
+                     const struct hv_rate *rate);
 /* Queries all attributes except those of the rings. mask: the attributes that are asked for. */
 int uverbs_query_qp(struct hv_qp *qp, struct ibv_qp_attr *attr, int mask);
 /* The syndrome (PRM_CQE_SYNDROME_) with which the device moved the QP to ERR. 0: the device names

@@ -11,6 +11,9 @@
 #define HV_L2_HEADER 18
 
 void hv_qp_modify_ops(struct verbs_context *ops);
+/* As ibv_modify_qp(). rate: read if mask has IBV_QP_RATE_LIMIT, instead of attr's. */
+int hv_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask,
+                 const struct hv_rate *rate);
 void hv_qp_send_ops(struct verbs_context *ops);
 /* Sets the functions of ibv_wr_*(). Returns 0, or EOPNOTSUPP if the service type does not support
  * an operation. */

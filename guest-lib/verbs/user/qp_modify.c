@@ -2,6 +2,7 @@
 /* Queue pairs: the effect of a state change on the rings, and queries. */
 #include <string.h>
 #include "guest-lib/verbs/exp/peer.h"
+#include "guest-lib/verbs/kernel/rate.h"
 #include "guest-lib/verbs/user/dv_sig.h"
 #include "guest-lib/verbs/user/explain.h"
 #include "guest-lib/verbs/user/qp.h"
@@ -32,7 +33,8 @@ static void qp_ece_modified(struct user_qp *qp, enum ibv_qp_state to)
     }
 }
 
-HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+int hv_qp_modify(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask,
+                 const struct hv_rate *rate)
 {
     struct user_qp *qp = user_qp(ibqp);
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : qp->state;
@@ -44,7 +46,7 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
     }
     qp->ece.asked = qp->ece_wanted;
     noted = mask & IBV_QP_STATE && hv_explain_moves(qp, to, true);
-    err = uverbs_modify_qp(&qp->hv, attr, mask);
+    err = uverbs_modify_qp(&qp->hv, attr, mask, rate);
     if (!err && qp->enables_drain && mask & IBV_QP_STATE && to == IBV_QPS_INIT) {
         err = hv_dv_enable_drain(qp);
     }
@@ -74,6 +76,14 @@ HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int m
         pthread_spin_unlock(&qp->rq.lock);
     }
     return 0;
+}
+
+/* Only a mask with IBV_QP_RATE_LIMIT says that the program's structure has this member. */
+HV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+    const struct hv_rate rate = {mask & IBV_QP_RATE_LIMIT ? attr->rate_limit : 0, 0, 0};
+
+    return hv_qp_modify(ibqp, attr, mask, &rate);
 }
 
 #define PCI_VENDOR_MELLANOX 0x15b3
@@ -165,19 +175,18 @@ HV_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode o
     return 0;
 }
 
-/* The device does not support packet pacing. A raw packet QP accepts only the value for "no
- * limit". */
 static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
 {
-    bool possible =
-        !attr->rate_limit && qp->qp_type == IBV_QPT_RAW_PACKET && qp->state == IBV_QPS_RTS;
-    int err;
+    const struct ibv_qp_attr none = {0};
+    const struct hv_rate rate = {attr->rate_limit, attr->max_burst_sz, attr->typical_pkt_sz};
 
-    if (attr->comp_mask || attr->max_burst_sz || attr->typical_pkt_sz) {
+    if (attr->comp_mask || hv_rate_check(user_qp(qp)->hca, &rate)) {
         return EINVAL;
     }
-    err = hv_qp_check(qp);
-    return hv_kernel(err || possible ? err : EINVAL);
+    if (user_qp(qp)->ind) {
+        return hv_kernel(ENOSYS);
+    }
+    return hv_qp_modify(qp, &none, IBV_QP_RATE_LIMIT, &rate);
 }
 
 void hv_qp_modify_ops(struct verbs_context *ops)
