@@ -44,15 +44,21 @@ static uint64_t done(void)
     return info.done;
 }
 
-/* Makes the EQ of vector 1 send an interrupt. */
-static void interrupt(void)
+/* Makes an EQ send an interrupt. */
+static void interrupt_of(uint32_t eqn)
 {
     struct drv *drv = t->a.drv;
     uint64_t arm = (uint64_t)drv->uarn * PCI_PAGE + PRM_OFFSET(uar, eq_db_arm);
     uint8_t data[EQE_DATA_LEN] = {0};
 
-    drv->dev.ops->mmio_write(drv->dev.pci, arm, drv->comp_eq[0].eqn << 24, 4);
-    eq_post(&t->a.hca->fw->hca, drv->comp_eq[0].eqn, PRM_EVENT_TYPE_GENERAL_EVENT, 0, data);
+    drv->dev.ops->mmio_write(drv->dev.pci, arm, eqn << 24, 4);
+    eq_post(&t->a.hca->fw->hca, eqn, PRM_EVENT_TYPE_GENERAL_EVENT, 0, data);
+}
+
+/* The same, of vector 1. */
+static void interrupt(void)
+{
+    interrupt_of(t->a.drv->comp_eq[0].eqn);
 }
 
 START_TEST(an_interrupt_comes_late)
@@ -68,6 +74,41 @@ START_TEST(an_interrupt_comes_late)
     inproc_advance(t->world, 1);
     ck_assert_uint_eq(t->a.hca->irqs[1], before + 1);
     inproc_advance(t->world, SECOND);
+    ck_assert_uint_eq(t->a.hca->irqs[1], before + 1);
+    end();
+}
+END_TEST
+
+/* An interrupt says "look", and so stands for all of its vector that came before. */
+START_TEST(an_interrupt_stands_for_the_late_one)
+{
+    unsigned before;
+
+    begin("interrupt late 5ms vector 1 once");
+    ck_assert_int_eq(drv_create_comp_eqs(t->a.drv, 1), 0);
+    before = t->a.hca->irqs[1];
+    interrupt();
+    ck_assert_uint_eq(t->a.hca->irqs[1], before);
+    interrupt();
+    ck_assert_uint_eq(t->a.hca->irqs[1], before + 1);
+    inproc_advance(t->world, SECOND);
+    ck_assert_uint_eq(t->a.hca->irqs[1], before + 1);
+    end();
+}
+END_TEST
+
+/* Otherwise a stream of interrupts would put the first one off for ever. */
+START_TEST(the_next_late_interrupt_does_not_put_it_off)
+{
+    unsigned before;
+
+    begin("interrupt late 5ms vector 1");
+    ck_assert_int_eq(drv_create_comp_eqs(t->a.drv, 1), 0);
+    before = t->a.hca->irqs[1];
+    interrupt();
+    inproc_advance(t->world, 3 * MS);
+    interrupt();
+    inproc_advance(t->world, 2 * MS);
     ck_assert_uint_eq(t->a.hca->irqs[1], before + 1);
     end();
 }
@@ -100,6 +141,22 @@ START_TEST(no_late_interrupt_survives_a_reset)
     node_revive(&t->a);
     inproc_advance(t->world, SECOND);
     ck_assert_uint_eq(t->a.hca->irqs[1], before);
+    end();
+}
+END_TEST
+
+START_TEST(no_late_interrupt_of_vector_0_survives_a_reset)
+{
+    unsigned before;
+
+    begin("interrupt late 5ms vector 0");
+    before = t->a.hca->irqs[0];
+    interrupt_of(t->a.drv->eq.eqn);
+    fw_reset(t->a.hca->fw);
+    inproc_advance(t->world, SECOND);
+    ck_assert_uint_eq(t->a.hca->irqs[0], before);
+    ck_assert_uint_eq(t->a.hca->fw->hca.inject->due_ns[0], UINT64_MAX); /* the next one is new */
+    node_revive(&t->a);
     end();
 }
 END_TEST
@@ -180,6 +237,7 @@ START_TEST(a_late_page_request_is_made)
         ck_assert_int_eq(drv_reg_mr(drv, drv->pdn, &mem, 0, mem.size, DRV_ALL, &mr[i]), 0);
         if (t->a.hca->fw->inject.pages.pos) {
             inproc_advance(t->world, 20 * MS);
+            ck_assert_uint_eq(t->a.hca->fw->inject.pages.pos, 0);
         }
     }
     ck_assert_uint_gt(done(), 0);
@@ -198,8 +256,11 @@ Suite *unit_suite(void)
 
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, an_interrupt_comes_late);
+    tcase_add_test(tc, an_interrupt_stands_for_the_late_one);
+    tcase_add_test(tc, the_next_late_interrupt_does_not_put_it_off);
     tcase_add_test(tc, a_late_interrupt_comes_when_the_rules_end);
     tcase_add_test(tc, no_late_interrupt_survives_a_reset);
+    tcase_add_test(tc, no_late_interrupt_of_vector_0_survives_a_reset);
     tcase_add_test(tc, a_doorbell_that_is_not_seen_has_no_effect);
     tcase_add_test(tc, other_queues_doorbells_are_seen);
     tcase_add_test(tc, the_firmware_fails_when_its_time_has_come);

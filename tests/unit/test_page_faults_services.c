@@ -230,6 +230,39 @@ START_TEST(a_rule_returns_a_receive_whose_page_is_missing)
 }
 END_TEST
 
+/* A receive that has data of the message stays, whatever the rule says. */
+START_TEST(a_rule_returns_no_receive_that_has_data)
+{
+    const struct fault_options options = {
+        .clock_ns = lab_clock_ns, .clock_opaque = &right->hca, .names = &no_names};
+    struct fault_set *rules = fault_set_new(&options);
+    struct lab_qp_attr attr = lab_rc;
+    struct lab_dct srq; /* only its SRQ is used */
+    struct lab_wr wr = send_wr(from, 2 * FAULT_PAGE);
+    uint32_t key;
+
+    ck_assert(fault_set_add(rules, "receive returned", NULL));
+    inject_set(&right->hca, rules);
+    lab_dct_new(right, &srq);
+    attr.srqn = srq.srq->obj.num;
+    lab_qp_new(left, &lab_rc, &a);
+    lab_qp_new(right, &attr, &b);
+    lab_connect(lab, &a, &b, &lab_path);
+    key = lab_mr(right, to, 2 * FAULT_PAGE, 0x1f);
+    missing = fault_take_out(right, key, 1);
+    lab_dct_post_recv(&srq, to, 2 * FAULT_PAGE);
+    PRM_SET(wqe_data_seg, lab_ptr(right, srq.ring + 16, 16), lkey, key);
+    lab_post(&a, &wr);
+    wait_long();
+    expect_rmp(&srq, b.qp->obj.num);
+    expect_received(2 * FAULT_PAGE);
+    expect_sent(PRM_WQE_OPCODE_SEND, 0);
+    same(from, to, 2 * FAULT_PAGE);
+    inject_set(&right->hca, NULL);
+    fault_set_free(rules);
+}
+END_TEST
+
 START_TEST(an_atomic_waits_for_its_page)
 {
     struct lab_wr wr = {.opcode = PRM_WQE_OPCODE_ATOMIC_FA,
@@ -720,6 +753,7 @@ Suite *unit_suite(void)
     tcase_add_test(others, an_unreliable_connection_may_not_miss_a_page);
     tcase_add_test(others, a_receive_of_an_srq_names_the_srq);
     tcase_add_test(others, a_rule_returns_a_receive_whose_page_is_missing);
+    tcase_add_test(others, a_rule_returns_no_receive_that_has_data);
     tcase_add_test(others, an_initiator_waits_for_its_page);
     tcase_add_test(others, a_target_waits_for_its_page);
     tcase_add_test(others, a_receive_of_a_target_names_the_srq);
