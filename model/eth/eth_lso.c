@@ -109,13 +109,13 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
     while (sq->done < wqe->data_len) {
         uint64_t offset = sq->done;
         size_t payload = MIN(wqe->mss, wqe->data_len - offset);
-        size_t len = headers + payload;
+        size_t len = headers + payload, padded = MAX(len, ETH_MIN_FRAME);
         uint8_t *frame;
 
         if (!eth_sq_may_send(hca, sq)) {
             return ETH_HELD;
         }
-        frame = port_tx_reserve(hca, wqe->inline_hdr, len);
+        frame = port_tx_reserve(hca, wqe->inline_hdr, padded);
         if (!frame) {
             return ETH_NO_CREDIT;
         }
@@ -133,7 +133,8 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
             sq->done = 0;
             return ETH_BAD_WQE;
         }
-        if (!eth_commit(hca, sq, wqe, frame, len)) {
+        memset(frame + len, 0, padded - len);
+        if (!eth_commit(hca, sq, wqe, frame, padded)) {
             return ETH_NO_CREDIT;
         }
         sq->done += payload;

@@ -14,6 +14,7 @@
 #define ECE   0x40
 #define CWR   0x80
 #define MSS   500
+#define LEAST 60 /* bytes of a frame without its FCS (IEEE 802.3 4.2.3.3) */
 
 static struct bench *b;
 static struct bench_queue sq;
@@ -80,7 +81,10 @@ static void expect_segments(const struct bench_pkt *pkt)
         uint8_t flags = pkt->tcp_flags;
 
         ck_assert_uint_lt(i, b->num_frames);
-        ck_assert_uint_eq(b->frames[i].len, headers + n);
+        ck_assert_uint_eq(b->frames[i].len, MAX(headers + n, LEAST));
+        for (size_t at = headers + n; at < LEAST; at++) { /* the padding */
+            ck_assert_uint_eq(frame[at], 0);
+        }
         ck_assert_mem_eq(frame, message, l3);
         ck_assert_mem_eq(frame + headers, message + headers + done, n);
         ck_assert(bench_sums_ok(frame, headers + n));
