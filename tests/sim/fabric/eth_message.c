@@ -212,8 +212,7 @@ size_t eth_message_packet(const struct eth_message *msg, const struct eth_kind *
     return MAX(len, LEAST);
 }
 
-/* Hashes bit after bit, with the 32 bits of the key that begin at the bit's position. */
-static uint32_t eth_toeplitz(const uint8_t key[ETH_KEY], const uint8_t *data, size_t len)
+uint32_t eth_toeplitz(const uint8_t key[ETH_KEY], const uint8_t *data, size_t len)
 {
     uint32_t hash = 0, window = eth_get32(key);
 

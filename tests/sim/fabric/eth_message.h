@@ -50,6 +50,9 @@ uint32_t eth_message_packets(const struct eth_message *msg);
 size_t eth_message_packet(const struct eth_message *msg, const struct eth_kind *kind, uint32_t nth,
                           bool sums, const uint8_t *payload, uint8_t *packet);
 uint32_t eth_message_hash(const struct eth_message *msg, const struct eth_kind *kind);
+/* The hash of Microsoft's RSS: bit after bit, with the 32 bits of the key that begin at the bit's
+ * position. */
+uint32_t eth_toeplitz(const uint8_t key[ETH_KEY], const uint8_t *data, size_t len);
 /* Returns whether it belongs to another VLAN than most messages. */
 bool eth_message_is_astray(const struct eth_message *msg, const struct eth_kind *kind);
 /* Return from a packet's payload the number of its message, and of the packet in it. */
