@@ -129,6 +129,8 @@ const struct cap caps_general[] = {
     VALUE(log_max_stride_sz_sq, 6),
     FLAG(basic_cyclic_rcv_wqe, NEEDS(CREATE_RMP)),
     VALUE(cqe_version, PRM_CAP_CQE_VERSION_1),
+    FLAG(rq_delay_drop, NEEDS(SET_DELAY_DROP_PARAMS)),
+    FLAG(general_notification_event, NEEDS(SET_DELAY_DROP_PARAMS)),
     FLAG(cq_oi),
     FLAG(cd, NEEDS(CREATE_QP)),
     FLAG(cq_resize, NEEDS(MODIFY_CQ)),

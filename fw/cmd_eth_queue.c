@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Commands on Ethernet send and receive queues (model/eth/eth_queue.h). */
 #include "fw/cmd.h"
+#include "model/eth/eth_delay.h"
 #include "model/eth/eth_queue.h"
 
 /* Finds the ring of an SQ or RQ. Both contexts end with the same wq; its page list is at the end of
@@ -111,6 +112,13 @@ static enum syn cmd_destroy_rq(struct fw *fw, struct fw_cmd *cmd)
     return eth_rq_destroy(&fw->hca, cmd->uid, PRM_GET(destroy_rq_in, cmd->in, rqn));
 }
 
+static enum syn cmd_set_delay_drop_params(struct fw *fw, struct fw_cmd *cmd)
+{
+    eth_delay_set(&fw->hca,
+                  (uint16_t)PRM_GET(set_delay_drop_params_in, cmd->in, delay_drop_timeout));
+    return SYN_OK;
+}
+
 const struct fw_cmd_row cmds_eth_queue[] = {
     FW_CMD(CREATE_SQ, cmd_create_sq),
     FW_CMD(MODIFY_SQ, cmd_modify_sq),
@@ -120,5 +128,6 @@ const struct fw_cmd_row cmds_eth_queue[] = {
     FW_CMD(MODIFY_RQ, cmd_modify_rq),
     FW_CMD(QUERY_RQ, cmd_query_rq),
     FW_CMD(DESTROY_RQ, cmd_destroy_rq),
+    FW_KERNEL_CMD(SET_DELAY_DROP_PARAMS, cmd_set_delay_drop_params),
     {0},
 };

@@ -131,6 +131,7 @@ bool hca_reset_part(struct hca *hca)
     hca->cq_overruns = 0;
     hca->eq_overruns = 0;
     hca->tunnels = false;
+    hca->delay_drop_ns = 0;
     hca->ops->timer_arm(hca->host, UINT64_MAX);
     return true;
 }

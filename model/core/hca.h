@@ -167,6 +167,8 @@ struct hca {
     struct steering *steering;
     struct pace_rate *pace_rates; /* model/port/pace.h; NULL: no rate was ever set */
     struct eth_vxlan_ports vxlan; /* UDP ports (model/eth/vxlan_ports.h) */
+    uint64_t delay_drop_ns;       /* how long a frame waits for a WQE (model/eth/eth_delay.h) */
+    size_t delayed_bytes;         /* what the waiting frames take */
     bool sniffs_tx;               /* sniffers of sent frames exist, or rules for sent RoCE frames */
     bool steers_roce; /* sniffers exist, or rules that a RoCE frame passes before its QP */
     struct q_counter *scratch_q_counter; /* counts for objects that name no counter set */

@@ -55,7 +55,8 @@ struct eth_rq {
     uint32_t user_index, counter_set_id, pdn;
     struct wq wq;
     struct eth_strides
-        *strides; /* model/eth/eth_stride.h; NULL: a ring of WQEs of one frame each */
+        *strides;            /* model/eth/eth_stride.h; NULL: a ring of WQEs of one frame each */
+    struct eth_delay *delay; /* model/eth/eth_delay.h; NULL: no delayed drop */
     struct cq *cq;
     struct work flush_work; /* runs in ERR */
 };
@@ -120,10 +121,20 @@ void eth_rx_fill_checks(const struct hca *hca, struct prm_cqe64 *cqe, const uint
                         size_t len, const struct eth_info *info, const struct eth_tunnel *tunnel,
                         bool strip);
 
+/* A frame that has come to an RQ, and what the NIC has found in it. */
+struct eth_arrival {
+    const uint8_t *frame;
+    size_t len;
+    const struct eth_info *info;
+    const struct rss *rss;
+    uint32_t flow_tag;
+};
+
 /* Receives a frame on this RQ: takes a receive WQE, scatters the frame, completes the WQE
- * (model/eth/eth_rx.c). */
-void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
-                    const struct eth_info *info, const struct rss *rss, uint32_t flow_tag);
+ * (model/eth/eth_rx.c). Without a WQE the frame waits (model/eth/eth_delay.h) or is dropped. */
+void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a);
+/* As eth_rq_receive(). False: there is no WQE, and nothing was done. */
+bool eth_rq_try(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a);
 
 /* ERR: a work of the RQ completes everything posted with WR_FLUSH_ERR (flush_in_error_en). If
  * software moves the RQ to RST before that is done, the rest gets no completions. */

@@ -2,6 +2,7 @@
 /* Implements the contexts and states of Ethernet send and receive queues. */
 #include <string.h>
 #include "model/core/pd.h"
+#include "model/eth/eth_delay.h"
 #include "model/eth/eth_priv.h"
 #include "model/eth/eth_queue.h"
 #include "model/eth/eth_stride.h"
@@ -307,8 +308,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
         return SYN_ETH_STATE;
     }
     if (PRM_GET(rqc, rqc, mem_rq_type) != PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE ||
-        PRM_GET(rqc, rqc, hairpin) || PRM_GET(rqc, rqc, delay_drop_en) ||
-        PRM_GET(rqc, rqc, scatter_fcs) || PRM_GET(wq, wq, cd_slave) ||
+        PRM_GET(rqc, rqc, hairpin) || PRM_GET(rqc, rqc, scatter_fcs) || PRM_GET(wq, wq, cd_slave) ||
         PRM_GET(wq, wq, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN || !eth_stride_ok(wq)) {
         return SYN_ETH_WQ;
     }
@@ -319,12 +319,16 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     if (!rq) {
         return SYN_NO_MEMORY;
     }
+    memcpy(rq->rqc, rqc, sizeof(rq->rqc));
     syn = eth_stride_init(hca, rq, wq);
+    if (syn == SYN_OK) {
+        syn = eth_delay_init(hca, rq);
+    }
     if (syn != SYN_OK) {
+        eth_stride_free(hca, rq);
         obj_end(hca, &rq->obj);
         return syn;
     }
-    memcpy(rq->rqc, rqc, sizeof(rq->rqc));
     eth_wq_init(&rq->obj, &rq->wq, wq, buf, dbr + DBR_RECV);
     rq->wq.start_padding = true;
     rq->state = PRM_RQC_STATE_RST;
@@ -370,6 +374,7 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
     }
     if (next != rq->state) {
         rq->state = next;
+        eth_delay_end(hca, rq);
         if (next == PRM_RQC_STATE_RST) {
             hca_unschedule_late(hca, &rq->flush_work);
             rq->wq.ci = rq->wq.pi = 0;
@@ -400,6 +405,7 @@ void eth_rq_free(struct hca *hca, struct obj *obj)
 
     hca_unschedule_late(hca, &rq->flush_work);
     eth_rq_count_refs(hca, rq, -1);
+    eth_delay_free(hca, rq);
     eth_stride_free(hca, rq);
     mem_buf_drop(obj, &rq->wq.buf);
     obj_end(hca, obj);
@@ -437,6 +443,7 @@ void eth_sq_fatal(struct hca *hca, struct eth_sq *sq)
 void eth_rq_fatal(struct hca *hca, struct eth_rq *rq)
 {
     rq->state = PRM_RQC_STATE_ERR;
+    eth_delay_end(hca, rq);
     eq_async_qp(hca, PRM_EVENT_TYPE_WQ_CATAS_ERROR, PRM_EVENT_QUEUE_TYPE_RQ, rq->obj.num);
 }
 

@@ -9,6 +9,7 @@
  */
 #include <inttypes.h>
 #include <string.h>
+#include "model/eth/eth_delay.h"
 #include "model/eth/eth_stride.h"
 #include "model/steering/steering.h"
 #include "model/memory/end_pad.h"
@@ -108,6 +109,7 @@ static void eth_rx_fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
     bool intact = wq_update_pi(hca, &rq->wq);
 
     rq->state = PRM_RQC_STATE_ERR;
+    eth_delay_end(hca, rq);
     q_counter_get(hca, rq->counter_set_id)->resp_cqe_error++;
     eth_rq_complete_error(hca, rq, syndrome);
     if (intact) {
@@ -172,9 +174,11 @@ static void eth_rx_log_failure(struct hca *hca, const struct eth_rq *rq, size_t 
             rq->obj.num, rq->strides ? eth_stride_id(rq) : rq->wq.ci & 0xffff, len, why);
 }
 
-void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, size_t len,
-                    const struct eth_info *info, const struct rss *rss, uint32_t flow_tag)
+bool eth_rq_try(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a)
 {
+    const uint8_t *frame = a->frame;
+    size_t len = a->len;
+    const struct eth_info *info = a->info;
     bool strip = !rq->vsd && info->vlan_count && info->vlan_tpid[0] == ETH_TYPE_VLAN;
     size_t stored = len - (strip ? VLAN_TAG_LEN : 0);
     struct prm_cqe64 cqe[1] = {0};
@@ -185,25 +189,24 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
 
     if (rq->state != PRM_RQC_STATE_RDY) {
         hca->vport->counters.rx_no_steering++;
-        return;
+        return true;
     }
     taken = G_UNLIKELY(rq->strides) ? eth_stride_place(hca, rq, stored, &place)
                                     : eth_rx_place(hca, rq, &wqe, &place);
     if (taken == RECV_EMPTY) {
-        q_counter_get(hca, rq->counter_set_id)->out_of_buffer++;
-        return;
+        return false;
     }
     if (taken == RECV_ERROR && wq_posted(&rq->wq) == 0) {
         hca_log(hca, HCA_LOG_GUEST_ERROR, "RQ 0x%x: doorbell record is unreadable or impossible",
                 rq->obj.num);
         hca->vport->counters.rx_no_steering++; /* later frames are counted there, too */
         eth_rq_fatal(hca, rq);
-        return;
+        return true;
     }
     if (G_UNLIKELY(taken == RECV_OK && stored > place.most)) {
         hca->vport->counters.rx_wqe_too_small++;
         eth_rx_log_failure(hca, rq, stored, taken, place.most, result);
-        return;
+        return true;
     }
     if (taken == RECV_OK && stored <= place.room) {
         result = eth_rx_scatter(hca, rq, &place, frame, len, strip);
@@ -216,7 +219,7 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
         eth_rx_fail(hca, rq,
                     taken == RECV_OK && stored > place.room ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR
                                                             : PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
-        return;
+        return true;
     }
     if (G_UNLIKELY(rq->strides)) {
         PRM_SET(cqe64, cqe, wqe_id, eth_stride_id(rq));
@@ -224,21 +227,34 @@ void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const uint8_t *frame, si
     } else {
         rq->wq.ci++;
     }
-    eth_rx_fill_checks(hca, cqe, frame, len, info, rss->tunnel, strip);
+    eth_rx_fill_checks(hca, cqe, frame, len, info, a->rss->tunnel, strip);
     if (strip) {
         PRM_SET(cqe64, cqe, cv, 1);
         PRM_SET(cqe64, cqe, vlan_info, info->vlan_tci[0]);
     }
-    PRM_SET(cqe64, cqe, rx_hash_result, rss->hash);
-    PRM_SET(cqe64, cqe, rx_hash_type_ip, rss->ip);
-    PRM_SET(cqe64, cqe, rx_hash_type_l4, rss->l4);
+    PRM_SET(cqe64, cqe, rx_hash_result, a->rss->hash);
+    PRM_SET(cqe64, cqe, rx_hash_type_ip, a->rss->ip);
+    PRM_SET(cqe64, cqe, rx_hash_type_l4, a->rss->l4);
     /* on receive, sop_drop_qpn carries the flow tag */
     cqe_received(cqe,
-                 (struct cqe_about){.qpn = flow_tag,
+                 (struct cqe_about){.qpn = a->flow_tag,
                                     .srqn = rq->user_index,
                                     .index = place.counter,
                                     .real_time = rq->real_time,
                                     .strides = place.strides},
                  PRM_CQE_OPCODE_RESP_SEND, (uint32_t)stored | CQE_STRIDES_IN(place.strides), false);
     cq_post(hca, rq->cq, cqe, false);
+    return true;
+}
+
+void eth_rq_receive(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a)
+{
+    bool in_order = G_LIKELY(!rq->delay) || eth_delay_pass(hca, rq);
+
+    if (in_order && eth_rq_try(hca, rq, a)) {
+        return;
+    }
+    if (!rq->delay || !eth_delay_keep(hca, rq, a)) {
+        q_counter_get(hca, rq->counter_set_id)->out_of_buffer++;
+    }
 }

@@ -584,6 +584,9 @@ bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
 
         rqn = rqt->rqn[rss.hash & (rqt->size - 1)];
     }
-    eth_rq_receive(hca, eth_rq_find(hca, rqn), frame, len, info, &rss, flow_tag);
+    eth_rq_receive(
+        hca, eth_rq_find(hca, rqn),
+        &(struct eth_arrival){
+            .frame = frame, .len = len, .info = info, .rss = &rss, .flow_tag = flow_tag});
     return true;
 }

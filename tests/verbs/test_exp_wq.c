@@ -80,9 +80,8 @@ static struct ibv_exp_wq_init_attr wq_attr(void)
                                          .cq = cq[1]};
 }
 
-static struct ibv_exp_wq *wq_new(void)
+static struct ibv_exp_wq *wq_with(struct ibv_exp_wq_init_attr attr)
 {
-    struct ibv_exp_wq_init_attr attr = wq_attr();
     struct ibv_exp_wq_attr ready = {.attr_mask = IBV_EXP_WQ_ATTR_STATE,
                                     .wq_state = IBV_EXP_WQS_RDY};
     struct ibv_exp_wq *wq = ibv_exp_create_wq(v->b, &attr);
@@ -92,6 +91,11 @@ static struct ibv_exp_wq *wq_new(void)
     ck_assert_int_eq(ibv_exp_modify_wq(wq, &ready), 0);
     ck_assert_int_eq(wq->state, IBV_EXP_WQS_RDY);
     return wq;
+}
+
+static struct ibv_exp_wq *wq_new(void)
+{
+    return wq_with(wq_attr());
 }
 
 static struct ibv_exp_rwq_ind_table *table_of(struct ibv_exp_wq *wq)
@@ -174,7 +178,7 @@ static struct ibv_qp *sender(void)
     return qp;
 }
 
-static void send_frame(struct ibv_qp *qp, uint16_t ether_type)
+static void post_frame(struct ibv_qp *qp, uint16_t ether_type)
 {
     uint8_t *frame = mr[0]->addr;
     struct ibv_sge sge = {(uintptr_t)frame, FRAME, mr[0]->lkey};
@@ -189,6 +193,11 @@ static void send_frame(struct ibv_qp *qp, uint16_t ether_type)
     frame[12] = (uint8_t)(ether_type >> 8);
     frame[13] = (uint8_t)ether_type;
     ck_assert_int_eq(ibv_exp_post_send(qp, &wr, &bad), 0);
+}
+
+static void send_frame(struct ibv_qp *qp, uint16_t ether_type)
+{
+    post_frame(qp, ether_type);
     wc_of(cq[0]);
 }
 
@@ -264,6 +273,52 @@ START_TEST(a_qp_with_a_hash_has_no_queues_of_its_own)
 }
 END_TEST
 
+/* A packet without a receive waits, 100 ms at most. Then it is dropped, and the next packet waits
+ * again (delay_drop_handler() of mlx5_ib). */
+START_TEST(a_packet_waits_for_a_receive)
+{
+    struct ibv_exp_wq_init_attr attr = wq_attr();
+    struct ibv_exp_device_attr device = {.comp_mask = IBV_EXP_DEVICE_ATTR_EXP_CAP_FLAGS};
+    struct rule rule = rule_for(0x88b5);
+    struct ibv_sge sge = {(uintptr_t)mr[1]->addr, 2000, mr[1]->lkey};
+    struct ibv_exp_rwq_ind_table *table;
+    struct ibv_exp_wq_family *recv;
+    struct ibv_qp *qp, *from = sender();
+    struct ibv_exp_flow *flow;
+    struct ibv_exp_wq *wq;
+
+    ck_assert_int_eq(ibv_exp_query_device(v->b, &device), 0);
+    ck_assert(device.exp_device_cap_flags & IBV_EXP_DEVICE_WQ_DELAY_DROP);
+    attr.comp_mask = IBV_EXP_CREATE_WQ_FLAGS;
+    attr.flags = IBV_EXP_CREATE_WQ_FLAG_DELAY_DROP;
+    wq = wq_with(attr);
+    table = table_of(wq);
+    qp = hashed(table);
+    flow = ibv_exp_create_flow(qp, &rule.attr);
+    recv = family(IBV_EXP_INTF_WQ, wq);
+    for (int i = 0; i < 2; i++) {
+        post_frame(from, 0x88b5);
+        inproc_advance(v->hosts->world, VERBS_SECOND / 20);
+        ck_assert_int_eq(recv->recv_burst(wq, &sge, 1), 0);
+        ck_assert_uint_eq(wc_of(cq[1]).byte_len, FRAME);
+        wc_of(cq[0]);
+        send_frame(from, 0x88b5);
+        table_wait(v);
+        ck_assert_int_eq(recv->recv_burst(wq, &sge, 1), 0);
+        table_wait(v);
+        ck_assert_int_eq(
+            ibv_exp_poll_cq(cq[1], 1, &(struct ibv_exp_wc){0}, sizeof(struct ibv_exp_wc)), 0);
+        send_frame(from, 0x88b5);
+        ck_assert_uint_eq(wc_of(cq[1]).byte_len, FRAME);
+    }
+    ck_assert_int_eq(ibv_exp_destroy_flow(flow), 0);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    ck_assert_int_eq(ibv_destroy_qp(from), 0);
+    ck_assert_int_eq(ibv_exp_destroy_rwq_ind_table(table), 0);
+    ck_assert_int_eq(ibv_exp_destroy_wq(wq), 0);
+}
+END_TEST
+
 START_TEST(what_makes_no_wq_table_or_rule)
 {
     struct ibv_exp_wq_init_attr attr = wq_attr();
@@ -283,7 +338,7 @@ START_TEST(what_makes_no_wq_table_or_rule)
     ck_assert_ptr_null(ibv_exp_create_wq(v->b, &attr));
     ck_assert_int_eq(errno, EOPNOTSUPP);
     attr.comp_mask = IBV_EXP_CREATE_WQ_FLAGS;
-    attr.flags = IBV_EXP_CREATE_WQ_FLAG_DELAY_DROP;
+    attr.flags = IBV_EXP_CREATE_WQ_FLAG_SCATTER_FCS;
     ck_assert_ptr_null(ibv_exp_create_wq(v->b, &attr));
     ck_assert_int_eq(errno, EOPNOTSUPP);
     attr.comp_mask = IBV_EXP_CREATE_WQ_VLAN_OFFLOADS;
@@ -738,6 +793,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_packet_finds_its_wq_by_rule_and_table);
+    tcase_add_test(tc, a_packet_waits_for_a_receive);
     tcase_add_test(tc, a_qp_with_a_hash_has_no_queues_of_its_own);
     tcase_add_test(tc, what_makes_no_wq_table_or_rule);
     tcase_add_test(tc, a_message_is_matched_by_its_tag);

@@ -58,6 +58,8 @@ static uint64_t exp_device_flags(const struct exp_facts *f)
            exp_if(ethernet && HV_ETH_CAP(f->hca, csum_cap) && calls->drv_exp_ibv_poll_cq,
                   IBV_EXP_DEVICE_RX_CSUM_IP_PKT | IBV_EXP_DEVICE_RX_CSUM_TCP_UDP_PKT |
                       IBV_EXP_DEVICE_RX_TCP_UDP_PKT_TYPE) |
+           exp_if(f->verbs.raw_packet_caps & IBV_RAW_PACKET_CAP_DELAY_DROP && calls->exp_create_wq,
+                  IBV_EXP_DEVICE_WQ_DELAY_DROP) |
            exp_if(HV_CAP(f->hca, dct) && calls->create_dct, IBV_EXP_DEVICE_DC_TRANSPORT) |
            exp_if(HV_CAP(f->hca, cd) && calls->lib_exp_post_task, IBV_EXP_DEVICE_CROSS_CHANNEL) |
            exp_if(calls->lib_exp_create_mr, IBV_EXP_DEVICE_UMR) |

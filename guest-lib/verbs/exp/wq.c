@@ -5,6 +5,8 @@
  */
 #include "guest-lib/verbs/exp/wq.h"
 
+#define WQ_FLAGS (IBV_EXP_CREATE_WQ_FLAG_RX_END_PADDING | IBV_EXP_CREATE_WQ_FLAG_DELAY_DROP)
+
 static int exp_wq_check(struct hv_hca *hca, const struct ibv_exp_wq_init_attr *attr)
 {
     uint16_t vlan = attr->comp_mask & IBV_EXP_CREATE_WQ_VLAN_OFFLOADS ? attr->vlan_offloads : 0;
@@ -23,9 +25,8 @@ static int exp_wq_check(struct hv_hca *hca, const struct ibv_exp_wq_init_attr *a
         return hv_refuse(hca, EOPNOTSUPP, "exp_create_wq: vlan_offloads is 0x%x; it may be 0x%x",
                          vlan, (unsigned)IBV_EXP_RECEIVE_WQ_CVLAN_STRIP);
     }
-    if (flags & ~(uint64_t)IBV_EXP_CREATE_WQ_FLAG_RX_END_PADDING) {
-        return hv_refuse(hca, EOPNOTSUPP, "exp_create_wq: flags may be 0x%x",
-                         (unsigned)IBV_EXP_CREATE_WQ_FLAG_RX_END_PADDING);
+    if (flags & ~(uint64_t)WQ_FLAGS) {
+        return hv_refuse(hca, EOPNOTSUPP, "exp_create_wq: flags may be 0x%x", (unsigned)WQ_FLAGS);
     }
     return 0;
 }
@@ -35,8 +36,9 @@ static struct ibv_exp_wq *exp_create_wq(struct ibv_context *context,
 {
     bool strips = attr->comp_mask & IBV_EXP_CREATE_WQ_VLAN_OFFLOADS &&
                   attr->vlan_offloads & IBV_EXP_RECEIVE_WQ_CVLAN_STRIP;
-    bool pads = attr->comp_mask & IBV_EXP_CREATE_WQ_FLAGS &&
-                attr->flags & IBV_EXP_CREATE_WQ_FLAG_RX_END_PADDING;
+    uint64_t flags = attr->comp_mask & IBV_EXP_CREATE_WQ_FLAGS ? attr->flags : 0;
+    bool pads = flags & IBV_EXP_CREATE_WQ_FLAG_RX_END_PADDING;
+    bool delays = flags & IBV_EXP_CREATE_WQ_FLAG_DELAY_DROP;
     struct ibv_wq_init_attr verbs = {
         .wq_context = attr->wq_context,
         .wq_type = IBV_WQT_RQ,
@@ -46,7 +48,8 @@ static struct ibv_exp_wq *exp_create_wq(struct ibv_context *context,
         .cq = attr->cq,
         .comp_mask = IBV_WQ_INIT_ATTR_FLAGS,
         .create_flags = (strips ? IBV_WQ_FLAGS_CVLAN_STRIPPING : 0) |
-                        (pads ? IBV_WQ_FLAGS_PCI_WRITE_END_PADDING : 0),
+                        (pads ? IBV_WQ_FLAGS_PCI_WRITE_END_PADDING : 0) |
+                        (delays ? IBV_WQ_FLAGS_DELAY_DROP : 0),
     };
     int err = exp_wq_check(hv_hca_of(context), attr);
     struct hv_exp_wq *wq = err ? NULL : calloc(1, sizeof(*wq));

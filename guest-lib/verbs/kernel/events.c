@@ -163,4 +163,8 @@ void hv_events_dispatch(struct hv_hca *hca, const struct drv_event *event)
     events_put_objects(hca, event);
     pthread_mutex_unlock(&hca->reg_lock);
     hv_dv_event(hca, event);
+    if (event->type == PRM_EVENT_TYPE_GENERAL_EVENT &&
+        event->sub_type == PRM_GENERAL_SUBTYPE_DELAY_DROP_TIMEOUT) {
+        uverbs_delay_drop_event(hca);
+    }
 }

@@ -40,6 +40,7 @@ struct hv_hca {
     GPtrArray *subscriptions;         /* of DevX event channels (devx_event.c) */
     struct odp *odp;                  /* NULL: no on-demand paging yet (odp.c) */
     gint devx_queues;                 /* a program made a queue by DevX (odp.c) */
+    gint delays_drop;                 /* the timeout of delayed drop is set (wq.c) */
     struct hv_said said;              /* lines of the log that explain refused verbs */
     bool explains;                    /* error completions are explained when they are polled */
     struct host_control *control;     /* its control socket, or NULL */

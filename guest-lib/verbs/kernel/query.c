@@ -129,6 +129,9 @@ static void query_fill_ethernet(struct hv_hca *hca, struct ibv_device_attr_ex *a
     if (HV_ETH_CAP(hca, vlan_cap)) {
         attr->raw_packet_caps |= IBV_RAW_PACKET_CAP_CVLAN_STRIPPING;
     }
+    if (HV_CAP(hca, rq_delay_drop) && HV_CAP(hca, general_notification_event)) {
+        attr->raw_packet_caps |= IBV_RAW_PACKET_CAP_DELAY_DROP;
+    }
     attr->rss_caps = (struct ibv_rss_caps){
         .supported_qpts = 1u << IBV_QPT_RAW_PACKET,
         .max_rwq_indirection_tables = 1u << HV_CAP(hca, log_max_rqt),

@@ -130,6 +130,8 @@ int uverbs_query_srq(struct hv_srq *srq, uint32_t *limit);
  */
 
 int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags);
+/* The timeout of delayed drop has passed, and with it the device's setting: sets it again. */
+void uverbs_delay_drop_event(struct hv_hca *hca);
 int uverbs_destroy_wq(struct hv_rwq *wq);
 /* As uverbs_use_srq(), for a WQ. */
 void uverbs_use_wq(struct hv_rwq *wq, int change);

@@ -1,11 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Separate work queues (RQs), and the indirection tables from which an RSS QP selects: commands. */
 #include "guest-lib/verbs/kernel/events.h"
+#include "guest-lib/verbs/kernel/hca.h"
 #include "guest-lib/verbs/kernel/memlock.h"
 #include "guest-lib/verbs/kernel/mkey.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
 
 #define RQ_STATES 3
+
+static int wq_destroy_rq(struct hv_rwq *wq)
+{
+    struct prm_destroy_rq_in in[1] = {0};
+
+    PRM_SET(destroy_rq_in, in, opcode, PRM_CMD_OP_DESTROY_RQ);
+    PRM_SET(destroy_rq_in, in, uid, hv_context(wq->ibv.context)->uid);
+    PRM_SET(destroy_rq_in, in, rqn, wq->rqn);
+    return hv_cmd_simple(wq->hca, in, sizeof(in));
+}
+
+/* MLX5_MAX_DELAY_DROP_TIMEOUT_MS, in units of 100 microseconds. */
+#define WQ_DELAY_DROP_TIMEOUT 1000
+
+static int wq_set_delay_drop(struct hv_hca *hca)
+{
+    struct prm_set_delay_drop_params_in in[1] = {0};
+
+    PRM_SET(set_delay_drop_params_in, in, opcode, PRM_CMD_OP_SET_DELAY_DROP_PARAMS);
+    PRM_SET(set_delay_drop_params_in, in, delay_drop_timeout, WQ_DELAY_DROP_TIMEOUT);
+    return hv_cmd_simple(hca, in, sizeof(in));
+}
+
+/* The first WQ with delayed drop sets the timeout (set_delay_drop() of mlx5_ib). */
+static int wq_begin_delay_drop(struct hv_hca *hca)
+{
+    int err = g_atomic_int_get(&hca->delays_drop) ? 0 : wq_set_delay_drop(hca);
+
+    if (!err) {
+        g_atomic_int_set(&hca->delays_drop, true);
+    }
+    return err;
+}
+
+void uverbs_delay_drop_event(struct hv_hca *hca)
+{
+    if (wq_set_delay_drop(hca)) {
+        g_atomic_int_set(&hca->delays_drop, false);
+    }
+}
 
 int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
 {
@@ -27,6 +68,7 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
     PRM_SET(create_rq_in, in, opcode, PRM_CMD_OP_CREATE_RQ);
     PRM_SET(create_rq_in, in, uid, ctx->uid);
     PRM_SET(rqc, rqc, vsd, !(flags & IBV_WQ_FLAGS_CVLAN_STRIPPING));
+    PRM_SET(rqc, rqc, delay_drop_en, !!(flags & IBV_WQ_FLAGS_DELAY_DROP));
     PRM_SET(rqc, rqc, mem_rq_type, PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE);
     PRM_SET(rqc, rqc, state, PRM_RQC_STATE_RST);
     PRM_SET(rqc, rqc, flush_in_error_en, 1);
@@ -53,6 +95,14 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
         return err;
     }
     wq->rqn = wq->ibv.wq_num = PRM_GET(create_rq_out, out, rqn);
+    if (flags & IBV_WQ_FLAGS_DELAY_DROP) {
+        err = wq_begin_delay_drop(wq->hca);
+        if (err) {
+            wq_destroy_rq(wq);
+            hv_unpin_queue(wq->ibv.context, wq->dbrec, &wq->pinned);
+            return err;
+        }
+    }
     wq->ibv.handle = hv_handle_add(wq->ibv.context, HV_HANDLE_WQ, wq);
     hv_event_add_wq(wq->hca, wq);
     uverbs_use_wq(wq, 1);
@@ -67,7 +117,6 @@ void uverbs_use_wq(struct hv_rwq *wq, int change)
 
 int uverbs_destroy_wq(struct hv_rwq *wq)
 {
-    struct prm_destroy_rq_in in[1] = {0};
     int err = hv_wq_check(&wq->ibv);
 
     if (!err && g_atomic_int_get(&wq->users)) {
@@ -77,10 +126,7 @@ int uverbs_destroy_wq(struct hv_rwq *wq)
     if (err) {
         return err;
     }
-    PRM_SET(destroy_rq_in, in, opcode, PRM_CMD_OP_DESTROY_RQ);
-    PRM_SET(destroy_rq_in, in, uid, hv_context(wq->ibv.context)->uid);
-    PRM_SET(destroy_rq_in, in, rqn, wq->rqn);
-    err = hv_cmd_simple(wq->hca, in, sizeof(in));
+    err = wq_destroy_rq(wq);
     if (!err) {
         hv_handle_del(wq->ibv.context, wq->ibv.handle);
         hv_event_del_wq(wq->hca, wq);
