@@ -25,11 +25,13 @@ struct hv_dv_ops {
 #define DV_ERRNO(name, err, params)
 #define DV_NULL(type, name, err, params)
 #define DV_VOID(name, params)
+#define DV_DR(type, name, params)
 #include "guest-lib/verbs/dv_functions.def"
 #undef DV_OP
 #undef DV_ERRNO
 #undef DV_NULL
 #undef DV_VOID
+#undef DV_DR
 };
 
 /* Defined in libibverbs.so.1 (user/dv_ops.c). */
@@ -42,11 +44,13 @@ extern const struct hv_dv_ops hv_dv_ops;
 #define DV_ERRNO(name, err, params)
 #define DV_NULL(type, name, err, params)
 #define DV_VOID(name, params)
+#define DV_DR(type, name, params)
 #include "guest-lib/verbs/dv_functions.def"
 #undef DV_OP
 #undef DV_ERRNO
 #undef DV_NULL
 #undef DV_VOID
+#undef DV_DR
 int hv_dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type);
 struct mlx5dv_qp_ex *hv_dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp);
 int hv_dv_query_port(struct ibv_context *ctx, uint32_t port, struct mlx5dv_port *info, size_t len);

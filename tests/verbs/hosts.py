@@ -833,6 +833,27 @@ def sockets_before_verbs(hosts):
             raise Failure(f"{library}: {text}")
 
 
+# As DPDK does: finds the driver of the PCI function, asks for steering by software, and asks again.
+STEERING = """
+import ctypes, os
+function = "/sys/bus/pci/devices/ca00:00:00.0"
+print(os.path.basename(os.readlink(function + "/driver")), open(function + "/uevent").read().split()[-1])
+mlx5 = ctypes.CDLL("libmlx5.so.1", use_errno=True)
+for _ in range(2):
+    print(mlx5.mlx5dv_dr_domain_create(None, 0), os.strerror(ctypes.get_errno()))
+"""
+
+
+def steering_by_software(hosts):
+    """A program that asks for mlx5dv_dr, as DPDK does, is told once that it needs a guest."""
+    text = hosts.run("python3", "-c", STEERING)
+    for want in ("mlx5_core PCI_SLOT_NAME=ca00:00:00.0\n", "0 Operation not supported\n" * 2):
+        if want not in text:
+            raise Failure(text)
+    if len(re.findall(r"hcasim: mlx5dv_dr_domain_create\(\) fails: .*docs/howto/dpdk.md", text)) != 1:
+        raise Failure(text)
+
+
 def arguments(hosts):
     """Words after the program's name belong to the program; before it, an option asks for help."""
     line = [HCASIM, "run", "--build", hosts.build, "--wire", hosts.wire]
@@ -920,8 +941,8 @@ def nothing_left(hosts):
 STATEMENTS = (container, pingpongs, device_memory, performance_tests, memory_polling, ordering, dynamic_connections, tag_matching,
               atomics_under_masks, everybodys_word, reserved_numbers, compressed_completions, time_stamps, all_to_all, addresses, devices, numbers,
               connections_by_address, addresses_that_are_gids, strangers, connections_meanwhile, datagrams_by_address, sockets, many_connections,
-              queues_dealt_to_threads, performance_tests_by_address, cluster, tools, sockets_before_verbs, arguments, programs_beyond_reach,
-              libraries_of_their_own, build_with_a_blank, refused,
+              queues_dealt_to_threads, performance_tests_by_address, cluster, tools, sockets_before_verbs, steering_by_software, arguments,
+              programs_beyond_reach, libraries_of_their_own, build_with_a_blank, refused,
               wire_of_another_name, links_of_sockets, idle, killed_peer, removed_device, stopped_peer,
               stopped_in_gdb, stopped_while_it_connects, stopped_listener, killed_while_stopped, nothing_left)
 

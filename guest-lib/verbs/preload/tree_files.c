@@ -315,6 +315,17 @@ static void tree_write_resources(struct tree_writer *w, const struct hv_device_f
     tree_put(w, "resource", "%s", text);
 }
 
+/* The driver of the function: by these two, DPDK takes a function for one that it may use. */
+static void tree_write_driver(struct tree_writer *w, const char *slot,
+                              const struct hv_device_facts *facts)
+{
+    tree_link(w, "driver", "../../../bus/pci/drivers/mlx5_core");
+    tree_put(w, "uevent",
+             "DRIVER=mlx5_core\nPCI_CLASS=20000\nPCI_ID=%04X:%04X\nPCI_SUBSYS_ID=%04X:%04X\n"
+             "PCI_SLOT_NAME=%s\n",
+             facts->vendor, facts->device, facts->subsys_vendor, facts->subsys, slot);
+}
+
 static void tree_write_function(struct tree_writer *w, const char *function, unsigned index,
                                 const struct hv_device_facts *facts)
 {
@@ -337,6 +348,7 @@ static void tree_write_function(struct tree_writer *w, const char *function, uns
         tree_put(w, i ? "max_link_width" : "current_link_width", "%u\n", facts->link_width);
     }
     snprintf(slot, sizeof(slot), TREE_PCI_SLOT, index);
+    tree_write_driver(w, slot, facts);
     tree_link(w, "subsystem", "../../../bus/pci");
     tree_enter(w, "sys/bus/pci/devices");
     tree_link(w, slot, "../../../%s", tree_below_sys(function));

@@ -4,8 +4,25 @@
  *
  * This library has no state; see dv.h.
  */
+#include <stdatomic.h>
+#include <stdio.h>
+
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/newer.h"
+
+/* Says once what a program needs that asks for mlx5dv_dr: DPDK's driver goes no further without it.
+ */
+static void dv_export_say_dr(const char *name)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    if (!atomic_flag_test_and_set(&said)) {
+        fprintf(stderr,
+                "hcasim: %s() fails: a process with no VM has no steering by software (mlx5dv_dr), "
+                "which DPDK needs. Run the program in a guest (docs/howto/dpdk.md)\n",
+                name);
+    }
+}
 
 #define DV_OP(ret, name, ops, params, args)                                                        \
     HV_EXPORT ret mlx5dv_##name params                                                             \
@@ -26,6 +43,13 @@
 #define DV_VOID(name, params)                                                                      \
     HV_EXPORT void mlx5dv_##name params                                                            \
     {                                                                                              \
+    }
+#define DV_DR(type, name, params)                                                                  \
+    HV_EXPORT type mlx5dv_##name params                                                            \
+    {                                                                                              \
+        dv_export_say_dr("mlx5dv_" #name);                                                         \
+        errno = EOPNOTSUPP;                                                                        \
+        return NULL;                                                                               \
     }
 #include "guest-lib/verbs/dv_functions.def"
 

@@ -25,5 +25,6 @@ const struct hv_dv_ops hv_dv_ops = {
 #define DV_ERRNO(name, err, params)
 #define DV_NULL(type, name, err, params)
 #define DV_VOID(name, params)
+#define DV_DR(type, name, params)
 #include "guest-lib/verbs/dv_functions.def"
 };
