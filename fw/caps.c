@@ -298,6 +298,23 @@ void caps_reset(struct fw *fw)
         caps_value(fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
                    PRM_per_protocol_networking_offload_caps_wqe_inline_mode_FIELD,
                    true) == PRM_CAP_INLINE_MODE_L2;
+    fw->hca.limits.swp = caps_value(fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
+                                    PRM_per_protocol_networking_offload_caps_swp_FIELD, true);
+    fw->hca.limits.multi_packet = caps_value(
+        fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
+        PRM_per_protocol_networking_offload_caps_enhanced_multi_pkt_send_wqe_FIELD, true);
+    /* Drivers let TIRs look into tunnels if one of these is reported (mlx5_ib: qp.c,
+     * tunnel_offload_supported()). */
+    fw->hca.limits.tunnels =
+        caps_value(fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
+                   PRM_per_protocol_networking_offload_caps_tunnel_stateless_vxlan_FIELD, true) ||
+        caps_value(fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
+                   PRM_per_protocol_networking_offload_caps_tunnel_stateless_gre_FIELD, true) ||
+        caps_value(fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
+                   PRM_per_protocol_networking_offload_caps_tunnel_stateless_geneve_rx_FIELD, true);
+    fw->hca.limits.cqe_checksum_full =
+        caps_value(fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
+                   PRM_per_protocol_networking_offload_caps_cqe_checksum_full_FIELD, true);
     fw->hca.limits.early_packets = caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL,
                                               PRM_cmd_hca_cap_dp_ordering_ooo_all_rc_FIELD, true);
     fw->hca.limits.tunneled =

@@ -4,8 +4,8 @@
  *
  * The driver's network part needs checksum, LSO, VLAN and RSS (mlx5_eth_supported) and a chain of
  * receive flow tables (fs_core.c FS_CHAINING_CAPS). With striding_rq, umr_ptr_rlky and reg_umr_sq
- * the driver receives into striding queues (mlx5e_build_rq_params()). The device does not offer
- * tunnels and LRO.
+ * the driver receives into striding queues (mlx5e_build_rq_params()). With
+ * enhanced_multi_pkt_send_wqe it sends several packets in a WQE. The device does not offer LRO.
  */
 #include "fw/caps.h"
 #include "model/eth/eth_queue.h"
@@ -27,6 +27,21 @@ const struct cap caps_ethernet[] = {
     ETH(max_lso_cap, ETH_LOG_MAX_LSO),
     ETH(wqe_inline_mode, PRM_CAP_INLINE_MODE_NOT_REQUIRED),
     ETH(rss_ind_tbl_cap, 8),
+    ETH(enhanced_multi_pkt_send_wqe, 1),
+    ETH(tunnel_stateless_gre, 1),
+    ETH(tunnel_stateless_vxlan, 1,
+        CAP_NEEDS(PRM_CMD_OP_ADD_VXLAN_UDP_DPORT, PRM_CMD_OP_DELETE_VXLAN_UDP_DPORT)),
+    ETH(max_vxlan_udp_ports, ETH_VXLAN_PORTS_MAX),
+    ETH(swp, 1),
+    ETH(swp_csum, 1),
+    ETH(swp_lso, 1),
+    ETH(cqe_checksum_full, 1),
+    ETH(tunnel_stateless_geneve_tx, 1),
+    ETH(tunnel_stateless_geneve_rx, 1),
+    ETH(tunnel_stateless_vxlan_gpe, 1),
+    ETH(tunnel_stateless_ip_over_ip, 1),
+    ETH(tunnel_stateless_ip_over_ip_rx, 1),
+    ETH(tunnel_stateless_ip_over_ip_tx, 1),
     {0},
 };
 

@@ -80,8 +80,14 @@
     AT_MOST(GENERAL, cmd_hca_cap, sq_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING),                   \
         AT_MOST(GENERAL, cmd_hca_cap, rq_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING),               \
         AT_MOST(ROCE, roce_cap, qp_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING)
+/* Sums over the whole frame came with a driver's change of 2019 for "new hardware" (Linux,
+ * "net/mlx5e: Rx, Fix checksum calculation for new hardware"); the new card of that year is
+ * ConnectX-6 Dx. */
+#define ETH_AT_MOST(field, most)                                                                   \
+    AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, field, most)
 #define BEFORE_CX6DX                                                                               \
-    COPIES(0, 0, 0), FREE_RUNNING, AT_MOST(GENERAL, cmd_hca_cap, enhanced_cqe_compression, 0)
+    COPIES(0, 0, 0), FREE_RUNNING, AT_MOST(GENERAL, cmd_hca_cap, enhanced_cqe_compression, 0),     \
+        ETH_AT_MOST(cqe_checksum_full, 0)
 #define NO_SW_OWNER                                                                                \
     {PRM_HCA_CAP_TYPE_FLOW_TABLE,                                                                  \
      CAP_FT_FIELD(flow_table_properties_nic_receive, flow_table_prop_layout, sw_owner), 0},        \
@@ -140,9 +146,18 @@ static const struct fw_cap_limit of_cx8[] = {
 static const struct fw_cap_limit before_cx5[] = {
     BEFORE_CX7,
     BEFORE_CX6DX,
-    AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_inline_mode,
-            PRM_CAP_INLINE_MODE_L2),
-    AT_MOST(ETHERNET_OFFLOADS, per_protocol_networking_offload_caps, wqe_vlan_insert, 0),
+    ETH_AT_MOST(wqe_inline_mode, PRM_CAP_INLINE_MODE_L2),
+    ETH_AT_MOST(wqe_vlan_insert, 0),
+    ETH_AT_MOST(enhanced_multi_pkt_send_wqe, 0),
+    ETH_AT_MOST(swp, 0),
+    ETH_AT_MOST(swp_csum, 0),
+    ETH_AT_MOST(swp_lso, 0),
+    ETH_AT_MOST(tunnel_stateless_geneve_tx, 0),
+    ETH_AT_MOST(tunnel_stateless_geneve_rx, 0),
+    ETH_AT_MOST(tunnel_stateless_vxlan_gpe, 0),
+    ETH_AT_MOST(tunnel_stateless_ip_over_ip, 0),
+    ETH_AT_MOST(tunnel_stateless_ip_over_ip_rx, 0),
+    ETH_AT_MOST(tunnel_stateless_ip_over_ip_tx, 0),
     AT_MOST(GENERAL, cmd_hca_cap, general_obj_types, 1ull << PRM_GENERAL_OBJ_TYPE_RESERVED_QPN),
     NO_SW_OWNER,
     AT_MOST(GENERAL, cmd_hca_cap, device_memory, 0),

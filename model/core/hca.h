@@ -80,7 +80,8 @@ struct hca_limits {
     uint8_t crypto;     /* enum hca_crypto */
     bool real_time;     /* time stamps may be those of the card's real-time clock */
     bool swp;           /* SQs may have a software parser: sqc.allow_swp */
-    bool multi_packet;  /* send WQEs may have several packets: sqc.allow_multi_pkt_send_wqe */
+    bool multi_packet;  /* send WQEs may have several packets: model/eth/eth_mpw.c */
+    bool tunnels;       /* TIRs may look into tunnels: tirc.tunneled_offload_en */
     bool cqe_checksum_full; /* check_sum of a CQE covers a received frame to its end */
 };
 

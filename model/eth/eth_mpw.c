@@ -7,6 +7,10 @@
  * packet cannot be sent, the packets before it were sent, and the completion reports the error. The
  * SQ counts the packets that were sent, because the others may have to wait for credit, for their
  * rate or for the next turn.
+ *
+ * Each SQ takes such WQEs if the device does (enhanced_multi_pkt_send_wqe). mlx5e posts them to SQs
+ * without allow_multi_pkt_send_wqe; mlx5_ib sets that field only for the older form of such WQEs
+ * (multi_pkt_send_wqe), which the device does not have; DPDK sets it for either form.
  */
 #include "model/eth/eth_priv.h"
 
@@ -44,7 +48,7 @@ enum eth_sent eth_send_mpw(struct hca *hca, struct eth_sq *sq, struct eth_wqe *w
 {
     size_t n = 0, sent_before = sq->done;
 
-    if (!sq->multi_packet || wqe->inline_len || seg >= end) {
+    if (!hca->limits.multi_packet || wqe->inline_len || seg >= end) {
         return ETH_BAD_WQE;
     }
     for (size_t bytes; seg < end; seg += bytes, n++) {

@@ -32,7 +32,6 @@ struct eth_sq {
     struct eth_tis *tis; /* may be NULL */
     uint32_t tdn;        /* transport domain of the TIS; PORT_NO_TD without a TIS */
     bool swp;            /* WQEs may say where headers are (allow_swp) */
-    bool multi_packet;   /* WQEs may have several packets (allow_multi_pkt_send_wqe) */
     bool counted;        /* rules' counters have counted the frame that is made next */
     /* of the WQE at ci: bytes of an LSO message or copy, or packets, that were sent or copied */
     size_t done;

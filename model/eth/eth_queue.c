@@ -165,7 +165,6 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     sq->tis = tis;
     sq->tdn = tis ? PRM_GET(tisc, tis->tisc, transport_domain) : PORT_NO_TD;
     sq->swp = PRM_GET(sqc, sqc, allow_swp);
-    sq->multi_packet = PRM_GET(sqc, sqc, allow_multi_pkt_send_wqe);
     sq->work.run = eth_sq_run;
     pace_start(hca, &sq->pace, rate, &sq->work);
     sched_join(hca, &sq->obj, &sq->sched, group, &sq->work);

@@ -293,13 +293,16 @@ static struct obj *tir_target(struct hca *hca, const struct eth_tir *tir)
                          : obj_find_kind(&hca->qpns, tir->rqn, OBJ_RQ);
 }
 
-static enum syn check_tirc(const struct prm_tirc *tirc)
+static enum syn check_tirc(const struct hca *hca, const struct prm_tirc *tirc)
 {
     if (PRM_GET(tirc, tirc, disp_type) > PRM_TIRC_DISP_TYPE_INDIRECT) {
         return SYN_ETH_DISP_TYPE;
     }
     if (PRM_GET(tirc, tirc, packet_merge_mask) || PRM_GET(tirc, tirc, tls_en)) {
         return SYN_ETH_LRO;
+    }
+    if (PRM_GET(tirc, tirc, tunneled_offload_en) && !hca->limits.tunnels) {
+        return SYN_ETH_TUNNELS;
     }
     return SYN_OK;
 }
@@ -309,7 +312,7 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const struct prm_tirc *tirc, 
     struct td *td = tir_find_td(hca, PRM_GET(tirc, tirc, transport_domain));
     struct obj *target;
     struct eth_tir *tir;
-    enum syn syn = check_tirc(tirc);
+    enum syn syn = check_tirc(hca, tirc);
 
     if (syn != SYN_OK) {
         return syn;

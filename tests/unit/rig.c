@@ -28,6 +28,7 @@ static const struct hca_limits limits = {
     .tunneled = true,
     .swp = true,
     .multi_packet = true,
+    .tunnels = true,
     .dc_responders = 64,
     .dc_version = 1,
     .enhanced_cqes = true,

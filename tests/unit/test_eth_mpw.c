@@ -220,12 +220,23 @@ START_TEST(inline_data_beyond_the_wqe_is_refused)
 }
 END_TEST
 
-START_TEST(an_sq_must_be_made_for_it)
+/* mlx5e posts such WQEs to SQs that do not have allow_multi_pkt_send_wqe. */
+START_TEST(an_sq_need_not_be_made_for_it)
 {
     struct bench_wr wr = four_packets(0);
 
     b->multi_packet = false;
     bench_sq_new(b, b->tisn, &sq);
+    bench_send(&sq, &wr);
+    ck_assert_uint_eq(b->num_frames, 4);
+}
+END_TEST
+
+START_TEST(a_generation_without_it_refuses_such_a_wqe)
+{
+    struct bench_wr wr = four_packets(0);
+
+    b->rig.hca.limits.multi_packet = false;
     expect_failure(&wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
 }
 END_TEST
@@ -272,7 +283,8 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, packets_leave_others_their_turn);
     tcase_add_test(tcase, a_packet_that_cannot_be_sent_fails_the_wqe);
     tcase_add_test(tcase, inline_data_beyond_the_wqe_is_refused);
-    tcase_add_test(tcase, an_sq_must_be_made_for_it);
+    tcase_add_test(tcase, an_sq_need_not_be_made_for_it);
+    tcase_add_test(tcase, a_generation_without_it_refuses_such_a_wqe);
     tcase_add_test(tcase, a_packet_may_be_partly_in_the_wqe);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -272,6 +272,20 @@ START_TEST(inner_fields_need_a_tir_that_looks_into_tunnels)
 }
 END_TEST
 
+START_TEST(a_device_that_reports_no_tunnels_refuses_such_a_tir)
+{
+    struct prm_tirc tirc[1];
+    uint32_t another;
+
+    make_tir(true, 0, 0, 4, 6);
+    ck_assert_int_eq(tir_query(&b->rig.hca, tirn, tirc), SYN_OK);
+    b->rig.hca.limits.tunnels = false;
+    ck_assert_int_eq(tir_create(&b->rig.hca, 0, tirc, &another), SYN_ETH_TUNNELS);
+    PRM_SET(tirc, tirc, tunneled_offload_en, 0);
+    ck_assert_int_eq(tir_create(&b->rig.hca, 0, tirc, &another), SYN_OK);
+}
+END_TEST
+
 /* -- ports of VXLAN ---------------------------------------------------------------------------- */
 
 START_TEST(ports_of_vxlan_are_added_and_deleted)
@@ -354,6 +368,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, without_inner_fields_the_outer_ones_count);
     tcase_add_test(tcase, inner_fields_can_be_modified);
     tcase_add_test(tcase, inner_fields_need_a_tir_that_looks_into_tunnels);
+    tcase_add_test(tcase, a_device_that_reports_no_tunnels_refuses_such_a_tir);
     tcase_add_test(tcase, ports_of_vxlan_are_added_and_deleted);
     tcase_add_test(tcase, a_full_sum_covers_the_stored_frame);
     tcase_add_test(tcase, an_outer_s_tag_is_not_stripped);

@@ -111,6 +111,25 @@ START_TEST(headers_are_inline_before_connectx_5)
 }
 END_TEST
 
+/* DPDK's mlx5 guide: enhanced multi-packet sends from ConnectX-5 on. */
+START_TEST(offloads_of_ethernet_come_with_generations)
+{
+    g = &generations[_i];
+    be(g->name);
+    ck_assert_uint_eq(ETH_CAP(tunnel_stateless_vxlan), 1);
+    ck_assert_uint_eq(ETH_CAP(tunnel_stateless_gre), 1);
+    ck_assert_uint_eq(ETH_CAP(tunnel_stateless_geneve_rx), !g->inline_l2);
+    ck_assert_uint_eq(ETH_CAP(tunnel_stateless_ip_over_ip), !g->inline_l2);
+    ck_assert_uint_eq(ETH_CAP(enhanced_multi_pkt_send_wqe), !g->inline_l2);
+    ck_assert_uint_eq(ETH_CAP(swp), !g->inline_l2);
+    ck_assert_uint_eq(ETH_CAP(cqe_checksum_full), g->family >= 22);
+    ck_assert(d.fw->hca.limits.tunnels);
+    ck_assert_int_eq(d.fw->hca.limits.multi_packet, !g->inline_l2);
+    ck_assert_int_eq(d.fw->hca.limits.swp, !g->inline_l2);
+    ck_assert_int_eq(d.fw->hca.limits.cqe_checksum_full, g->family >= 22);
+}
+END_TEST
+
 /* A profile only takes away from what the model has. */
 START_TEST(no_generation_has_more_than_the_model)
 {
@@ -353,6 +372,8 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, each_generation_has_its_ids, 0, G_N_ELEMENTS(generations));
     tcase_add_test(tc, fw_profile_names_lists_all_and_the_default_is_cx5);
     tcase_add_loop_test(tc, headers_are_inline_before_connectx_5, 0, G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, offloads_of_ethernet_come_with_generations, 0,
+                        G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, data_is_in_order_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, connection_options_come_with_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, tunneled_atomics_come_with_connectx_5, 0, G_N_ELEMENTS(generations));
