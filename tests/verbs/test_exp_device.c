@@ -238,7 +238,12 @@ START_TEST(values_of_packets_and_calculations)
     ck_assert_uint_eq(attr.tso_caps.max_tso, 1u << ETH_CAP(max_lso_cap));
     ck_assert_uint_eq(attr.tso_caps.supported_qpts, 1u << IBV_QPT_RAW_PACKET);
     ck_assert_uint_eq(attr.mp_rq_caps.supported_qps, 0);
-    ck_assert_uint_eq(attr.tunnel_offloads_caps, 0);
+    ck_assert_uint_eq(
+        attr.tunnel_offloads_caps,
+        (ETH_CAP(tunnel_stateless_vxlan) ? IBV_EXP_RAW_PACKET_CAP_TUNNELED_OFFLOAD_VXLAN : 0) |
+            (ETH_CAP(tunnel_stateless_gre) ? IBV_EXP_RAW_PACKET_CAP_TUNNELED_OFFLOAD_GRE : 0) |
+            (ETH_CAP(tunnel_stateless_geneve_rx) ? IBV_EXP_RAW_PACKET_CAP_TUNNELED_OFFLOAD_GENEVE
+                                                 : 0));
     ck_assert_uint_eq(attr.calc_cap.data_types, 1u << IBV_EXP_CALC_DATA_TYPE_INT |
                                                     1u << IBV_EXP_CALC_DATA_TYPE_UINT |
                                                     1u << IBV_EXP_CALC_DATA_TYPE_FLOAT);

@@ -8,6 +8,7 @@
 #include "guest-lib/verbs/exp/calc.h"
 #include "guest-lib/verbs/exp/exp.h"
 #include "guest-lib/verbs/kernel/uverbs.h"
+#include "guest-lib/verbs/user/qp.h"
 
 /* Values that mlx5_ib reports and that are no capabilities of the device. */
 #define MAX_INLINE_RECV  64
@@ -171,6 +172,8 @@ static void exp_fill_ethernet(const struct exp_facts *f, struct ibv_exp_device_a
                                          ? IBV_EXP_RECEIVE_WQ_CVLAN_STRIP
                                          : 0;
     }
+    /* the values are those of direct verbs */
+    attr->tunnel_offloads_caps = hv_dv_tunnel_offloads(f->hca);
     attr->rx_pad_end_addr_align = HV_CAP(f->hca, end_pad) ? 64 : 0;
     attr->tso_caps.max_tso = f->verbs.tso_caps.max_tso;
     attr->tso_caps.supported_qpts = f->verbs.tso_caps.supported_qpts;

@@ -95,10 +95,14 @@ static int exp_qp_check(struct hv_hca *hca, const struct ibv_exp_qp_init_attr *a
                          "exp_create_qp: the answers of atomics are in the host's order, so there "
                          "is no IBV_EXP_QP_CREATE_ATOMIC_BE_REPLY");
     }
-    if (flags & (IBV_EXP_QP_CREATE_TUNNEL_OFFLOADS | IBV_EXP_QP_CREATE_PACKET_BASED_CREDIT_MODE)) {
+    if (flags & IBV_EXP_QP_CREATE_PACKET_BASED_CREDIT_MODE) {
+        return hv_refuse(hca, EOPNOTSUPP, "exp_create_qp: the device has no credits of packets");
+    }
+    if (flags & IBV_EXP_QP_CREATE_TUNNEL_OFFLOADS &&
+        (attr->qp_type != IBV_QPT_RAW_PACKET || !hv_dv_tunnel_offloads(hca))) {
         return hv_refuse(hca, EOPNOTSUPP,
-                         "exp_create_qp: the device has no tunnel offloads of a QP and no credits "
-                         "of packets");
+                         "exp_create_qp: only raw packet QPs look into tunnels, of the kinds that "
+                         "tunnel_offloads_caps names");
     }
     return exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_PEER_DIRECT)
                ? exp_peer_check_qp(hca, attr->peer_direct_attrs)
@@ -183,6 +187,7 @@ static struct hv_qp_extra exp_qp_extra(const struct ibv_exp_qp_init_attr *attr, 
         .no_scatter_to_cqe = !inline_recv,
         .wants_scatter_to_cqe = inline_recv,
         .exp_flags = exp_qp_flags(attr),
+        .tunnels = exp_qp_flags(attr) & IBV_EXP_QP_CREATE_TUNNEL_OFFLOADS,
         .max_atomic_arg =
             exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_ATOMICS_ARG) ? attr->max_atomic_arg : 0,
         .uar = exp_qp_has(attr, IBV_EXP_QP_INIT_ATTR_RES_DOMAIN)

@@ -69,6 +69,7 @@ static int raw_create_sq(struct hv_qp *qp)
     PRM_SET(create_sq_in, in, opcode, PRM_CMD_OP_CREATE_SQ);
     PRM_SET(create_sq_in, in, uid, qp->uid);
     PRM_SET(sqc, sqc, flush_in_error_en, 1);
+    PRM_SET(sqc, sqc, allow_swp, HV_ETH_CAP(qp->hca, swp));
     PRM_SET(sqc, sqc, state, PRM_SQC_STATE_RST);
     PRM_SET(sqc, sqc, user_index, (uint32_t)qp->uidx);
     PRM_SET(sqc, sqc, cqn, qp->send_cq->cqn);
@@ -182,6 +183,7 @@ static int raw_create_tir(struct hv_qp *qp, struct prm_create_tir_in *in)
     PRM_SET(create_tir_in, in, uid, qp->uid);
     PRM_SET(tirc, PRM_PTR(create_tir_in, in, ctx), transport_domain,
             hv_context(qp->ibv.context)->tdn);
+    PRM_SET(tirc, PRM_PTR(create_tir_in, in, ctx), tunneled_offload_en, qp->tunnels);
     err = hv_cmd(qp->hca, in, PRM_SIZE(create_tir_in), out, sizeof(out));
     qp->tirn = PRM_GET(create_tir_out, out, tirn);
     return err;
@@ -384,22 +386,26 @@ int hv_rss_create(struct hv_qp *qp, const struct ibv_rx_hash_conf *conf)
 {
     struct prm_create_tir_in in[1] = {0};
     struct prm_tirc *tirc = PRM_PTR(create_tir_in, in, ctx);
+    /* the fields are those of the inner headers */
+    bool inner = conf->rx_hash_fields_mask & IBV_RX_HASH_INNER;
+    uint64_t fields = conf->rx_hash_fields_mask & ~(uint64_t)IBV_RX_HASH_INNER;
     const size_t key_len =
         PRM_OFFSET(tirc, rx_hash_field_selector_outer) - PRM_OFFSET(tirc, rx_hash_toeplitz_key);
     int err;
 
-    if (conf->rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ) {
+    if (conf->rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ || (inner && !qp->tunnels)) {
         return EOPNOTSUPP;
     }
     /* without fields, only one queue can be selected */
-    if (conf->rx_hash_key_len != key_len || (!conf->rx_hash_fields_mask && qp->ind->num > 1)) {
+    if (conf->rx_hash_key_len != key_len || (!fields && qp->ind->num > 1)) {
         return EINVAL;
     }
     PRM_SET(tirc, tirc, disp_type, PRM_TIRC_DISP_TYPE_INDIRECT);
     PRM_SET(tirc, tirc, indirect_table, qp->ind->rqtn);
     PRM_SET(tirc, tirc, rx_hash_fn, PRM_RX_HASH_FN_TOEPLITZ);
     memcpy(PRM_PTR(tirc, tirc, rx_hash_toeplitz_key), conf->rx_hash_key, key_len);
-    err =
-        raw_fill_hash(PRM_PTR(tirc, tirc, rx_hash_field_selector_outer), conf->rx_hash_fields_mask);
+    err = raw_fill_hash(inner ? PRM_PTR(tirc, tirc, rx_hash_field_selector_inner)
+                              : PRM_PTR(tirc, tirc, rx_hash_field_selector_outer),
+                        fields);
     return err ? err : raw_create_tir(qp, in);
 }

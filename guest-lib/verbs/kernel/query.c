@@ -139,7 +139,7 @@ static void query_fill_ethernet(struct hv_hca *hca, struct ibv_device_attr_ex *a
         .rx_hash_fields_mask = IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_IPV6 |
                                IBV_RX_HASH_DST_IPV6 | IBV_RX_HASH_SRC_PORT_TCP |
                                IBV_RX_HASH_DST_PORT_TCP | IBV_RX_HASH_SRC_PORT_UDP |
-                               IBV_RX_HASH_DST_PORT_UDP,
+                               IBV_RX_HASH_DST_PORT_UDP | IBV_RX_HASH_INNER,
         .rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
     };
     attr->max_wq_type_rq = 1u << HV_CAP(hca, log_max_rq);

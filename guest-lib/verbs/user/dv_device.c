@@ -18,6 +18,17 @@ static uint32_t dv_device_raw_packet_if(uint32_t caps)
     return caps ? 1u << IBV_QPT_RAW_PACKET : 0;
 }
 
+uint32_t hv_dv_tunnel_offloads(struct hv_hca *hca)
+{
+    return (HV_ETH_CAP(hca, tunnel_stateless_vxlan) ? MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_VXLAN
+                                                    : 0) |
+           (HV_ETH_CAP(hca, tunnel_stateless_gre) ? MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_GRE
+                                                  : 0) |
+           (HV_ETH_CAP(hca, tunnel_stateless_geneve_rx)
+                ? MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_GENEVE
+                : 0);
+}
+
 /* Fills in software parsing, tunnels and striding RQs, from the Ethernet capabilities. */
 static void dv_device_ethernet_caps(struct ibv_context *ctx, struct mlx5dv_context *caps)
 {
@@ -40,10 +51,7 @@ static void dv_device_ethernet_caps(struct ibv_context *ctx, struct mlx5dv_conte
     }
     caps->sw_parsing_caps.sw_parsing_offloads = offloads;
     caps->sw_parsing_caps.supported_qpts = dv_device_raw_packet_if(offloads);
-    caps->tunnel_offloads_caps =
-        (ETH(tunnel_stateless_vxlan) ? MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_VXLAN : 0) |
-        (ETH(tunnel_stateless_gre) ? MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_GRE : 0) |
-        (ETH(tunnel_stateless_geneve_rx) ? MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_GENEVE : 0);
+    caps->tunnel_offloads_caps = hv_dv_tunnel_offloads(hca);
 #undef ETH
     if (HV_CAP(hca, striding_rq)) {
         caps->striding_rq_caps = (struct mlx5dv_striding_rq_caps){

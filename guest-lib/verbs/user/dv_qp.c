@@ -72,6 +72,9 @@ static int dv_qp_check_flags(struct hv_hca *hca, enum ibv_qp_type type, uint32_t
     }
     if (type == IBV_QPT_RAW_PACKET) {
         flags &= ~(uint32_t)TIR_LOOPBACK;
+        if (hv_dv_tunnel_offloads(hca)) {
+            flags &= ~(uint32_t)MLX5DV_QP_CREATE_TUNNEL_OFFLOADS;
+        }
     }
     if (dv_qp_may_be_ooo(hca, type)) {
         flags &= ~(uint32_t)OOO_DP;
@@ -158,6 +161,7 @@ static int dv_qp_check(struct hv_hca *hca, const struct ibv_qp_init_attr_ex *att
     if (dv && dv->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) {
         err = dv_qp_check_flags(hca, attr->qp_type, dv->create_flags);
         extra->ooo = dv->create_flags & OOO_DP;
+        extra->tunnels = dv->create_flags & MLX5DV_QP_CREATE_TUNNEL_OFFLOADS;
         extra->drains = dv->create_flags & MLX5DV_QP_CREATE_SIG_PIPELINING;
         extra->no_scatter_to_cqe = dv->create_flags & MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
         extra->allow_scatter_to_cqe = dv->create_flags & MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE;

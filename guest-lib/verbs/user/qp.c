@@ -472,6 +472,7 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
         qp->dci_log_streams = extra->dci_log_streams;
         qp->dci_log_errored = extra->dci_log_errored;
         qp->ooo = extra->ooo;
+        qp->tunnels = extra->tunnels;
         qp->max_inl_klms = extra->max_inl_klms;
         qp->exp_flags = extra->exp_flags;
         qp->sq.unchecked = extra->exp_flags & IBV_EXP_QP_CREATE_IGNORE_SQ_OVERFLOW;

@@ -72,7 +72,8 @@ struct hv_qp_extra {
     bool configures_mkeys;
     uint32_t max_inl_klms; /* the WQE of a UMR can have so many keys */
     bool ooo;
-    bool drains; /* signature errors drain the send queue */
+    bool tunnels; /* looks into tunnels of received packets: a raw packet QP */
+    bool drains;  /* signature errors drain the send queue */
     bool no_scatter_to_cqe, allow_scatter_to_cqe;
     bool wants_scatter_to_cqe;                   /* whatever MLX5_SCATTER_TO_CQE is */
     const struct ibv_exp_peer_direct_attr *peer; /* starts the send queue; or NULL */
@@ -82,6 +83,10 @@ struct hv_qp_extra {
     uint32_t exp_flags, max_atomic_arg;
     struct hv_uar *uar;
 };
+/* The kinds of tunnels that raw packet QPs can look into: enum mlx5dv_tunnel_offloads
+ * (dv_device.c). */
+uint32_t hv_dv_tunnel_offloads(struct hv_hca *hca);
+
 struct ibv_qp *hv_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
                             const struct hv_qp_extra *extra);
 
