@@ -2,9 +2,13 @@
 /*
  * Random frames of many protocols from one host to another, and random rules at both: tables,
  * groups that match any fields, entries that drop, count, and lead to queues and further tables.
+ * Entries of the sender add VLAN tags, those of the receiver remove them, and both rewrite a source
+ * address and a register, which later tables match.
+ *
  * Rules of the sender see its send queues; the receiver has rules for RoCE frames and for all
  * others. rules.h is the reference: each frame arrives at exactly the queues that it says, with the
- * tags of the entries, unchanged; counters of packets and bytes are equal.
+ * tags of the entries, and with the bytes that the rules made; counters of packets and bytes are
+ * equal.
  *
  * The rules of the receiver change while frames are on their way. Such a frame may find the rules
  * of any moment since it was sent, but always all rules of one moment. The rules of the sender
@@ -42,6 +46,7 @@ struct steer_frame {
     struct rules_outcome right[MOMENTS]; /* by the rules of each moment */
     struct rules_outcome seen;           /* copies that have arrived */
     struct rules_frame frame;
+    struct rules_state state; /* as it is on the wire */
 };
 
 struct steer_queue {
@@ -72,15 +77,17 @@ static bool steer_is_exact(const struct job *job)
 
 /* -- what must come of a frame ----------------------------------------------------------------- */
 
-static struct rules_outcome steer_outcome(const struct steer *s, const struct rules_frame *frame)
+static struct rules_outcome steer_outcome(const struct steer *s, const struct rules_state *arrived)
 {
     struct rules_outcome out = {0};
+    struct rules_state state = *arrived;
+    bool is_roce = rules_state_is_roce(&state);
 
-    if (frame->is_roce) {
-        rules_apply(&s->roce, frame->field, &out);
+    if (is_roce) {
+        rules_apply(&s->roce, &state, &out);
     }
-    if (!frame->is_roce || (out.switched && !out.dropped)) {
-        rules_apply(&s->received, frame->field, &out);
+    if (!is_roce || (out.switched && !out.dropped)) {
+        rules_apply(&s->received, &state, &out);
     }
     rules_sort(&out);
     return out;
@@ -93,7 +100,7 @@ static void steer_add_moment(struct steer *s)
         struct steer_frame *f = &s->frame[i];
 
         if (f->exists && !f->dropped) {
-            f->right[f->moments++] = steer_outcome(s, &f->frame);
+            f->right[f->moments++] = steer_outcome(s, &f->state);
         }
     }
 }
@@ -133,10 +140,11 @@ static void steer_send(struct job *job, struct steer *s)
     memcpy(at, f->frame.bytes, f->frame.len);
     sge.length = f->frame.len;
     f->frame.field[RULES_SOURCE_SQ] = s->sqn[by];
-    rules_apply(&s->sent, f->frame.field, &sent);
+    f->state = rules_state_of(&f->frame);
+    rules_apply(&s->sent, &f->state, &sent);
     f->dropped = sent.dropped;
-    steer_rules_count(&s->rules[SENDER], sent.hits, sent.hits, f->frame.len);
-    f->right[f->moments++] = f->dropped ? (struct rules_outcome){0} : steer_outcome(s, &f->frame);
+    steer_rules_count(&s->rules[SENDER], sent.hits, sent.hits);
+    f->right[f->moments++] = f->dropped ? (struct rules_outcome){0} : steer_outcome(s, &f->state);
     s->on_way++;
     sim_must(job, ibv_post_send(s->qp[by], &wr, &bad));
 }
@@ -173,11 +181,12 @@ static bool steer_may_send(const struct steer *s)
 
 /* -- receiving --------------------------------------------------------------------------------- */
 
-static bool steer_may_come(const struct steer_frame *f, uint32_t queue, uint32_t tag)
+/* Returns whether rules of some moment lead such a copy to this queue. */
+static bool steer_may_come(const struct steer_frame *f, const struct rules_copy *copy)
 {
     for (unsigned i = 0; i < f->moments; i++) {
         for (unsigned j = 0; j < f->right[i].copies; j++) {
-            if (f->right[i].copy[j].queue == queue && f->right[i].copy[j].tag == tag) {
+            if (!memcmp(&f->right[i].copy[j], copy, sizeof(*copy))) {
                 return true;
             }
         }
@@ -190,6 +199,7 @@ static void steer_receive(struct job *job, struct steer *s, unsigned nth, uint8_
 {
     uint32_t number = len >= 8 ? rules_frame_number(slot, len) : UINT32_MAX;
     struct steer_frame *f = &s->frame[number % WINDOW];
+    struct rules_copy copy = {nth, tag, len, rules_state_print(slot, len)};
 
     if (!f->exists || f->number != number) {
         sim_check(job, !steer_is_exact(job),
@@ -197,13 +207,12 @@ static void steer_receive(struct job *job, struct steer *s, unsigned nth, uint8_
         intake_forget(&s->queue[nth].in, slot);
         return;
     }
-    sim_check(job, len == f->frame.len, "frame %u has %u bytes, not %u", number, len, f->frame.len);
-    sim_check(job, steer_may_come(f, nth, tag),
-              "frame %u comes to queue %u with tag %u, and no rules say so", number, nth, tag);
-    intake_check(&s->queue[nth].in, slot, 0, f->frame.bytes, len);
+    sim_check(job, steer_may_come(f, &copy),
+              "frame %u comes to queue %u with tag %u and %u bytes, and no rules say so", number,
+              nth, tag, len);
+    intake_check(&s->queue[nth].in, slot, 0, slot, len);
     if (f->seen.copies < RULES_COPIES) {
-        f->seen.copy[f->seen.copies].queue = nth;
-        f->seen.copy[f->seen.copies++].tag = tag;
+        f->seen.copy[f->seen.copies++] = copy;
     }
     job->sim->tally.messages++;
     job->sim->tally.bytes += len;
@@ -249,7 +258,7 @@ static bool steer_has_ended(const struct job *job, const struct steer_frame *f)
 /* Checks the copies against the rules of each moment, and counts what these rules count. */
 static void steer_end(struct job *job, struct steer *s, struct steer_frame *f)
 {
-    unsigned least[RULES_COUNTERS], most[RULES_COUNTERS] = {0};
+    struct rules_hits least[RULES_COUNTERS], most[RULES_COUNTERS] = {0};
     bool fits = false;
 
     memset(least, 0xff, sizeof(least));
@@ -257,8 +266,12 @@ static void steer_end(struct job *job, struct steer *s, struct steer_frame *f)
     for (unsigned i = 0; i < f->moments; i++) {
         if (rules_same_copies(&f->right[i], &f->seen)) {
             for (unsigned c = 0; c < RULES_COUNTERS; c++) {
-                least[c] = MIN(least[c], f->right[i].hits[c]);
-                most[c] = MAX(most[c], f->right[i].hits[c]);
+                const struct rules_hits *hits = &f->right[i].hits[c];
+
+                least[c].packets = MIN(least[c].packets, hits->packets);
+                least[c].bytes = MIN(least[c].bytes, hits->bytes);
+                most[c].packets = MAX(most[c].packets, hits->packets);
+                most[c].bytes = MAX(most[c].bytes, hits->bytes);
             }
             fits = true;
         }
@@ -268,7 +281,7 @@ static void steer_end(struct job *job, struct steer *s, struct steer_frame *f)
     if (steer_is_exact(job)) {
         sim_check(job, fits, "frame %u has arrived as %u copies; by the first rules it is %u",
                   f->number, f->seen.copies, f->right[0].copies);
-        steer_rules_count(&s->rules[RECEIVER], least, most, f->frame.len);
+        steer_rules_count(&s->rules[RECEIVER], least, most);
         job->sim->tally.checks++;
     }
 }
@@ -351,7 +364,7 @@ static void steer_make_rules(struct job *job, struct steer *s)
     s->received.type = PRM_FLOW_TABLE_TYPE_NIC_RX;
     s->roce.type = PRM_FLOW_TABLE_TYPE_RDMA_RX;
     roce = s->terms[RECEIVER];
-    roce.may_switch = true;
+    roce.is_roce = true;
     steer_rules_make(&s->rules[RECEIVER], &s->received, RULES_TABLES, &s->terms[RECEIVER]);
     if (chance_below(&job->chance, 4)) {
         steer_rules_make(&s->rules[RECEIVER], &s->roce, RULES_TABLES / 2, &roce);
@@ -386,8 +399,8 @@ static bool steer_change(struct job *job, struct steer *s)
     if (!chance_one_in(&job->chance, 4) || !steer_may_change(s)) {
         return false;
     }
-    terms.may_switch = s->roce.tables && chance_one_in(&job->chance, 4);
-    steer_rules_change(&s->rules[RECEIVER], terms.may_switch ? &s->roce : &s->received, &terms);
+    terms.is_roce = s->roce.tables && chance_one_in(&job->chance, 4);
+    steer_rules_change(&s->rules[RECEIVER], terms.is_roce ? &s->roce : &s->received, &terms);
     steer_add_moment(s);
     return true;
 }

@@ -6,10 +6,10 @@
 #include <string.h>
 
 static bool rules_match(const struct rules_group *group, const struct rules_entry *entry,
-                        const uint32_t field[RULES_FIELDS])
+                        const struct rules_state *state)
 {
     for (unsigned i = 0; i < group->parts; i++) {
-        if ((field[group->field[i]] & group->mask[i]) != entry->value[i]) {
+        if ((rules_state_field(state, group->field[i]) & group->mask[i]) != entry->value[i]) {
             return false;
         }
     }
@@ -17,51 +17,68 @@ static bool rules_match(const struct rules_group *group, const struct rules_entr
 }
 
 static const struct rules_entry *rules_find(const struct rules_table *table,
-                                            const uint32_t field[RULES_FIELDS])
+                                            const struct rules_state *state)
 {
     for (unsigned i = 0; i < RULES_ENTRIES; i++) {
         const struct rules_entry *entry = &table->entry[i];
 
-        if (entry->exists && rules_match(&table->group[entry->group], entry, field)) {
+        if (entry->exists && rules_match(&table->group[entry->group], entry, state)) {
             return entry;
         }
     }
     return NULL;
 }
 
+static void rules_deliver(const struct rules_state *state, unsigned queue, uint32_t tag,
+                          struct rules_outcome *outcome)
+{
+    uint8_t bytes[RULES_FRAME_MOST];
+    uint32_t len = rules_state_write(state, bytes);
+
+    g_assert_cmpuint(outcome->copies, <, RULES_COPIES);
+    outcome->copy[outcome->copies].queue = queue;
+    outcome->copy[outcome->copies].tag = tag;
+    outcome->copy[outcome->copies].len = len;
+    outcome->copy[outcome->copies++].print = rules_state_print(bytes, len);
+}
+
 static void rules_visit(const struct rules_domain *domain, unsigned which,
-                        const uint32_t field[RULES_FIELDS], struct rules_outcome *outcome)
+                        struct rules_state *state, struct rules_outcome *outcome)
 {
     const struct rules_table *table = &domain->table[which];
-    const struct rules_entry *entry = rules_find(table, field);
+    const struct rules_entry *entry = rules_find(table, state);
 
     if (!entry) {
         outcome->switched |= table->miss == RULES_MISS_SWITCH;
         if (table->miss == RULES_MISS_FORWARD) {
-            rules_visit(domain, table->miss_to, field, outcome);
+            rules_visit(domain, table->miss_to, state, outcome);
         }
         return;
     }
     for (unsigned i = 0; i < entry->counters; i++) {
-        outcome->hits[entry->counter[i]]++;
+        outcome->hits[entry->counter[i]].packets++;
+        outcome->hits[entry->counter[i]].bytes += rules_state_len(state);
     }
     outcome->dropped |= entry->drops;
+    rules_state_change(state, &entry->change, domain->rewrite);
     for (unsigned i = 0; i < entry->dests; i++) {
+        struct rules_state copy = *state;
+        bool is_last = i + 1 == entry->dests;
+
         if (entry->dest[i].is_table) {
-            rules_visit(domain, entry->dest[i].which, field, outcome);
-            continue;
+            rules_visit(domain, entry->dest[i].which, is_last ? state : &copy, outcome);
+        } else {
+            rules_deliver(state, entry->dest[i].which, entry->tag, outcome);
         }
-        g_assert_cmpuint(outcome->copies, <, RULES_COPIES);
-        outcome->copy[outcome->copies].queue = entry->dest[i].which;
-        outcome->copy[outcome->copies++].tag = entry->tag;
     }
 }
 
-void rules_apply(const struct rules_domain *domain, const uint32_t field[RULES_FIELDS],
+void rules_apply(const struct rules_domain *domain, struct rules_state *state,
                  struct rules_outcome *outcome)
 {
+    state->reg = 0; /* a register is new in each domain */
     if (domain->tables) {
-        rules_visit(domain, 0, field, outcome);
+        rules_visit(domain, 0, state, outcome);
     }
 }
 

@@ -8,7 +8,7 @@
 #ifndef HCASIM_TESTS_RULES_H
 #define HCASIM_TESTS_RULES_H
 
-#include "tests/sim/fabric/rules_frame.h"
+#include "tests/sim/fabric/rules_state.h"
 
 #define RULES_TABLES   4u
 #define RULES_GROUPS   3u
@@ -16,6 +16,7 @@
 #define RULES_PARTS    5u  /* fields that a group matches */
 #define RULES_DESTS    3u  /* destinations of an entry */
 #define RULES_COUNTERS 6u  /* counters of a host */
+#define RULES_REWRITES 4u  /* lists of rewrites, with the empty one */
 #define RULES_COPIES   21u /* the most copies of a frame that random rules make */
 
 struct rules_group {
@@ -37,6 +38,7 @@ struct rules_entry {
     unsigned group;
     uint32_t value[RULES_PARTS]; /* with the bits of the masks only */
     bool drops;
+    struct rules_change change;
     uint32_t tag;
     unsigned dests, counters;
     struct rules_dest dest[RULES_DESTS];
@@ -59,7 +61,9 @@ struct rules_table {
 };
 
 struct rules_domain {
-    uint8_t type; /* of its tables, PRM_FLOW_TABLE_TYPE_ */
+    uint8_t type;                        /* of its tables, PRM_FLOW_TABLE_TYPE_ */
+    uint32_t rewrite_id[RULES_REWRITES]; /* in the device */
+    struct rules_rewrite rewrite[RULES_REWRITES];
     unsigned tables;
     struct rules_table table[RULES_TABLES]; /* a frame begins at the first one */
     /* The root in the device, which leads frames with the receiver's address to the first table.
@@ -70,16 +74,19 @@ struct rules_domain {
 /* What becomes of a frame. */
 struct rules_outcome {
     unsigned copies;
-    struct {
-        uint32_t queue, tag;
+    struct rules_copy {
+        uint32_t queue, tag, len, print; /* print: of its bytes */
     } copy[RULES_COPIES];
-    unsigned hits[RULES_COUNTERS];
+    struct rules_hits {
+        uint64_t packets, bytes;
+    } hits[RULES_COUNTERS];
     bool dropped;  /* by an entry */
     bool switched; /* by a miss */
 };
 
-/* Adds to *outcome what a domain does with a frame. */
-void rules_apply(const struct rules_domain *domain, const uint32_t field[RULES_FIELDS],
+/* Adds to *outcome what a domain does with a frame, which is then as *state says. An entry that
+ * leads to several destinations gives each of them the frame as the entry leaves it. */
+void rules_apply(const struct rules_domain *domain, struct rules_state *state,
                  struct rules_outcome *outcome);
 /* Sorts the copies: queues get them at the same time. */
 void rules_sort(struct rules_outcome *outcome);

@@ -101,6 +101,55 @@ void rules_cmd_query_counter(struct rules_hca *hca, unsigned which, uint64_t *pa
     *bytes = PRM_GET(traffic_counter, counter, octets);
 }
 
+/* -- rewrites ---------------------------------------------------------------------------------- */
+
+static void rules_put_action(void *action, unsigned field, unsigned bits, uint32_t value)
+{
+    PRM_SET(set_action_in, action, action_type, PRM_MODIFY_HEADER_ACTION_SET);
+    PRM_SET(set_action_in, action, field, field);
+    PRM_SET(set_action_in, action, length, bits % 32); /* 0: 32 */
+    PRM_SET(set_action_in, action, data, value);
+}
+
+void rules_cmd_make_rewrites(struct rules_hca *hca, struct rules_domain *domain)
+{
+    for (unsigned i = 1; i < RULES_REWRITES; i++) {
+        const struct rules_rewrite *rewrite = &domain->rewrite[i];
+        uint8_t bytes[PRM_SIZE(alloc_modify_header_context_in) + 2 * PRM_SIZE(set_action_in)] = {0};
+        struct prm_alloc_modify_header_context_in *in = (void *)bytes;
+        struct prm_alloc_modify_header_context_out out[1] = {0};
+        uint8_t *action = bytes + PRM_SIZE(alloc_modify_header_context_in);
+        unsigned n = 0;
+
+        if (rewrite->smac) {
+            rules_put_action(action + 8 * n++, PRM_MODIFY_HEADER_FIELD_OUT_SMAC_15_0, 16,
+                             rewrite->smac_low);
+        }
+        if (rewrite->reg) {
+            rules_put_action(action + 8 * n++, PRM_MODIFY_HEADER_FIELD_METADATA_REG_C_0, 32,
+                             rewrite->reg_value);
+        }
+        PRM_SET(alloc_modify_header_context_in, in, opcode, PRM_CMD_OP_ALLOC_MODIFY_HEADER_CONTEXT);
+        PRM_SET(alloc_modify_header_context_in, in, table_type, domain->type);
+        PRM_SET(alloc_modify_header_context_in, in, num_of_actions, n);
+        RULES_MUST(hca, bytes, out);
+        domain->rewrite_id[i] = PRM_GET(alloc_modify_header_context_out, out, modify_header_id);
+    }
+}
+
+void rules_cmd_free_rewrites(struct rules_hca *hca, const struct rules_domain *domain)
+{
+    for (unsigned i = 1; i < RULES_REWRITES; i++) {
+        struct prm_dealloc_modify_header_context_in in[1] = {0};
+        struct prm_dealloc_modify_header_context_out out[1] = {0};
+
+        PRM_SET(dealloc_modify_header_context_in, in, opcode,
+                PRM_CMD_OP_DEALLOC_MODIFY_HEADER_CONTEXT);
+        PRM_SET(dealloc_modify_header_context_in, in, modify_header_id, domain->rewrite_id[i]);
+        RULES_MUST(hca, in, out);
+    }
+}
+
 /* -- tables and groups ------------------------------------------------------------------------- */
 
 static void rules_put_miss(const struct rules_domain *domain, const struct rules_table *table,
@@ -229,7 +278,14 @@ static void rules_put_lists(struct rules_hca *hca, const struct rules_domain *do
 
 static unsigned rules_actions(const struct rules_entry *entry)
 {
-    return (entry->drops   ? PRM_FLOW_ACTION_DROP
+    const struct rules_change *change = &entry->change;
+
+    return (change->pops > 0 ? PRM_FLOW_ACTION_VLAN_POP : 0u) |
+           (change->pops > 1 ? PRM_FLOW_ACTION_VLAN_POP_2 : 0u) |
+           (change->pushes > 0 ? PRM_FLOW_ACTION_VLAN_PUSH : 0u) |
+           (change->pushes > 1 ? PRM_FLOW_ACTION_VLAN_PUSH_2 : 0u) |
+           (change->rewrite ? PRM_FLOW_ACTION_MOD_HDR : 0u) |
+           (entry->drops   ? PRM_FLOW_ACTION_DROP
             : entry->dests ? PRM_FLOW_ACTION_FWD_DEST
                            : PRM_FLOW_ACTION_ALLOW) |
            (entry->counters ? PRM_FLOW_ACTION_COUNT : 0u);
@@ -246,6 +302,28 @@ static bool rules_ignores_level(const struct rules_domain *domain, const struct 
             entry->dest[i].is_table && domain->table[entry->dest[i].which].level <= table->level;
     }
     return ignores;
+}
+
+static void rules_put_tag(struct prm_vlan *to, struct rules_tag tag)
+{
+    PRM_SET(vlan, to, ethtype, tag.tpid);
+    PRM_SET(vlan, to, prio, tag.tci >> 13);
+    PRM_SET(vlan, to, cfi, tag.tci >> 12 & 1);
+    PRM_SET(vlan, to, vid, tag.tci & 0xfff);
+}
+
+static void rules_put_change(const struct rules_domain *domain, const struct rules_change *change,
+                             struct prm_flow_context *ctx)
+{
+    if (change->pushes > 0) {
+        rules_put_tag(PRM_PTR(flow_context, ctx, push_vlan), change->tag[0]);
+    }
+    if (change->pushes > 1) {
+        rules_put_tag(PRM_PTR(flow_context, ctx, push_vlan_2), change->tag[1]);
+    }
+    if (change->rewrite) {
+        PRM_SET(flow_context, ctx, modify_header_id, domain->rewrite_id[change->rewrite]);
+    }
 }
 
 bool rules_cmd_set_entry(struct rules_hca *hca, const struct rules_domain *domain,
@@ -278,6 +356,7 @@ bool rules_cmd_set_entry(struct rules_hca *hca, const struct rules_domain *domai
     for (unsigned i = 0; i < group->parts; i++) {
         rules_put(PRM_PTR(flow_context, ctx, match_value), group->field[i], entry->value[i]);
     }
+    rules_put_change(domain, &entry->change, ctx);
     rules_put_lists(hca, domain, entry, ctx);
     return !rules_cmd(hca, in, PRM_SIZE(set_fte_in) + 8 * (entry->dests + entry->counters), out,
                       sizeof(out));

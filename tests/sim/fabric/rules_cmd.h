@@ -23,6 +23,10 @@ void rules_cmd_free_counters(struct rules_hca *hca);
 void rules_cmd_query_counter(struct rules_hca *hca, unsigned which, uint64_t *packets,
                              uint64_t *bytes);
 
+/* Makes the domain's lists of rewrites in the HCA. */
+void rules_cmd_make_rewrites(struct rules_hca *hca, struct rules_domain *domain);
+void rules_cmd_free_rewrites(struct rules_hca *hca, const struct rules_domain *domain);
+
 void rules_cmd_make_table(struct rules_hca *hca, const struct rules_domain *domain,
                           struct rules_table *table);
 void rules_cmd_free_table(struct rules_hca *hca, const struct rules_domain *domain,

@@ -6,11 +6,20 @@
 #include <string.h>
 #include "tests/sim/fabric/rules_cmd.h"
 
+/* One of the values that rewrites write. */
+static uint32_t rules_draw_reg(const struct rules_terms *terms)
+{
+    return 0x1000 + (uint32_t)chance_below(terms->chance, 3);
+}
+
 static void rules_draw_sample(struct rules_frame *frame, const struct rules_terms *terms)
 {
     rules_frame_draw(frame, terms->chance, terms->dmac, terms->smac, true, 0);
     if (!terms->queues) {
         frame->field[RULES_SOURCE_SQ] = terms->sqn[chance_below(terms->chance, 2)];
+    }
+    if (chance_one_in(terms->chance, 3)) {
+        frame->field[RULES_REG_C0] = rules_draw_reg(terms);
     }
 }
 
@@ -26,7 +35,7 @@ void rules_draw_miss(struct rules_domain *domain, unsigned which, const struct r
     if (to > which && domain->table[to].level > table->level) {
         table->miss = RULES_MISS_FORWARD;
         table->miss_to = to;
-    } else if (terms->may_switch && chance_one_in(terms->chance, 2)) {
+    } else if (terms->is_roce && chance_one_in(terms->chance, 2)) {
         table->miss = RULES_MISS_SWITCH;
     }
 }
@@ -34,6 +43,14 @@ void rules_draw_miss(struct rules_domain *domain, unsigned which, const struct r
 void rules_draw_tables(struct rules_domain *domain, unsigned tables,
                        const struct rules_terms *terms)
 {
+    for (unsigned i = 1; i < RULES_REWRITES; i++) {
+        struct rules_rewrite *rewrite = &domain->rewrite[i];
+
+        rewrite->smac = chance_one_in(terms->chance, 2);
+        rewrite->reg = !rewrite->smac || chance_one_in(terms->chance, 2);
+        rewrite->smac_low = (uint16_t)(0x2000 + chance_below(terms->chance, 3));
+        rewrite->reg_value = rules_draw_reg(terms);
+    }
     domain->tables = tables;
     domain->table[0].level = 1; /* behind the root */
     for (unsigned i = 1; i < tables; i++) {
@@ -50,7 +67,10 @@ void rules_draw_tables(struct rules_domain *domain, unsigned tables,
 static enum rules_field rules_draw_field(const struct rules_frame *sample,
                                          const struct rules_terms *terms)
 {
-    unsigned fields = RULES_FIELDS - (terms->queues ? 1 : 0), field;
+    unsigned fields = terms->is_roce  ? RULES_REG_C0
+                      : terms->queues ? RULES_SOURCE_SQ
+                                      : RULES_FIELDS;
+    unsigned field;
     bool any = chance_one_in(terms->chance, 6);
 
     do {
@@ -124,6 +144,22 @@ static void rules_draw_dests(struct rules_entry *entry, const struct rules_domai
     }
 }
 
+/* Tags are removed from received frames, and added to sent ones. */
+static void rules_draw_change(struct rules_change *change, const struct rules_terms *terms)
+{
+    unsigned tags = (unsigned)chance_below(terms->chance, 3);
+
+    *change = (struct rules_change){
+        .pops = terms->queues ? tags : 0,
+        .pushes = terms->queues ? 0 : tags,
+        .rewrite = (unsigned)chance_below(terms->chance, RULES_REWRITES),
+    };
+    for (unsigned i = 0; i < 2; i++) {
+        change->tag[i].tpid = chance_one_in(terms->chance, 2) ? 0x8100 : 0x88a8;
+        change->tag[i].tci = (uint16_t)chance_next(terms->chance);
+    }
+}
+
 void rules_draw_actions(struct rules_entry *entry, const struct rules_domain *domain,
                         unsigned which, const struct rules_terms *terms)
 {
@@ -133,6 +169,10 @@ void rules_draw_actions(struct rules_entry *entry, const struct rules_domain *do
     entry->tag =
         chance_one_in(terms->chance, 4) ? 0 : (uint32_t)chance_below(terms->chance, 1 << 24);
     entry->dests = 0;
+    entry->change = (struct rules_change){0};
+    if (!entry->drops && !terms->is_roce && chance_one_in(terms->chance, 3)) {
+        rules_draw_change(&entry->change, terms);
+    }
     if (!entry->drops) {
         rules_draw_dests(entry, domain, which, terms);
     }

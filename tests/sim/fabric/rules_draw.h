@@ -12,7 +12,8 @@ struct rules_terms {
     const uint8_t *dmac, *smac; /* of the frames */
     unsigned queues;            /* 0: the rules are those of sent frames */
     const uint32_t *sqn;        /* of sent frames: two send queues */
-    bool may_switch;            /* a miss may lead to the rules for other frames */
+    bool is_roce;               /* the rules are those of RoCE frames: they change no frame, and a
+                                   miss may lead to the rules for other frames */
 };
 
 /* Draws levels and misses of the tables, with no groups. */

@@ -114,6 +114,11 @@ static void draft_tag(struct draft *d, unsigned nth)
     tpid = d->roce ? TYPE_VLAN : tpid;
     draft_put16(at, tpid);
     draft_put16(at + 2, tci);
+    if (!d->inner) {
+        d->frame->tpid[nth] = (uint16_t)tpid;
+        d->frame->tci[nth] = (uint16_t)tci;
+        d->frame->tags = nth + 1;
+    }
     draft_note(d, nth ? RULES_OUTER_PRIO_2 : RULES_OUTER_PRIO, tci >> 13);
     draft_note(d, nth ? RULES_OUTER_CFI_2 : RULES_OUTER_CFI, tci >> 12 & 1);
     draft_note(d, nth ? RULES_OUTER_VID_2 : RULES_OUTER_VID, tci & 0xfff);

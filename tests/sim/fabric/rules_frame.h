@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include "wire/chance.h"
 
-#define RULES_FRAME_MOST 512
+#define RULES_FRAME_MOST 640 /* with all tags that rules may add */
 
 enum rules_field {
 #define FIELD(name, section, layout, field)     RULES_##name,
@@ -30,6 +30,8 @@ struct rules_frame {
     uint8_t bytes[RULES_FRAME_MOST];
     uint32_t len;
     bool is_roce;
+    unsigned tags; /* VLAN tags of the outer packet */
+    uint16_t tpid[2], tci[2];
     /* The value of each field; 0 if the frame lacks its header. */
     uint32_t field[RULES_FIELDS];
 };

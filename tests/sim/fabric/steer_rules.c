@@ -165,6 +165,9 @@ void steer_rules_make(struct steer_rules *rules, struct rules_domain *domain, un
                       const struct rules_terms *terms)
 {
     rules_draw_tables(domain, tables, terms);
+    if (!terms->is_roce) {
+        rules_cmd_make_rewrites(&rules->hca, domain);
+    }
     for (unsigned i = tables; i--;) { /* a miss leads to a table that exists */
         steer_set_ranges(&domain->table[i], terms);
         rules_cmd_make_table(&rules->hca, domain, &domain->table[i]);
@@ -197,20 +200,23 @@ void steer_rules_free(struct steer_rules *rules, struct rules_domain *domain)
         }
         rules_cmd_free_table(&rules->hca, domain, &domain->table[i]);
     }
+    if (domain->rewrite_id[1]) {
+        rules_cmd_free_rewrites(&rules->hca, domain);
+    }
 }
 
 /* -- counters ---------------------------------------------------------------------------------- */
 
-void steer_rules_count(struct steer_rules *rules, const unsigned least[RULES_COUNTERS],
-                       const unsigned most[RULES_COUNTERS], uint32_t len)
+void steer_rules_count(struct steer_rules *rules, const struct rules_hits least[RULES_COUNTERS],
+                       const struct rules_hits most[RULES_COUNTERS])
 {
     for (unsigned i = 0; i < RULES_COUNTERS; i++) {
         struct steer_counter *counter = &rules->counter[i];
 
-        counter->packets[LEAST] += least[i];
-        counter->packets[MOST] += most[i];
-        counter->bytes[LEAST] += (uint64_t)least[i] * len;
-        counter->bytes[MOST] += (uint64_t)most[i] * len;
+        counter->packets[LEAST] += least[i].packets;
+        counter->packets[MOST] += most[i].packets;
+        counter->bytes[LEAST] += least[i].bytes;
+        counter->bytes[MOST] += most[i].bytes;
     }
 }
 

@@ -26,8 +26,8 @@ void steer_rules_free(struct steer_rules *rules, struct rules_domain *domain);
 void steer_rules_change(struct steer_rules *rules, struct rules_domain *domain,
                         const struct rules_terms *terms);
 /* Adds what a frame must have counted: at least and at most. */
-void steer_rules_count(struct steer_rules *rules, const unsigned least[RULES_COUNTERS],
-                       const unsigned most[RULES_COUNTERS], uint32_t len);
+void steer_rules_count(struct steer_rules *rules, const struct rules_hits least[RULES_COUNTERS],
+                       const struct rules_hits most[RULES_COUNTERS]);
 /* Checks all counters. No frame is on its way. */
 void steer_rules_check(struct steer_rules *rules);
 
