@@ -3,7 +3,8 @@
  * libFuzzer: everything that a guest's data path can write, to a ready function: send WQEs of every
  * queue, receive WQEs, doorbell records, and the BAR. WQEs may name an on-demand key, most of whose
  * pages are missing; the input answers the page faults. They may also name a key with block
- * signatures, and queues of cross channel. SENDs may have vector calculations.
+ * signatures, and queues of cross channel. SENDs may have vector calculations. Of the receive
+ * queues of Ethernet frames, one is striding; the send queue takes UMRs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,8 @@
 #include "tests/sim/variants.h"
 
 #define MAX_STEPS 60
+#define LOG_NUM   5 /* strides of a striding WQE */
+#define LOG_SIZE  6
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,6 +45,7 @@ static struct {
     uint32_t paged;           /* an on-demand key */
     uint32_t is_signed;       /* a key that gets signatures by a UMR */
     uint32_t named;           /* the key that WQEs name */
+    struct ring striding;     /* a striding receive queue */
 } more;
 
 /* Returns a queue of the guest, by index. */
@@ -49,7 +53,9 @@ static struct ring ring_at(const struct guest *g, unsigned i)
 {
     uint8_t *mem = g->mem->ptr;
 
-    switch (i < 15 ? i : i % 8) {
+    switch (i < 16 ? i : i % 8) {
+    case 15:
+        return more.striding;
     case 12:
         return qp_sq(more.master);
     case 13:
@@ -223,6 +229,9 @@ static void post(struct guest_input *in, struct ring *ring, bool send, bool blue
         prm_store32(wqe + 16 * i + 4, more.named);
         prm_store64(wqe + 16 * i + 8, in->guest.mem->va);
     }
+    if (ring->qpn == more.striding.qpn && !send) { /* behind the segment that names the next one */
+        prm_store32(wqe + 16, 1u << (LOG_NUM + LOG_SIZE));
+    }
     if (ring->is_dci) {
         put_target(&in->guest, wqe);
     } else if (ring->qpn == more.xrc->qpn) {
@@ -362,6 +371,49 @@ static uint32_t new_signed_key(const struct guest *g)
     return PRM_GET(create_mkey_out, out, mkey_index) << 8;
 }
 
+static void run_example(const struct guest *g, const void *in, size_t len, void *out,
+                        size_t out_len)
+{
+    g_assert_cmpint(drv_cmd(g->node->drv, in, len, out, out_len), ==, 0);
+}
+
+/* Makes a striding receive queue, and lets the guest's indirection table lead to it: with
+ * frames that have no hash, and half of the others. */
+static void make_striding(struct guest *g)
+{
+    uint64_t dbr = g->rq_dbr, ring = g->rq_ring;
+    uint32_t rqn = g->rqn;
+    uint8_t in[EXAMPLE_MAX] = {0};
+    struct prm_create_rq_out out[1] = {0};
+    struct prm_rqc *rqc = PRM_PTR(create_rq_in, (struct prm_create_rq_in *)(void *)in, ctx);
+    struct prm_wq *wq = PRM_PTR(rqc, rqc, wq);
+    struct prm_rqtc *rqtc = PRM_PTR(modify_rqt_in, (struct prm_modify_rqt_in *)(void *)in, ctx);
+    size_t len = example(g, PRM_CMD_OP_CREATE_RQ, in);
+
+    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_CYCLIC_STRIDING_RQ);
+    PRM_SET(wq, wq, log_wqe_num_of_strides, (LOG_NUM - 9) & 0xf); /* signed */
+    PRM_SET(wq, wq, log_wqe_stride_size, LOG_SIZE - 6);
+    run_example(g, in, len, out, sizeof(out));
+    more.striding =
+        (struct ring){PRM_GET(create_rq_out, out, rqn), false, (uint8_t *)g->mem->ptr + g->rq_ring,
+                      32 * 64, (uint32_t *)((uint8_t *)g->mem->ptr + g->rq_dbr)};
+    g->rq_dbr = dbr;
+    g->rq_ring = ring;
+    g->rqn = more.striding.qpn;
+    g->ready = false;
+    memset(in, 0, sizeof(in));
+    len = example(g, PRM_CMD_OP_MODIFY_RQ, in);
+    run_example(g, in, len, out, sizeof(out));
+    g->rqn = rqn;
+    g->ready = true;
+    memset(in, 0, sizeof(in));
+    len = example(g, PRM_CMD_OP_MODIFY_RQT, in);
+    PRM_SET(rqtc, rqtc, rqt_actual_size, 2);
+    PRM_SET(rq_num, PRM_PTR_AT(rqtc, rqtc, rq_num, 0), rq_num, more.striding.qpn);
+    PRM_SET(rq_num, PRM_PTR_AT(rqtc, rqtc, rq_num, 1), rq_num, rqn);
+    run_example(g, in, len, out, sizeof(out));
+}
+
 static void prepare(struct guest *g)
 {
     g_assert_cmpint(drv_create_fault_eq(g->node->drv), ==, 0);
@@ -379,6 +431,7 @@ static void prepare(struct guest *g)
                                                    .cd_slave_send = true,
                                                    .cd_slave_receive = true});
     more.is_signed = new_signed_key(g);
+    make_striding(g);
 }
 
 /* Restarts a QP, whatever an earlier run did to it. */

@@ -184,6 +184,7 @@ static size_t create_sq(struct guest *g, struct prm_create_sq_in *in)
     struct prm_sqc *sqc = PRM_PTR(create_sq_in, in, ctx);
 
     PRM_SET(sqc, sqc, cqn, g->node->cq.cqn);
+    PRM_SET(sqc, sqc, reg_umr, 1);
     PRM_SET(sqc, sqc, tis_lst_sz, 1);
     PRM_SET(sqc, sqc, tis_num_0, g->tisn);
     put_wq(g, PRM_PTR(sqc, sqc, wq), PRM_WQ_TYPE_CYCLIC, 6, &g->sq_dbr, &g->sq_ring);
@@ -246,6 +247,7 @@ static size_t create_tir(struct guest *g, struct prm_create_tir_in *in)
     PRM_SET(tirc, tirc, disp_type, PRM_TIRC_DISP_TYPE_INDIRECT);
     PRM_SET(tirc, tirc, indirect_table, g->rqtn);
     PRM_SET(tirc, tirc, rx_hash_fn, PRM_RX_HASH_FN_TOEPLITZ);
+    PRM_SET(tirc, tirc, self_lb_block, 3); /* it takes frames of its own domain */
     memset(PRM_PTR(tirc, tirc, rx_hash_toeplitz_key), 0x5a, 40);
     PRM_SET(rx_hash_field_select, select, selected_fields, 0xf);
     return PRM_SIZE(create_tir_in);
