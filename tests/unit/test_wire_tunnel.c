@@ -213,9 +213,16 @@ START_TEST(gre_has_optional_fields)
     ck_assert(t.nvgre);
     ck_assert_uint_eq(t.vni, 0xabcdef);
     ck_assert_uint_eq(t.gre_key, 0xabcdef07);
-    f.bytes[39] |= 1; /* version 1 is PPTP's */
+    f.bytes[39] = 1; /* version 1: is read, but for frames with an acknowledgment */
+    t = parse(&f);
+    ck_assert_int_eq(t.kind, ETH_TUNNEL_GRE);
+    ck_assert_uint_eq(t.gre_key, 0xabcdef07);
+    ck_assert(!t.nvgre);
+    f.bytes[39] = 0x81;
     ck_assert(!has_tunnel(&f));
-    f.bytes[39] &= 0xfe;
+    f.bytes[39] = 2;
+    ck_assert(!has_tunnel(&f));
+    f.bytes[39] = 0;
     f.bytes[38] |= 0x40; /* routing (RFC 1701) */
     ck_assert(!has_tunnel(&f));
 }

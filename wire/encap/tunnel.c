@@ -20,7 +20,10 @@ enum {
     MPLS_MAX = 8,   /* entries of a label stack that a NIC parses at most */
     NVGRE_FLOW = 8, /* bits of the key behind the virtual subnet */
 
-    GRE_VERSION = 0x0007,
+    /* Cards read version 1, too: rdma-core's test_packet_reformat_root_l2_gre sends it. */
+    GRE_VERSION_1 = 0x0001,
+    GRE_NEWER = 0x0006,       /* bits of later versions */
+    GRE_HAS_ACK = 0x0080,     /* of version 1 (RFC 2637) */
     GRE_HAS_ROUTING = 0x4000, /* RFC 1701; RFC 2784 does not have it */
     MPLS_BOTTOM = 0x100,
     GENEVE_VERSION = 0xc0,
@@ -138,7 +141,7 @@ static bool tunnel_gre(const struct tunnel_from *from, uint32_t off, struct eth_
         return false;
     }
     flags = get16(head);
-    if (flags & (GRE_VERSION | GRE_HAS_ROUTING)) {
+    if (flags & (GRE_NEWER | GRE_HAS_ROUTING) || (flags & GRE_VERSION_1 && flags & GRE_HAS_ACK)) {
         return false;
     }
     t->gre_flags = flags & (GRE_HAS_CSUM | GRE_HAS_KEY | GRE_HAS_SEQ);
@@ -159,7 +162,8 @@ static bool tunnel_gre(const struct tunnel_from *from, uint32_t off, struct eth_
         return tunnel_mpls(from, off + len, ETH_MPLS_OVER_GRE, t);
     }
     t->kind = ETH_TUNNEL_GRE;
-    t->nvgre = t->gre_flags == GRE_HAS_KEY && t->protocol == ETH_TYPE_TEB;
+    t->nvgre =
+        t->gre_flags == GRE_HAS_KEY && t->protocol == ETH_TYPE_TEB && !(flags & GRE_VERSION_1);
     t->vni = t->nvgre ? t->gre_key >> NVGRE_FLOW : 0;
     t->inner_off = off + len;
     return true;
