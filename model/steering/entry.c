@@ -235,9 +235,6 @@ static enum syn steering_new_entry(struct hca *hca, struct flow_table *table,
     entry->index = index;
     entry->group = group;
     syn = steering_read_entry(hca, table, in, in_len, entry);
-    if (syn == SYN_OK && g_hash_table_contains(group->by_key, &entry->key)) {
-        syn = SYN_FTE_EXISTS;
-    }
     if (syn == SYN_OK) {
         syn = entry_take(hca, table, entry);
     }
@@ -245,7 +242,7 @@ static enum syn steering_new_entry(struct hca *hca, struct flow_table *table,
         steering_entry_release(hca, entry);
         return syn;
     }
-    g_hash_table_insert(group->by_key, &entry->key, entry);
+    steering_group_enter(group, entry);
     g_hash_table_insert(table->entries, GUINT_TO_POINTER(index), entry);
     return SYN_OK;
 }
@@ -315,7 +312,7 @@ enum syn flow_entry_query(struct hca *hca, uint8_t type, uint32_t table_id, uint
 void steering_entry_free(struct hca *hca, struct flow_table *table, struct flow_entry *entry)
 {
     entry_give(hca, table, entry);
-    g_hash_table_remove(entry->group->by_key, &entry->key);
+    steering_group_leave(entry->group, entry);
     steering_entry_release(hca, entry);
 }
 

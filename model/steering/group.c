@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Creates and destroys flow groups. A group is a range of a table's entries which have the same
- * mask. Groups and entries belong to their table.
+ * mask. Groups and entries belong to their table. Entries may have equal keys: a driver that
+ * replaces the last entry of a table sets the new one before it deletes the old one
+ * (mlx5_chains_update_prio_prevs()).
  */
 #include "model/core/pd.h"
 #include "model/steering/tables.h"
@@ -11,15 +13,36 @@ void steering_entry_release(struct hca *hca, struct flow_entry *entry)
     hca_free(hca, OBJ_FLOW_ENTRY, entry, steering_entry_size(entry->key.num_words));
 }
 
+void steering_group_enter(struct flow_group *group, struct flow_entry *entry)
+{
+    struct flow_entry *oldest = g_hash_table_lookup(group->by_key, &entry->key);
+
+    entry->next = entry->prev = entry;
+    if (!oldest) {
+        g_hash_table_insert(group->by_key, &entry->key, entry);
+        return;
+    }
+    entry->next = oldest;
+    entry->prev = oldest->prev;
+    entry->next->prev = entry->prev->next = entry;
+}
+
+void steering_group_leave(struct flow_group *group, struct flow_entry *entry)
+{
+    if (g_hash_table_lookup(group->by_key, &entry->key) == entry) {
+        if (entry->next == entry) {
+            g_hash_table_remove(group->by_key, &entry->key);
+        } else {
+            g_hash_table_replace(group->by_key, &entry->next->key, entry->next);
+        }
+    }
+    entry->next->prev = entry->prev;
+    entry->prev->next = entry->next;
+}
+
 void steering_group_free(struct hca *hca, struct flow_group *group)
 {
-    GHashTableIter iter;
-    gpointer entry;
-
-    g_hash_table_iter_init(&iter, group->by_key);
-    while (g_hash_table_iter_next(&iter, NULL, &entry)) {
-        steering_entry_release(hca, entry);
-    }
+    g_assert(!g_hash_table_size(group->by_key)); /* entries hold references, so they go first */
     g_hash_table_destroy(group->by_key);
     hca_free(hca, OBJ_FLOW_GROUP, group, sizeof(*group));
 }

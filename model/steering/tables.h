@@ -33,12 +33,13 @@ struct flow_entry {
     struct modify_header *modify;     /* of MOD_HDR, else NULL; referenced */
     unsigned num_dests, num_counters;
     uint32_t counters[STEERING_MAX_COUNTERS];
-    struct flow_key key; /* the key in group->by_key; its words follow, so it is last */
+    struct flow_entry *next, *prev; /* a ring of the group's entries with this key, oldest first */
+    struct flow_key key;            /* the key in group->by_key; its words follow, so it is last */
 };
 
 struct flow_group {
     uint32_t id, start, end; /* entry indices start..end */
-    GHashTable *by_key;      /* flow_entry by &entry->key */
+    GHashTable *by_key;      /* flow_entry by &entry->key: the oldest with this key */
     struct flow_mask mask;
 };
 
@@ -101,6 +102,10 @@ enum syn steering_find_reformat(struct hca *hca, const struct flow_table *table,
 void steering_write_changes(const struct flow_entry *entry, struct prm_flow_context *ctx);
 /* Whether the entry's table may have these actions, and they go together. */
 bool steering_changes_ok(const struct flow_table *table, const struct flow_entry *entry);
+/* Enters an entry that has its key. Of entries with equal keys, the oldest takes the frames. */
+void steering_group_enter(struct flow_group *group, struct flow_entry *entry);
+/* Removes an entry; the next oldest with its key then takes the frames. */
+void steering_group_leave(struct flow_group *group, struct flow_entry *entry);
 /* Frees an entry that was in no table. */
 void steering_entry_release(struct hca *hca, struct flow_entry *entry);
 

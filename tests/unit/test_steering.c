@@ -366,12 +366,35 @@ START_TEST(entries_that_cannot_be_are_refused)
 #undef REFUSED
     ck_assert_int_eq(bench_fte_set(b, &good), SYN_OK);
     ck_assert_int_eq(bench_fte_set(b, &good), SYN_FTE_EXISTS);
-    fte = good;
-    fte.index = 3; /* another index, the same match value */
-    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_FTE_EXISTS);
     ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, table, 3), SYN_FTE_NOT_FOUND);
     ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, table, 2), SYN_OK);
-    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+    ck_assert_int_eq(bench_fte_set(b, &good), SYN_OK);
+}
+END_TEST
+
+/* A driver replaces the last entry of a table: it sets the new one, and then deletes the old one.
+ * Of entries with equal values the oldest takes the frames, whatever its index. */
+START_TEST(the_oldest_of_equal_entries_takes_the_frames)
+{
+    uint32_t table = bench_table(b, 0, 3), group = bench_group(b, table, 0, 7, NULL);
+    struct bench_fte fte = {.table = table, .group = group, .num_dests = 1};
+    const uint32_t indices[] = {5, 2, 7}, gone[] = {5, 7, 2};
+    const unsigned then[] = {2, 2, 0}; /* who takes frames when that one is gone */
+    struct bench_pkt pkt = packet();
+
+    set_root(table);
+    for (unsigned i = 0; i < 3; i++) {
+        fte.index = indices[i];
+        fte.dests[0] = (struct bench_dest){PRM_FLOW_DESTINATION_TYPE_TIR, tirs[i == 1]};
+        ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+        ck_assert_uint_eq(taken_by(&pkt), 1);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(flow_group_destroy(hca, 0, NIC_RX, table, group), SYN_IN_USE);
+        ck_assert_int_eq(flow_entry_delete(hca, 0, NIC_RX, table, gone[i]), SYN_OK);
+        ck_assert_uint_eq(taken_by(&pkt), then[i]);
+    }
+    ck_assert_int_eq(flow_group_destroy(hca, 0, NIC_RX, table, group), SYN_OK);
 }
 END_TEST
 
@@ -913,6 +936,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, groups_that_cannot_be_are_refused);
     tcase_add_test(tcase, masks_beyond_what_frames_are_matched_on_are_refused);
     tcase_add_test(tcase, entries_that_cannot_be_are_refused);
+    tcase_add_test(tcase, the_oldest_of_equal_entries_takes_the_frames);
     tcase_add_test(tcase, lists_longer_than_the_command_are_refused);
     tcase_add_test(tcase, entries_hold_what_they_name);
     tcase_add_test(tcase, a_modify_moves_the_references);
