@@ -78,6 +78,7 @@ struct cmdq_entry {
     uint32_t in_len, out_len;
     uint8_t token;
     uint8_t status;    /* delivery status: PRM_CMD_DELIVERY_STATUS_ */
+    bool reports;      /* its completion is an event, too */
     uint64_t box;      /* bus address of the next mailbox of the chain that is being read */
     uint32_t block;    /* number of that mailbox; WRITE_OUTPUT: of the mailbox to be written */
     struct fw_cmd cmd; /* from EXECUTE on */
@@ -280,6 +281,9 @@ static enum stage cmdq_take(struct fw *fw, struct cmdq_entry *e)
     if (!fw->cmdq.pending || !cmdq_read_entry(fw, e)) {
         return STAGE_IDLE;
     }
+    /* The driver polls for the command that makes the EQ of these events. An event of it would come
+     * when the driver has used the entry again, and would complete that command. */
+    e->reports = eq_takes(&fw->hca, PRM_EVENT_TYPE_CMD);
     status = cmdq_check_entry(fw, e);
     if (status) {
         return cmdq_fail(e, status);
@@ -449,8 +453,10 @@ static enum stage cmdq_hand_back(struct fw *fw, struct cmdq_entry *e)
         hca_log(&fw->hca, HCA_LOG_GUEST_ERROR, "command queue entry %u does not answer", e->index);
         return STAGE_RELEASE;
     }
-    PRM_SET(cmd_inter_comp_event, event, command_completion_vector, 1u << e->index);
-    eq_async(&fw->hca, PRM_EVENT_TYPE_CMD, 0, event);
+    if (e->reports) {
+        PRM_SET(cmd_inter_comp_event, event, command_completion_vector, 1u << e->index);
+        eq_async(&fw->hca, PRM_EVENT_TYPE_CMD, 0, event);
+    }
     return STAGE_RELEASE;
 }
 

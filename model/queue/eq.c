@@ -296,6 +296,16 @@ struct eq *eq_for_page_faults(struct hca *hca)
     return NULL;
 }
 
+bool eq_takes(const struct hca *hca, uint8_t type)
+{
+    uint64_t any = 0;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(hca->eqs_for[type]); i++) {
+        any |= hca->eqs_for[type][i];
+    }
+    return any != 0;
+}
+
 void eq_async(struct hca *hca, uint8_t type, uint8_t sub_type, const void *data)
 {
     hca->event_count++;

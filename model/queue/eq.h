@@ -59,6 +59,8 @@ void eq_stop_waiting(struct eq_waiter *waiter);
 /* The EQ that gets page faults: the first EQ of the kernel's that asks for them. NULL: none. */
 struct eq *eq_for_page_faults(struct hca *hca);
 
+/* Whether an EQ's bitmask has this type. */
+bool eq_takes(const struct hca *hca, uint8_t type);
 /* Posts an async event to every EQ whose bitmask has its type. data: EQE_DATA_LEN bytes. */
 void eq_async(struct hca *hca, uint8_t type, uint8_t sub_type, const void *data);
 

@@ -459,6 +459,37 @@ START_TEST(mmio_outside_registers_is_harmless)
 }
 END_TEST
 
+/* The driver polls for CREATE_EQ itself: there is no event of it, but of the next command. */
+START_TEST(completions_are_events_from_the_command_after_create_eq_on)
+{
+    uint8_t in_bytes[PRM_SIZE(create_eq_in) + 8] = {0}, out_bytes[16];
+    void *in = in_bytes, *out = out_bytes;
+    struct prm_alloc_uar_in uar_in[1] = {0};
+    struct prm_eqc *eqc = PRM_PTR(create_eq_in, in, eq_context_entry);
+    uint64_t pa = fake_host_alloc(&d.host, 4096, 4096);
+    const struct prm_eqe *ring = fake_host_ptr(&d.host, pa, 4096);
+
+    fwd_bring_up(&d);
+    memset((void *)ring, 0xff, 4096);
+    PRM_SET(alloc_uar_in, uar_in, opcode, PRM_CMD_OP_ALLOC_UAR);
+    ck_assert_uint_eq(fwd_cmd(&d, uar_in, 16, out, 16), 0);
+    PRM_SET(create_eq_in, in, opcode, PRM_CMD_OP_CREATE_EQ);
+    PRM_SET(eqc, eqc, log_eq_size, 6);
+    PRM_SET(eqc, eqc, uar_page, PRM_GET(alloc_uar_out, out, uar));
+    PRM_SET_AT(create_eq_in, in, event_bitmask, 0, 1ull << PRM_EVENT_TYPE_CMD);
+    PRM_SET_AT(create_eq_in, in, pas, 0, pa);
+    ck_assert_uint_eq(fwd_cmd(&d, in, sizeof(in_bytes), out, 16), 0);
+    ck_assert_uint_eq(PRM_GET(eqe, ring, owner), 1); /* not written */
+    ck_assert_uint_eq(fwd_cmd(&d, uar_in, 16, out, 16), 0);
+    ck_assert_uint_eq(PRM_GET(eqe, ring, owner), 0);
+    ck_assert_uint_eq(PRM_GET(eqe, ring, event_type), PRM_EVENT_TYPE_CMD);
+    ck_assert_uint_ne(
+        PRM_GET(cmd_inter_comp_event, PRM_PTR(eqe, ring, event_data), command_completion_vector),
+        0);
+    ck_assert_uint_eq(PRM_GET(eqe, ring + 1, owner), 1);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("fw-cmdq");
@@ -482,6 +513,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, health_counter_moves);
     tcase_add_test(tc, timer_runs);
     tcase_add_test(tc, mmio_outside_registers_is_harmless);
+    tcase_add_test(tc, completions_are_events_from_the_command_after_create_eq_on);
     suite_add_tcase(s, tc);
     return s;
 }
