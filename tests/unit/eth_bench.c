@@ -250,6 +250,26 @@ enum syn bench_sq_move(struct bench_queue *sq, uint8_t from, uint8_t to)
     return eth_sq_modify(&sq->bench->rig.hca, 0, sq->num, from, 0, sqc);
 }
 
+void bench_sq_revive(struct bench_queue *sq)
+{
+    ck_assert_int_eq(bench_sq_move(sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST), SYN_OK);
+    ck_assert_int_eq(bench_sq_move(sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY), SYN_OK);
+    sq->pi = 0; /* driver: mlx5e_reset_txqsq_cc_pc() */
+}
+
+void bench_expect_failure(struct bench_queue *sq, const struct bench_wr *wr, uint8_t syndrome,
+                          unsigned sent)
+{
+    struct bench *b = sq->bench;
+
+    b->num_frames = 0;
+    bench_send(sq, wr);
+    bench_expect(sq, PRM_CQE_OPCODE_REQ_ERR, syndrome, 0);
+    bench_expect_none(sq);
+    ck_assert_uint_eq(b->num_frames, sent);
+    bench_sq_revive(sq);
+}
+
 enum syn bench_rq_move(struct bench_queue *rq, uint8_t from, uint8_t to)
 {
     struct prm_rqc rqc[1] = {0};

@@ -55,6 +55,12 @@ struct bench_sge {
     uint32_t len, key; /* key 0: the reserved lkey */
 };
 
+/* cs_flags of the Ethernet segment: checksums that the device fills in. */
+#define CS_L3_INNER 0x10
+#define CS_L4_INNER 0x20
+#define CS_L3       0x40
+#define CS_L4       0x80
+
 struct bench_wr {
     uint8_t opcode; /* PRM_WQE_OPCODE_ */
     uint8_t cs_flags;
@@ -97,6 +103,11 @@ void bench_sq_new_sized(struct bench *b, uint32_t tisn, unsigned log_size, struc
 void bench_rq_new_sized(struct bench *b, const struct prm_rqc *rqc, unsigned log_size,
                         struct bench_queue *rq);
 enum syn bench_sq_move(struct bench_queue *sq, uint8_t from, uint8_t to);
+/* Makes a send queue in the error state ready again, as mlx5e does. Its next WQE is the first. */
+void bench_sq_revive(struct bench_queue *sq);
+/* Posts a WQE that must fail with this syndrome after so many frames, and revives the queue. */
+void bench_expect_failure(struct bench_queue *sq, const struct bench_wr *wr, uint8_t syndrome,
+                          unsigned sent);
 enum syn bench_rq_move(struct bench_queue *rq, uint8_t from, uint8_t to);
 
 /* Writes a WQE; returns its control segment. */

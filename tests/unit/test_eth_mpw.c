@@ -9,9 +9,6 @@
 #include "tests/unit/suite.h"
 #include "wire/bytes.h"
 
-#define CS_L3 0x40
-#define CS_L4 0x80
-
 static struct bench *b;
 static struct bench_queue sq;
 static uint8_t packets[4][256];
@@ -157,38 +154,26 @@ START_TEST(packets_leave_others_their_turn)
 }
 END_TEST
 
-static void expect_failure(const struct bench_wr *wr, uint8_t syndrome, unsigned sent)
-{
-    b->num_frames = 0;
-    bench_send(&sq, wr);
-    bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, syndrome, 0);
-    bench_expect_none(&sq);
-    ck_assert_uint_eq(b->num_frames, sent);
-    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST), SYN_OK);
-    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY), SYN_OK);
-    sq.pi = 0;
-}
-
 START_TEST(a_packet_that_cannot_be_sent_fails_the_wqe)
 {
     struct bench_wr wr = four_packets(1);
 
     wr.sge[2].key = 0x123456;
-    expect_failure(&wr, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 2);
+    bench_expect_failure(&sq, &wr, PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 2);
     wr = four_packets(1);
     wr.sge[1].len = 13; /* no Ethernet header */
-    expect_failure(&wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 1);
+    bench_expect_failure(&sq, &wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 1);
     wr.sge[1].len = 0;
-    expect_failure(&wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 1);
+    bench_expect_failure(&sq, &wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 1);
     wr.sge[1].len = WIRE_FRAME_MAX + 1;
-    expect_failure(&wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 1);
+    bench_expect_failure(&sq, &wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 1);
     wr = four_packets(1);
     wr.num_sge = 0;
-    expect_failure(&wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
+    bench_expect_failure(&sq, &wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
     wr = four_packets(0);
     wr.hdr = packets[0]; /* headers of all packets are no part of such a WQE */
     wr.hdr_len = 14;
-    expect_failure(&wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
+    bench_expect_failure(&sq, &wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
     wr = four_packets(0);
     bench_send(&sq, &wr);
     bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, 0);
@@ -213,9 +198,7 @@ START_TEST(inline_data_beyond_the_wqe_is_refused)
         bench_run(b);
         bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
         ck_assert_uint_eq(b->num_frames, 0);
-        ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST), SYN_OK);
-        ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY), SYN_OK);
-        sq.pi = 0;
+        bench_sq_revive(&sq);
     }
 }
 END_TEST
@@ -237,7 +220,7 @@ START_TEST(a_generation_without_it_refuses_such_a_wqe)
     struct bench_wr wr = four_packets(0);
 
     b->rig.hca.limits.multi_packet = false;
-    expect_failure(&wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
+    bench_expect_failure(&sq, &wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
 }
 END_TEST
 

@@ -13,10 +13,6 @@
 #include "wire/bytes.h"
 #include "wire/encap/tunnel.h"
 
-#define CS_L3_INNER    0x10
-#define CS_L4_INNER    0x20
-#define CS_L3          0x40
-#define CS_L4          0x80
 #define CS_ALL         0xf0
 
 #define SWP_INNER_IPV6 0x01
@@ -241,14 +237,7 @@ END_TEST
 
 static void expect_refused(const struct bench_wr *wr)
 {
-    b->num_frames = 0;
-    bench_send(&sq, wr);
-    bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
-    bench_expect_none(&sq);
-    ck_assert_uint_eq(b->num_frames, 0);
-    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST), SYN_OK);
-    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY), SYN_OK);
-    sq.pi = 0;
+    bench_expect_failure(&sq, wr, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
 }
 
 START_TEST(a_message_whose_inner_headers_are_not_found_is_refused)
@@ -420,9 +409,7 @@ START_TEST(headers_that_are_not_where_software_says_are_refused)
         send_packet(&f, wr);
         bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
         ck_assert_uint_eq(b->num_frames, 0);
-        ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST), SYN_OK);
-        ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY), SYN_OK);
-        sq.pi = 0;
+        bench_sq_revive(&sq);
     }
     wr = with_swp();
     wr.swp_flags |= SWP_INNER_IPV6; /* the inner packet is IPv4 */

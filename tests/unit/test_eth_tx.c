@@ -10,9 +10,6 @@
 #include "tests/unit/eth_bench.h"
 #include "tests/unit/suite.h"
 
-#define CS_L3 0x40
-#define CS_L4 0x80
-
 static struct bench *b;
 static struct bench_queue sq;
 
@@ -76,13 +73,6 @@ static void expect_failure(uint8_t syndrome, uint16_t counter)
 {
     bench_expect(&sq, PRM_CQE_OPCODE_REQ_ERR, syndrome, counter);
     ck_assert_uint_eq(sq_state(), PRM_SQC_STATE_ERR);
-}
-
-static void revive(void)
-{
-    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST), SYN_OK);
-    ck_assert_int_eq(bench_sq_move(&sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY), SYN_OK);
-    sq.pi = 0; /* driver: mlx5e_reset_txqsq_cc_pc() */
 }
 
 /* -- WQE to frame ------------------------------------------------------------------------------ */
@@ -171,7 +161,7 @@ START_TEST(a_generation_may_want_layer_2_inline)
             sent++;
         } else {
             expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, at);
-            revive();
+            bench_sq_revive(&sq);
         }
     }
     ck_assert_uint_eq(b->num_frames, sent);
@@ -545,7 +535,7 @@ START_TEST(opcodes_that_an_sq_does_not_have_fail)
         wr.opcode = opcodes[i];
         bench_send(&sq, &wr);
         expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
-        revive();
+        bench_sq_revive(&sq);
     }
     ck_assert_uint_eq(b->num_frames, 0);
 }
@@ -569,7 +559,7 @@ START_TEST(impossible_lengths_of_a_wqe_fail)
                                      "fails with syndrome 0x2: the WQE, its list or the doorbell "
                                      "record cannot be read, or is invalid"));
         bench_expect_none(&sq);
-        revive();
+        bench_sq_revive(&sq);
     }
     ck_assert_uint_eq(b->num_frames, 0);
 }
@@ -588,7 +578,7 @@ START_TEST(inline_headers_beyond_the_wqe_fail)
         bench_ring_sq(&sq);
         bench_run(b);
         expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
-        revive();
+        bench_sq_revive(&sq);
     }
     ck_assert_uint_eq(b->num_frames, 0);
 }
@@ -636,11 +626,11 @@ START_TEST(keys_that_do_not_allow_it_fail)
                      sq.num);
             ck_assert_str_eq(b->rig.host.last_line, line);
         }
-        revive();
+        bench_sq_revive(&sq);
         wr.hdr_len = 0; /* the destination address itself cannot be read */
         bench_send(&sq, &wr);
         expect_failure(PRM_CQE_SYNDROME_LOCAL_PROT_ERR, 0);
-        revive();
+        bench_sq_revive(&sq);
     }
     ck_assert_uint_eq(b->num_frames, 0);
 }
@@ -661,7 +651,7 @@ START_TEST(frames_too_short_or_too_long_fail)
         bench_send(&sq, &wr);
         expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0);
         bench_expect_none(&sq);
-        revive();
+        bench_sq_revive(&sq);
     }
     ck_assert_uint_eq(b->num_frames, 0);
 }
@@ -758,7 +748,7 @@ START_TEST(a_failed_queue_works_again_after_recovery)
         bench_expect(&sq, PRM_CQE_OPCODE_REQ, 0, (uint16_t)i);
     }
     expect_failure(PRM_CQE_SYNDROME_LOCAL_QP_OP_ERR, 5);
-    revive();
+    bench_sq_revive(&sq);
     bench_run(b);
     ck_assert_uint_eq(b->num_frames, 5); /* the old doorbell record does not count */
     wr.opcode = PRM_WQE_OPCODE_SEND;
