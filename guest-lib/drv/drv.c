@@ -301,6 +301,8 @@ static int drv_query_sections(struct drv *drv)
          drv->device_mem_cap, sizeof(drv->device_mem_cap)},
         {PRM_GET(cmd_hca_cap, drv->cap, crypto), PRM_HCA_CAP_TYPE_CRYPTO, drv->crypto_cap,
          sizeof(drv->crypto_cap)},
+        {PRM_GET(cmd_hca_cap, drv->cap, nic_flow_table), PRM_HCA_CAP_TYPE_FLOW_TABLE, drv->flow_cap,
+         sizeof(drv->flow_cap)},
         {PRM_GET(cmd_hca_cap, drv->cap, qos), PRM_HCA_CAP_TYPE_QOS, drv->qos_cap,
          sizeof(drv->qos_cap)},
     };

@@ -83,6 +83,7 @@ struct drv {
     struct prm_cmd_hca_cap_2 cap_2[1];
     struct prm_device_mem_cap device_mem_cap[1];
     struct prm_qos_cap qos_cap[1];
+    struct prm_flow_table_nic_cap flow_cap[1];
     struct prm_odp_cap odp_cap[1]; /* as handle_hca_cap_odp() sets it */
     struct drv_eq eq;              /* async events, and completions of the driver's own CQs */
     struct prm_crypto_cap crypto_cap[1];

@@ -164,6 +164,7 @@ struct mlx5dv_flow_matcher {
     struct ibv_context *context;
     struct prm_fte_match_param mask[1];
     uint8_t criteria; /* bits PRM_MATCH_CRITERIA_ */
+    uint8_t table;    /* PRM_FLOW_TABLE_TYPE_ */
     uint16_t priority;
     uint32_t handle;
     gint flows; /* number of flows made with it */

@@ -129,17 +129,22 @@ enum syn flow_mask_read(enum steering_domain domain, const struct prm_create_flo
     return SYN_OK;
 }
 
-void flow_mask_write(const struct flow_mask *mask, struct prm_fte_match_param *param)
+/* Writes the words of a mask, or the values of these words, to their places. */
+static void key_write_words(const struct flow_mask *mask, const uint32_t *words,
+                            struct prm_fte_match_param *param)
 {
     for (unsigned i = 0; i < mask->num_words; i++) {
-        memcpy(param->bytes + mask->at[i] * 4u, &mask->word[i], 4);
+        memcpy(param->bytes + mask->at[i] * 4u, &words[i], 4);
     }
+}
+
+void flow_mask_write(const struct flow_mask *mask, struct prm_fte_match_param *param)
+{
+    key_write_words(mask, mask->word, param);
 }
 
 void flow_key_write(const struct flow_key *key, const struct flow_mask *mask,
                     struct prm_fte_match_param *param)
 {
-    for (unsigned i = 0; i < mask->num_words; i++) {
-        memcpy(param->bytes + mask->at[i] * 4u, &key->word[i], 4);
-    }
+    key_write_words(mask, key->word, param);
 }

@@ -377,8 +377,6 @@ static int call_reg_dm_mr(void)
 CALL(modify_action, struct ibv_flow_action action = {ctx};
      struct ibv_flow_action_esp_attr attr = {0};
      return num(ibv_modify_flow_action_esp(&action, &attr));)
-CALL(destroy_action, struct ibv_flow_action action = {ctx};
-     return num(ibv_destroy_flow_action(&action));)
 CALL(create_action, struct ibv_flow_action_esp_attr attr = {0};
      return ptr(ibv_create_flow_action_esp(ctx, &attr));)
 CALL(modify_qp_rate_limit, struct ibv_qp_rate_limit_attr attr = {.rate_limit = 1000};
@@ -582,7 +580,6 @@ static const struct probe_call calls[] = {
     {" alloc_dm free_dm ", call_alloc_dm},
     {" reg_dm_mr ", call_reg_dm_mr},
     {" modify_flow_action_esp ", call_modify_action},
-    {" destroy_flow_action ", call_destroy_action},
     {" create_flow_action_esp ", call_create_action},
     {" modify_qp_rate_limit ", call_modify_qp_rate_limit},
     {" alloc_td dealloc_td ", call_alloc_td},

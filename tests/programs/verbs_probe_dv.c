@@ -200,6 +200,25 @@ static int matcher(bool with_flow)
 CALL(create_matcher, return matcher(false);)
 CALL(dv_create_flow, return matcher(true);)
 
+static int flow_action(bool rewrite)
+{
+    uint8_t headers[50] = {0};
+    /* sets 16 bits of the destination port of UDP to 1 (struct set_action_in) */
+    uint8_t set[8] = {0x10, 0x0c, 0, 16, 0, 0, 0, 1};
+    struct ibv_flow_action *made =
+        rewrite ? mlx5dv_create_flow_action_modify_header(ctx, sizeof(set), (uint64_t *)(void *)set,
+                                                          MLX5DV_FLOW_TABLE_TYPE_NIC_RX)
+                : mlx5dv_create_flow_action_packet_reformat(
+                      ctx, sizeof(headers), headers,
+                      MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L2_TUNNEL,
+                      MLX5DV_FLOW_TABLE_TYPE_NIC_TX);
+
+    return made ? num(ibv_destroy_flow_action(made)) : errno;
+}
+CALL(modify_header, return flow_action(true);)
+CALL(packet_reformat, return flow_action(false);)
+CALL(domain, return ptr(mlx5dv_dr_domain_create(ctx, MLX5DV_DR_DOMAIN_TYPE_NIC_RX));)
+
 CALL(general_cmd, COMMAND(query_hca_cap_in, QUERY_HCA_CAP);
      return num(mlx5dv_devx_general_cmd(ctx, in, sizeof(in), out, PRM_SIZE(query_hca_cap_out)));)
 CALL(umem_reg, struct mlx5dv_devx_umem *made = mlx5dv_devx_umem_reg(ctx, buf, 4096, 1);
@@ -435,6 +454,9 @@ const struct probe_call probe_dv_calls[] = {
     {" _mlx5dv_mkey_check ", call_mkey_check},
     {" mlx5dv_create_flow_matcher mlx5dv_destroy_flow_matcher ", call_create_matcher},
     {" mlx5dv_create_flow ", call_dv_create_flow},
+    {" mlx5dv_create_flow_action_modify_header ", call_modify_header},
+    {" mlx5dv_create_flow_action_packet_reformat destroy_flow_action ", call_packet_reformat},
+    {" mlx5dv_dr_domain_create ", call_domain},
     {" mlx5dv_devx_general_cmd ", call_general_cmd},
     {" mlx5dv_devx_umem_reg mlx5dv_devx_umem_dereg ", call_umem_reg},
     {" mlx5dv_devx_umem_reg_ex ", call_umem_reg_ex},

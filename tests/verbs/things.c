@@ -828,7 +828,10 @@ struct census census_take(struct ibv_context *ctx)
     pthread_mutex_unlock(&hca->reg_lock);
     census.subscriptions = hca->subscriptions->len;
     census.xrcds = hca->xrcds->len;
-    census.flows = hca->flow_table || hca->sniffers;
+    census.flows = hca->sniffers != NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(hca->flow_tables); i++) {
+        census.flows |= hca->flow_tables[i] != NULL;
+    }
     return census;
 }
 

@@ -25,16 +25,30 @@ void hv_flow_destroy_table(struct hv_hca *hca, uint8_t type, uint32_t table_id)
     hv_cmd_simple(hca, in, sizeof(in));
 }
 
+/* Entries may do to frames what the device can do in tables of the type (get_flow_table()). */
+static void flow_enable_changes(struct hv_hca *hca, uint8_t type,
+                                struct prm_flow_table_context *ctx)
+{
+    if (type == PRM_FLOW_TABLE_TYPE_NIC_RX) {
+        PRM_SET(flow_table_context, ctx, decap_en, HV_FLOW_CAP(hca, nic_receive, decap));
+        PRM_SET(flow_table_context, ctx, reformat_en,
+                HV_FLOW_CAP(hca, nic_receive, reformat_l3_tunnel_to_l2));
+    } else if (type == PRM_FLOW_TABLE_TYPE_NIC_TX) {
+        PRM_SET(flow_table_context, ctx, reformat_en, HV_FLOW_CAP(hca, nic_transmit, reformat));
+    }
+}
+
 int hv_flow_create_table(struct hv_hca *hca, uint8_t type, unsigned log_size, uint32_t *table_id)
 {
     struct prm_create_flow_table_in in[1] = {0};
     struct prm_create_flow_table_out out[1] = {0};
+    struct prm_flow_table_context *ctx = PRM_PTR(create_flow_table_in, in, flow_table_context);
     int err;
 
     PRM_SET(create_flow_table_in, in, opcode, PRM_CMD_OP_CREATE_FLOW_TABLE);
     PRM_SET(create_flow_table_in, in, table_type, type);
-    PRM_SET(flow_table_context, PRM_PTR(create_flow_table_in, in, flow_table_context), log_size,
-            log_size);
+    PRM_SET(flow_table_context, ctx, log_size, log_size);
+    flow_enable_changes(hca, type, ctx);
     err = hv_cmd(hca, in, sizeof(in), out, sizeof(out));
     if (err) {
         return err;
@@ -78,11 +92,13 @@ int hv_flow_destroy_group(struct hv_hca *hca, const struct hv_flow_place *place)
 }
 
 int hv_flow_set_entry(struct hv_hca *hca, const struct hv_flow_place *place,
-                      const struct hv_flow_rule *rule, const uint32_t *tirns, unsigned num_tirns,
+                      const struct hv_flow_rule *rule, const uint32_t *dests, unsigned num,
                       bool change)
 {
-    unsigned dests = rule->drop ? 0 : num_tirns;
-    size_t len = PRM_SIZE(set_fte_in) + dests * PRM_SIZE(dest_format_struct);
+    unsigned num_dests = rule->action & PRM_FLOW_ACTION_FWD_DEST ? num : 0;
+    unsigned counters = rule->action & PRM_FLOW_ACTION_COUNT ? 1 : 0;
+    size_t counters_at = PRM_SIZE(set_fte_in) + num_dests * PRM_SIZE(dest_format_struct);
+    size_t len = counters_at + counters * PRM_SIZE(flow_counter_list);
     g_autofree struct prm_set_fte_in *in = g_malloc0(len);
     struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
 
@@ -96,15 +112,22 @@ int hv_flow_set_entry(struct hv_hca *hca, const struct hv_flow_place *place,
     PRM_SET(set_fte_in, in, flow_index, place->index);
     PRM_SET(flow_context, ctx, group_id, place->group_id);
     PRM_SET(flow_context, ctx, flow_tag, rule->tag);
-    PRM_SET(flow_context, ctx, action,
-            rule->drop ? PRM_FLOW_ACTION_DROP : PRM_FLOW_ACTION_FWD_DEST);
+    PRM_SET(flow_context, ctx, action, rule->action);
+    PRM_SET(flow_context, ctx, packet_reformat_id, rule->reformat);
+    PRM_SET(flow_context, ctx, modify_header_id, rule->modify);
     memcpy(PRM_PTR(flow_context, ctx, match_value), rule->value, sizeof(rule->value));
-    PRM_SET(flow_context, ctx, destination_list_size, dests);
-    for (unsigned i = 0; i < dests; i++) {
+    PRM_SET(flow_context, ctx, destination_list_size, num_dests);
+    PRM_SET(flow_context, ctx, flow_counter_list_size, counters);
+    for (unsigned i = 0; i < num_dests; i++) {
         struct prm_dest_format_struct *dest = PRM_PTR_AT(flow_context, ctx, destination, i);
 
-        PRM_SET(dest_format_struct, dest, destination_type, PRM_FLOW_DESTINATION_TYPE_TIR);
-        PRM_SET(dest_format_struct, dest, destination_id, tirns[i]);
+        PRM_SET(dest_format_struct, dest, destination_type, rule->dest_type);
+        PRM_SET(dest_format_struct, dest, destination_id, dests[i]);
+    }
+    if (counters) {
+        struct prm_flow_counter_list *list = (void *)(in->bytes + counters_at);
+
+        PRM_SET(flow_counter_list, list, flow_counter_id, rule->counter);
     }
     return hv_cmd_simple(hca, in, len);
 }

@@ -22,10 +22,10 @@ int hv_flow_create_group(struct hv_hca *hca, struct hv_flow_place *place,
                          const struct hv_flow_rule *rule);
 int hv_flow_destroy_group(struct hv_hca *hca, const struct hv_flow_place *place);
 
-/* Writes the entry: a rule, and the TIRs that get matching packets, unless the rule drops them.
- * change: the entry exists, and gets these TIRs. */
+/* Writes the entry: a rule, and its destinations, if it has any. change: the entry exists, and gets
+ * these destinations. */
 int hv_flow_set_entry(struct hv_hca *hca, const struct hv_flow_place *place,
-                      const struct hv_flow_rule *rule, const uint32_t *tirns, unsigned num_tirns,
+                      const struct hv_flow_rule *rule, const uint32_t *dests, unsigned num,
                       bool change);
 int hv_flow_delete_entry(struct hv_hca *hca, const struct hv_flow_place *place);
 

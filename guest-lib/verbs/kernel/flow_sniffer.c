@@ -21,7 +21,8 @@ struct hv_sniffers {
     unsigned num;
 };
 
-static const struct hv_flow_rule everything;
+static const struct hv_flow_rule everything = {.action = PRM_FLOW_ACTION_FWD_DEST,
+                                               .dest_type = PRM_FLOW_DESTINATION_TYPE_TIR};
 
 static int sniffer_begin(struct hv_hca *hca, struct hv_flow_place *place, uint8_t type,
                          uint32_t tirn)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The table of an HCA's flows.
+ * The tables of an HCA's flows.
  *
- * All flows of an HCA except sniffers are in one flow table, the root of received packets. The
- * table is made with the first flow and destroyed with the last one. Each flow has its own mask, so
- * it is an entry in a group of its own. The first entry that matches gets the packet, so entries
- * are in the order of their priority. mlx5_ib has a table for each priority; if two flows with
- * equal values match a packet, both get it. Here the older flow gets it.
+ * All flows of an HCA except sniffers are in one flow table for each type of tables, which is the
+ * root of the type. A table is made with its first flow and destroyed with its last one. Each flow
+ * has its own mask, so it is an entry in a group of its own. The first entry that matches gets the
+ * packet, so entries are in the order of their priority. mlx5_ib has a table for each priority; if
+ * two flows with equal values match a packet, both get it. Here the older flow gets it.
  */
+#include <string.h>
 #include "guest-lib/verbs/kernel/flow_cmd.h"
 #include "guest-lib/verbs/kernel/flow_sniffer.h"
 #include "guest-lib/verbs/kernel/hca.h"
@@ -20,10 +21,11 @@ struct hv_flow {
     struct ibv_flow ibv;
     struct hv_hca *hca;
     struct hv_qp *qp;
-    gint *users;
+    unsigned num_users;
+    gint *users[1 + HV_FLOW_ACTIONS];
     bool sniffs;
-    uint32_t tirn;
-    struct hv_flow_place place; /* not used by sniffers */
+    uint32_t tirn;              /* of a sniffer */
+    struct hv_flow_place place; /* of all others */
 };
 
 struct hv_flow_table {
@@ -32,31 +34,31 @@ struct hv_flow_table {
     bool taken[ENTRIES];
 };
 
-/* Gets the HCA's table, and makes it if there is none: 0 or errno. Under the lock. */
-static int flow_get_table(struct hv_hca *hca, struct hv_flow_table **table)
+/* Gets the HCA's table of a type, and makes it if there is none: 0 or errno. Under the lock. */
+static int flow_get_table(struct hv_hca *hca, uint8_t type, struct hv_flow_table **table)
 {
     uint32_t id;
     int err;
 
-    *table = hca->flow_table;
+    *table = hca->flow_tables[type];
     if (*table) {
         return 0;
     }
-    err = hv_flow_create_table(hca, PRM_FLOW_TABLE_TYPE_NIC_RX, LOG_SIZE, &id);
+    err = hv_flow_create_table(hca, type, LOG_SIZE, &id);
     if (!err) {
         *table = g_new0(struct hv_flow_table, 1);
         (*table)->id = id;
-        hca->flow_table = *table;
+        hca->flow_tables[type] = *table;
     }
     return err;
 }
 
-static void flow_put_table(struct hv_hca *hca, struct hv_flow_table *table)
+static void flow_put_table(struct hv_hca *hca, uint8_t type, struct hv_flow_table *table)
 {
     if (!table->used) {
-        hv_flow_destroy_table(hca, PRM_FLOW_TABLE_TYPE_NIC_RX, table->id);
+        hv_flow_destroy_table(hca, type, table->id);
         g_free(table);
-        hca->flow_table = NULL;
+        hca->flow_tables[type] = NULL;
     }
 }
 
@@ -90,19 +92,19 @@ static int flow_add_flow(struct hv_flow *flow, const struct hv_flow_rule *rule)
     int err;
 
     if (rule->sniffs) {
-        return hv_sniffer_add(flow->hca, rule->tirn);
+        return hv_sniffer_add(flow->hca, rule->dest);
     }
-    err = flow_get_table(flow->hca, &table);
+    err = flow_get_table(flow->hca, rule->table, &table);
     if (err) {
         return err;
     }
-    flow->place.type = PRM_FLOW_TABLE_TYPE_NIC_RX;
+    flow->place.type = rule->table;
     flow->place.table_id = table->id;
     err = flow_take_index(flow, table, rule->priority);
     if (!err) {
         err = hv_flow_create_group(flow->hca, &flow->place, rule);
         if (!err) {
-            err = hv_flow_set_entry(flow->hca, &flow->place, rule, &rule->tirn, 1, false);
+            err = hv_flow_set_entry(flow->hca, &flow->place, rule, &rule->dest, 1, false);
             if (err) {
                 hv_flow_destroy_group(flow->hca, &flow->place);
             }
@@ -111,12 +113,12 @@ static int flow_add_flow(struct hv_flow *flow, const struct hv_flow_rule *rule)
             flow_give_index(flow, table);
         }
     }
-    flow_put_table(flow->hca, table);
+    flow_put_table(flow->hca, rule->table, table);
     return err;
 }
 
 struct ibv_flow *hv_flow_new(struct ibv_context *ctx, const struct hv_flow_rule *rule,
-                             struct hv_qp *qp, gint *users)
+                             struct hv_qp *qp)
 {
     struct hv_flow *flow = calloc(1, sizeof(*flow));
     int err;
@@ -126,9 +128,10 @@ struct ibv_flow *hv_flow_new(struct ibv_context *ctx, const struct hv_flow_rule 
     }
     flow->hca = hv_context(ctx)->hca;
     flow->qp = qp;
-    flow->users = users;
+    flow->num_users = rule->num_users;
+    memcpy(flow->users, rule->users, sizeof(flow->users));
     flow->sniffs = rule->sniffs;
-    flow->tirn = rule->tirn;
+    flow->tirn = rule->dest;
     flow->ibv.context = ctx;
     pthread_mutex_lock(&flow->hca->flow_lock);
     err = flow_add_flow(flow, rule);
@@ -141,8 +144,8 @@ struct ibv_flow *hv_flow_new(struct ibv_context *ctx, const struct hv_flow_rule 
     if (qp) {
         g_atomic_int_inc(&qp->refs);
     }
-    if (users) {
-        g_atomic_int_inc(users);
+    for (unsigned i = 0; i < flow->num_users; i++) {
+        g_atomic_int_inc(flow->users[i]);
     }
     return &flow->ibv;
 }
@@ -150,7 +153,7 @@ struct ibv_flow *hv_flow_new(struct ibv_context *ctx, const struct hv_flow_rule 
 /* Under the lock. */
 static int flow_remove_flow(struct hv_flow *flow)
 {
-    struct hv_flow_table *table = flow->hca->flow_table;
+    struct hv_flow_table *table = flow->hca->flow_tables[flow->place.type];
     int err;
 
     if (flow->sniffs) {
@@ -161,7 +164,7 @@ static int flow_remove_flow(struct hv_flow *flow)
     if (!err) {
         hv_flow_destroy_group(flow->hca, &flow->place);
         flow_give_index(flow, table);
-        flow_put_table(flow->hca, table);
+        flow_put_table(flow->hca, flow->place.type, table);
     }
     return err;
 }
@@ -184,8 +187,8 @@ int uverbs_destroy_flow(struct hv_flow *flow)
     if (!err && flow->qp) {
         g_atomic_int_add(&flow->qp->refs, -1);
     }
-    if (!err && flow->users) {
-        g_atomic_int_add(flow->users, -1);
+    for (unsigned i = 0; !err && i < flow->num_users; i++) {
+        g_atomic_int_add(flow->users[i], -1);
     }
     return err;
 }

@@ -229,7 +229,7 @@ int hv_handle_check(struct ibv_context *context, enum hv_handle_kind kind, uint3
     static const char *const kinds[HV_HANDLE_KINDS] = {
         "PD",      "MR",          "MW",   "AH",        "CQ",   "SRQ",
         "QP",      "XRCD",        "WQ",   "RWQ table", "flow", "device memory",
-        "matcher", "DevX object", "umem", "UAR",       "rate"};
+        "matcher", "DevX object", "umem", "UAR",       "rate", "flow action"};
     int err;
     void *found = hv_handle_get(context, kind, handle, &err);
 

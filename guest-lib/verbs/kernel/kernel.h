@@ -43,11 +43,12 @@ enum hv_handle_kind {
     HV_HANDLE_DM,      /* struct hv_dm that is not imported */
     HV_HANDLE_MATCHER, /* struct mlx5dv_flow_matcher; from here on, kinds of mlx5_ib */
     HV_HANDLE_DEVX_OBJ,
-    HV_HANDLE_UMEM, /* struct hv_dv_umem */
-    HV_HANDLE_UAR,  /* struct hv_dv_uar */
-    HV_HANDLE_PP    /* struct hv_dv_pp */
+    HV_HANDLE_UMEM,       /* struct hv_dv_umem */
+    HV_HANDLE_UAR,        /* struct hv_dv_uar */
+    HV_HANDLE_PP,         /* struct hv_dv_pp */
+    HV_HANDLE_FLOW_ACTION /* struct hv_flow_action */
 };
-#define HV_HANDLE_KINDS (HV_HANDLE_PP + 1)
+#define HV_HANDLE_KINDS (HV_HANDLE_FLOW_ACTION + 1)
 
 /* Makes the file of a newly opened device: the handles of one context, until others share them
  * (handles.c). */
@@ -249,7 +250,12 @@ static inline uint8_t hv_cq_ts_format(const struct hv_cq *cq)
 {
     return cq->real_time ? PRM_TS_FORMAT_REAL_TIME : PRM_TS_FORMAT_FREE_RUNNING;
 }
-#define HV_CAP_2(hca, field)   PRM_GET(cmd_hca_cap_2, hv_drv(hca)->cap_2, field)
+#define HV_CAP_2(hca, field) PRM_GET(cmd_hca_cap_2, hv_drv(hca)->cap_2, field)
+/* A field of the capabilities of flow tables of a kind, such as nic_receive. */
+#define HV_FLOW_CAP(hca, kind, field)                                                              \
+    PRM_GET(flow_table_prop_layout,                                                                \
+            PRM_PTR(flow_table_nic_cap, hv_drv(hca)->flow_cap, flow_table_properties_##kind),      \
+            field)
 #define HV_QOS_CAP(hca, field) PRM_GET(qos_cap, hv_drv(hca)->qos_cap, field)
 #define HV_DM_CAP(hca, field)  PRM_GET(device_mem_cap, hv_drv(hca)->device_mem_cap, field)
 #define HV_ETH_CAP(hca, field)                                                                     \

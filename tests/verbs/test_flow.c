@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tests flows between two hosts in virtual time: specifications of tunnels, and rules for what is
+ * sent (ibv_create_flow(), mlx5dv_create_flow()).
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/kernel/hca.h"
+#include "tests/unit/suite.h"
+#include "tests/verbs/verbs_table.h"
+
+#define ROOM 1024
+
+static struct verbs_table *v;
+static struct ibv_cq *cq[2];
+static struct ibv_mr *mr[2];
+static bool has_receive;     /* one that no frame has taken yet */
+static struct ibv_qp *qp[2]; /* host 0 sends, host 1 receives */
+
+static void setup(void)
+{
+    v = verbs_table_new();
+    has_receive = false;
+    for (int i = 0; i < 2; i++) {
+        struct ibv_qp_init_attr init = {.cap = {8, 8, 1, 1, 0}, .qp_type = IBV_QPT_RAW_PACKET};
+
+        cq[i] = ibv_create_cq(i ? v->b : v->a, 63, NULL, NULL, 0);
+        mr[i] = table_mr_new(v, i);
+        init.send_cq = init.recv_cq = cq[i];
+        qp[i] = ibv_create_qp(v->hosts->host[i].pd, &init);
+        for (int s = IBV_QPS_INIT; s <= IBV_QPS_RTS; s++) {
+            struct ibv_qp_attr to = {.qp_state = (enum ibv_qp_state)s, .port_num = 1};
+
+            ck_assert_int_eq(
+                ibv_modify_qp(qp[i], &to, IBV_QP_STATE | (s == IBV_QPS_INIT ? IBV_QP_PORT : 0)), 0);
+        }
+    }
+}
+
+static void teardown(void)
+{
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(ibv_destroy_qp(qp[i]), 0);
+        table_mr_free(mr[i]);
+        ck_assert_int_eq(ibv_destroy_cq(cq[i]), 0);
+        for (size_t type = 0; type < G_N_ELEMENTS(v->hca[i]->flow_tables); type++) {
+            ck_assert_ptr_null(v->hca[i]->flow_tables[type]);
+        }
+    }
+    verbs_table_free(v);
+}
+
+/* -- frames ------------------------------------------------------------------------------------ */
+
+static uint8_t frame[ROOM];
+static size_t len;
+
+static uint8_t *put(size_t bytes)
+{
+    len += bytes;
+    return frame + len - bytes;
+}
+
+static void put_eth(uint16_t type)
+{
+    uint8_t *at = put(14);
+
+    memcpy(at, v->hosts->host[1].config.mac, 6);
+    memcpy(at + 6, v->hosts->host[0].config.mac, 6);
+    prm_store16(at + 12, type);
+}
+
+static void put_ipv4(uint8_t protocol, size_t more)
+{
+    uint8_t *at = put(20);
+
+    at[0] = 0x45;
+    prm_store16(at + 2, 20 + more);
+    at[8] = 64;
+    at[9] = protocol;
+    prm_store32(at + 12, 0x0a010203);
+    prm_store32(at + 16, 0x0a010204);
+}
+
+static void put_udp(uint16_t to, size_t more)
+{
+    uint8_t *at = put(8);
+
+    prm_store16(at, 777);
+    prm_store16(at + 2, to);
+    prm_store16(at + 4, 8 + more);
+}
+
+#define INNER (14 + 20 + 8 + 20)
+
+static void put_inner(void)
+{
+    put_eth(0x0800);
+    put_ipv4(17, 28);
+    put_udp(5000, 20);
+    memset(put(20), 0x5a, 20);
+}
+
+enum kind {
+    PLAIN,
+    VXLAN, /* VNI 0x123456 */
+    GRE,   /* key 0xabcdef01 */
+    MPLS,  /* label 77, over Ethernet */
+    MPLS_IN_UDP,
+    IPV6, /* flow label 0x54321 */
+};
+
+static void make(enum kind kind)
+{
+    memset(frame, 0, sizeof(frame));
+    len = 0;
+    switch (kind) {
+    case PLAIN:
+        put_inner();
+        break;
+    case VXLAN:
+        put_eth(0x0800);
+        put_ipv4(17, 16 + INNER);
+        put_udp(4789, 8 + INNER);
+        prm_store32(put(4), 0x08000000);
+        prm_store32(put(4), 0x12345600);
+        put_inner();
+        break;
+    case GRE:
+        put_eth(0x0800);
+        put_ipv4(47, 8 + 20 + 28);
+        prm_store32(put(4), 0x20000800);
+        prm_store32(put(4), 0xabcdef01);
+        put_ipv4(17, 28);
+        put_udp(5000, 20);
+        put(20);
+        break;
+    case MPLS:
+        put_eth(0x8847);
+        prm_store32(put(4), 77u << 12 | 1u << 8 | 64);
+        put_ipv4(17, 28);
+        put_udp(5000, 20);
+        put(20);
+        break;
+    case MPLS_IN_UDP:
+        put_eth(0x0800);
+        put_ipv4(17, 8 + 4 + 28);
+        put_udp(6635, 4 + 28);
+        prm_store32(put(4), 77u << 12 | 1u << 8 | 64);
+        put_ipv4(17, 8);
+        put_udp(5000, 0);
+        break;
+    case IPV6:
+        put_eth(0x86dd);
+        prm_store32(put(4), 0x60054321);
+        prm_store32(put(4), 28u << 16 | 17u << 8 | 64);
+        put(32);
+        put_udp(5000, 20);
+        put(20);
+        break;
+    }
+}
+
+/* Sends the frame. Returns the bytes that host 1's QP gets; 0: none. */
+static uint32_t sent(void)
+{
+    struct ibv_sge here = {(uintptr_t)mr[0]->addr, (uint32_t)len, mr[0]->lkey};
+    struct ibv_sge there = {(uintptr_t)mr[1]->addr, ROOM, mr[1]->lkey};
+    struct ibv_recv_wr recv = {.sg_list = &there, .num_sge = 1}, *bad_recv;
+    struct ibv_send_wr wr = {.sg_list = &here,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_SEND,
+                             .send_flags = IBV_SEND_SIGNALED},
+                       *bad;
+    struct ibv_wc wc;
+
+    memcpy(mr[0]->addr, frame, len);
+    if (!has_receive) {
+        ck_assert_int_eq(ibv_post_recv(qp[1], &recv, &bad_recv), 0);
+    }
+    has_receive = true;
+    ck_assert_int_eq(ibv_post_send(qp[0], &wr, &bad), 0);
+    ck_assert_int_eq(table_wc(v, cq[0]).status, IBV_WC_SUCCESS);
+    table_wait(v);
+    if (ibv_poll_cq(cq[1], 1, &wc) == 0) {
+        return 0;
+    }
+    has_receive = false;
+    ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+    return wc.byte_len;
+}
+
+/* -- specifications ---------------------------------------------------------------------------- */
+
+struct rule {
+    struct ibv_flow_attr attr;
+    uint8_t specs[4 * sizeof(struct ibv_flow_spec)];
+};
+
+static struct rule rule_new(void)
+{
+    return (struct rule){.attr = {.size = sizeof(struct ibv_flow_attr), .port = 1}};
+}
+
+static void add(struct rule *rule, const void *spec, size_t size)
+{
+    memcpy((uint8_t *)rule + rule->attr.size, spec, size);
+    rule->attr.size = (uint16_t)(rule->attr.size + size);
+    rule->attr.num_of_specs++;
+}
+
+#define ADD(rule, type_, spec_type, ...)                                                           \
+    do {                                                                                           \
+        struct ibv_flow_spec_##type_ spec_ = {                                                     \
+            .type = spec_type, .size = sizeof(spec_), __VA_ARGS__};                                \
+                                                                                                   \
+        add(rule, &spec_, sizeof(spec_));                                                          \
+    } while (0)
+
+/* Whether the frame comes by the rule. */
+static bool comes(struct rule *rule, enum kind kind)
+{
+    struct ibv_flow *flow = ibv_create_flow(qp[1], &rule->attr);
+    bool came;
+
+    ck_assert_msg(flow, "errno %d", errno);
+    make(kind);
+    came = sent() == len;
+    ck_assert_int_eq(ibv_destroy_flow(flow), 0);
+    return came;
+}
+
+#define BE32(x) GUINT32_TO_BE(x)
+#define BE16(x) GUINT16_TO_BE(x)
+
+START_TEST(a_vni_is_matched)
+{
+    struct rule right = rule_new(), wrong = rule_new(), half = rule_new();
+
+    ADD(&right, tunnel, IBV_FLOW_SPEC_VXLAN_TUNNEL, .val = {BE32(0x123456)},
+        .mask = {BE32(0xffffff)});
+    ADD(&wrong, tunnel, IBV_FLOW_SPEC_VXLAN_TUNNEL, .val = {BE32(0x123457)},
+        .mask = {BE32(0xffffff)});
+    ADD(&half, tunnel, IBV_FLOW_SPEC_VXLAN_TUNNEL, .val = {BE32(0x120000)},
+        .mask = {BE32(0xff0000)});
+    ck_assert(comes(&right, VXLAN));
+    ck_assert(!comes(&wrong, VXLAN));
+    ck_assert(comes(&half, VXLAN));
+    ck_assert(!comes(&right, PLAIN));
+}
+END_TEST
+
+START_TEST(inner_headers_are_matched_apart_from_outer_ones)
+{
+    struct rule inner = rule_new(), outer = rule_new(), both = rule_new();
+
+    ADD(&inner, tcp_udp, IBV_FLOW_SPEC_UDP | IBV_FLOW_SPEC_INNER, .val = {.dst_port = BE16(5000)},
+        .mask = {.dst_port = 0xffff});
+    ADD(&outer, tcp_udp, IBV_FLOW_SPEC_UDP, .val = {.dst_port = BE16(5000)},
+        .mask = {.dst_port = 0xffff});
+    ADD(&both, tcp_udp, IBV_FLOW_SPEC_UDP, .val = {.dst_port = BE16(4789)},
+        .mask = {.dst_port = 0xffff});
+    ADD(&both, eth, IBV_FLOW_SPEC_ETH | IBV_FLOW_SPEC_INNER, .val = {.ether_type = BE16(0x0800)},
+        .mask = {.ether_type = 0xffff});
+    ADD(&both, ipv4_ext, IBV_FLOW_SPEC_IPV4_EXT | IBV_FLOW_SPEC_INNER,
+        .val = {.dst_ip = BE32(0x0a010204)}, .mask = {.dst_ip = 0xffffffff});
+    ck_assert(comes(&inner, VXLAN));
+    ck_assert(!comes(&outer, VXLAN));
+    ck_assert(comes(&both, VXLAN));
+    ck_assert(!comes(&inner, PLAIN));
+    ck_assert(comes(&outer, PLAIN));
+    ck_assert(!comes(&both, PLAIN));
+}
+END_TEST
+
+START_TEST(a_gre_key_is_matched)
+{
+    struct rule right = rule_new(), wrong = rule_new();
+
+    ADD(&right, gre, IBV_FLOW_SPEC_GRE, .val = {.protocol = BE16(0x0800), .key = BE32(0xabcdef01)},
+        .mask = {.protocol = 0xffff, .key = 0xffffffff});
+    ADD(&wrong, gre, IBV_FLOW_SPEC_GRE, .val = {.key = BE32(0xabcdef02)},
+        .mask = {.key = 0xffffffff});
+    ck_assert(comes(&right, GRE));
+    ck_assert(!comes(&wrong, GRE));
+    ck_assert(!comes(&right, PLAIN));
+}
+END_TEST
+
+/* "case IB_FLOW_SPEC_MPLS" of mlx5_ib: the specification before it says where the label is. */
+START_TEST(a_label_belongs_to_the_header_before_it)
+{
+    struct rule plain = rule_new(), in_udp = rule_new();
+    const struct ibv_flow_mpls_filter label = {BE32(77u << 12)}, mask = {BE32(0xfffff000)};
+
+    ADD(&plain, mpls, IBV_FLOW_SPEC_MPLS, .val = label, .mask = mask);
+    ADD(&in_udp, tcp_udp, IBV_FLOW_SPEC_UDP, .val = {.dst_port = BE16(6635)},
+        .mask = {.dst_port = 0xffff});
+    ADD(&in_udp, mpls, IBV_FLOW_SPEC_MPLS, .val = label, .mask = mask);
+    ck_assert(comes(&plain, MPLS));
+    ck_assert(!comes(&plain, MPLS_IN_UDP));
+    ck_assert(comes(&in_udp, MPLS_IN_UDP));
+    ck_assert(!comes(&in_udp, MPLS));
+}
+END_TEST
+
+START_TEST(a_flow_label_is_matched)
+{
+    struct rule right = rule_new(), wrong = rule_new();
+
+    ADD(&right, ipv6, IBV_FLOW_SPEC_IPV6, .val = {.flow_label = BE32(0x54321)},
+        .mask = {.flow_label = BE32(0xfffff)});
+    ADD(&wrong, ipv6, IBV_FLOW_SPEC_IPV6, .val = {.flow_label = BE32(0x54320)},
+        .mask = {.flow_label = BE32(0xfffff)});
+    ck_assert(comes(&right, IPV6));
+    ck_assert(!comes(&wrong, IPV6));
+}
+END_TEST
+
+static void refuse(const struct rule *rule, int err)
+{
+    struct rule copy = *rule;
+
+    ck_assert_ptr_null(ibv_create_flow(qp[1], &copy.attr));
+    ck_assert_int_eq(errno, err);
+}
+
+START_TEST(bad_specifications_are_refused)
+{
+    struct rule rule = rule_new();
+
+    ADD(&rule, tunnel, IBV_FLOW_SPEC_VXLAN_TUNNEL, .val = {BE32(1u << 24)});
+    refuse(&rule, EINVAL);
+    rule = rule_new();
+    ADD(&rule, gre, IBV_FLOW_SPEC_GRE, .mask = {.c_ks_res0_ver = 1});
+    refuse(&rule, EOPNOTSUPP);
+    rule = rule_new();
+    ADD(&rule, ipv6, IBV_FLOW_SPEC_IPV6, .mask = {.flow_label = BE32(1u << 20)});
+    refuse(&rule, EINVAL);
+    rule = rule_new(); /* is_valid_ethertype() */
+    ADD(&rule, eth, IBV_FLOW_SPEC_ETH, .val = {.ether_type = BE16(0x86dd)},
+        .mask = {.ether_type = 0xffff});
+    ADD(&rule, ipv4, IBV_FLOW_SPEC_IPV4, .mask = {.dst_ip = 0});
+    refuse(&rule, EINVAL);
+    rule = rule_new();
+    rule.attr.type = IBV_FLOW_ATTR_ALL_DEFAULT;
+    rule.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
+    refuse(&rule, EINVAL);
+}
+END_TEST
+
+/* -- what is sent ------------------------------------------------------------------------------ */
+
+/* All frames of IPv4; the hosts also send ARP. */
+static struct ibv_flow *take_all(void)
+{
+    struct rule all = rule_new();
+    struct ibv_flow *flow;
+
+    ADD(&all, ipv4, IBV_FLOW_SPEC_IPV4, .mask = {.dst_ip = 0});
+    flow = ibv_create_flow(qp[1], &all.attr);
+    ck_assert_ptr_nonnull(flow);
+    return flow;
+}
+
+START_TEST(a_rule_for_what_is_sent_drops_it)
+{
+    struct rule rule = rule_new(), allow = rule_new();
+    struct ibv_flow *all = take_all(), *flow, *first;
+
+    ADD(&rule, tcp_udp, IBV_FLOW_SPEC_UDP, .val = {.dst_port = BE16(5000)},
+        .mask = {.dst_port = 0xffff});
+    ADD(&rule, action_drop, IBV_FLOW_SPEC_ACTION_DROP, );
+    rule.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
+    rule.attr.priority = 1;
+    flow = ibv_create_flow(qp[0], &rule.attr);
+    ck_assert_msg(flow, "errno %d", errno);
+    make(PLAIN);
+    ck_assert_uint_eq(sent(), 0);
+    make(VXLAN);
+    ck_assert_uint_eq(sent(), len);
+    ADD(&allow, ipv4, IBV_FLOW_SPEC_IPV4, .val = {.dst_ip = BE32(0x0a010204)},
+        .mask = {.dst_ip = 0xffffffff});
+    allow.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
+    first = ibv_create_flow(qp[0], &allow.attr); /* of a higher priority */
+    ck_assert_ptr_nonnull(first);
+    make(PLAIN);
+    ck_assert_uint_eq(sent(), len);
+    ck_assert_int_eq(ibv_destroy_flow(first), 0);
+    ck_assert_int_eq(ibv_destroy_flow(flow), 0);
+    ck_assert_uint_eq(sent(), len);
+    ck_assert_int_eq(ibv_destroy_flow(all), 0);
+}
+END_TEST
+
+/* -- the device's own layout ------------------------------------------------------------------- */
+
+/* Matchers here have the ethertype alone. */
+#define ETHERTYPE (PRM_OFFSET(fte_match_set_lyr_2_4, smac_15_0) + 2)
+
+static struct mlx5dv_flow_matcher *matcher_of(struct ibv_context *ctx,
+                                              enum mlx5dv_flow_table_type type)
+{
+    uint8_t bytes[sizeof(struct mlx5dv_flow_match_parameters) + 64] = {0};
+    struct mlx5dv_flow_match_parameters *mask = (void *)bytes;
+    struct mlx5dv_flow_matcher_attr attr = {.type = IBV_FLOW_ATTR_NORMAL,
+                                            .match_mask = mask,
+                                            .match_criteria_enable =
+                                                1u << PRM_MATCH_CRITERIA_OUTER_HEADERS,
+                                            .comp_mask = MLX5DV_FLOW_MATCHER_MASK_FT_TYPE,
+                                            .ft_type = type};
+
+    mask->match_sz = 64;
+    prm_store16((uint8_t *)mask->match_buf + ETHERTYPE, 0xffff);
+    return hv_dv_create_flow_matcher(ctx, &attr);
+}
+
+static struct ibv_flow *flow_of(struct mlx5dv_flow_matcher *matcher, size_t num,
+                                struct mlx5dv_flow_action_attr *actions)
+{
+    uint8_t bytes[sizeof(struct mlx5dv_flow_match_parameters) + 64] = {0};
+    struct mlx5dv_flow_match_parameters *value = (void *)bytes;
+
+    value->match_sz = 64;
+    prm_store16((uint8_t *)value->match_buf + ETHERTYPE, 0x0800);
+    return hv_dv_create_flow(matcher, value, num, actions);
+}
+
+/* Where packets of each type of table may go (get_dests()). */
+START_TEST(each_table_has_its_destinations)
+{
+    struct mlx5dv_flow_matcher *rx = matcher_of(v->a, MLX5DV_FLOW_TABLE_TYPE_NIC_RX);
+    struct mlx5dv_flow_matcher *tx = matcher_of(v->a, MLX5DV_FLOW_TABLE_TYPE_NIC_TX);
+    struct mlx5dv_flow_matcher *rdma_rx = matcher_of(v->a, MLX5DV_FLOW_TABLE_TYPE_RDMA_RX);
+    struct mlx5dv_flow_matcher *rdma_tx = matcher_of(v->a, MLX5DV_FLOW_TABLE_TYPE_RDMA_TX);
+    struct mlx5dv_flow_action_attr to_qp[] = {{.type = MLX5DV_FLOW_ACTION_DEST_IBV_QP, .qp = qp[0]},
+                                              {.type = MLX5DV_FLOW_ACTION_DROP},
+                                              {.type = MLX5DV_FLOW_ACTION_DEFAULT_MISS}};
+    const struct {
+        struct mlx5dv_flow_matcher *matcher;
+        unsigned from, num;
+        int err;
+    } table[] = {
+        {rx, 0, 0, EINVAL},      {rx, 0, 2, EOPNOTSUPP},  {rx, 2, 1, EOPNOTSUPP},
+        {tx, 0, 1, EINVAL},      {rdma_rx, 0, 0, EINVAL}, {rdma_rx, 1, 1, EINVAL},
+        {rdma_tx, 0, 1, EINVAL}, {rx, 0, 1, 0},           {rx, 1, 1, 0},
+        {tx, 0, 0, 0},           {tx, 1, 1, 0},           {rdma_rx, 0, 1, 0},
+        {rdma_tx, 0, 0, 0},      {rdma_tx, 1, 1, 0},
+    };
+
+    ck_assert(rx && tx && rdma_rx && rdma_tx);
+    for (size_t i = 0; i < G_N_ELEMENTS(table); i++) {
+        struct ibv_flow *flow;
+
+        errno = 0;
+        flow = flow_of(table[i].matcher, table[i].num, to_qp + table[i].from);
+        ck_assert_msg(!flow == (table[i].err != 0) && errno == table[i].err, "row %zu: errno %d", i,
+                      errno);
+        ck_assert(!flow || ibv_destroy_flow(flow) == 0);
+    }
+    ck_assert_ptr_null(matcher_of(v->a, MLX5DV_FLOW_TABLE_TYPE_FDB));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    ck_assert_int_eq(hv_dv_destroy_flow_matcher(rx), 0);
+    ck_assert_int_eq(hv_dv_destroy_flow_matcher(tx), 0);
+    ck_assert_int_eq(hv_dv_destroy_flow_matcher(rdma_rx), 0);
+    ck_assert_int_eq(hv_dv_destroy_flow_matcher(rdma_tx), 0);
+}
+END_TEST
+
+static struct mlx5dv_devx_obj *counter_new(void)
+{
+    struct prm_alloc_flow_counter_in in[1] = {0};
+    struct prm_alloc_flow_counter_out out[1] = {0};
+
+    PRM_SET(alloc_flow_counter_in, in, opcode, PRM_CMD_OP_ALLOC_FLOW_COUNTER);
+    return hv_dv_devx_obj_create(v->a, in, sizeof(in), out, sizeof(out));
+}
+
+static uint64_t packets(struct mlx5dv_devx_obj *counter)
+{
+    struct prm_query_flow_counter_in in[1] = {0};
+    uint8_t bytes[PRM_SIZE(query_flow_counter_out) + PRM_SIZE(traffic_counter)] = {0};
+    struct prm_query_flow_counter_out *out = (void *)bytes;
+
+    PRM_SET(query_flow_counter_in, in, opcode, PRM_CMD_OP_QUERY_FLOW_COUNTER);
+    PRM_SET(query_flow_counter_in, in, flow_counter_id, counter->id);
+    ck_assert_int_eq(hv_dv_devx_obj_query(counter, in, sizeof(in), out, sizeof(bytes)), 0);
+    return PRM_GET(traffic_counter, PRM_PTR_AT(query_flow_counter_out, out, flow_statistics, 0),
+                   packets);
+}
+
+/* A SEND and its acknowledgement: host 0 sends one RoCE packet, and no other. */
+START_TEST(sent_roce_packets_are_counted)
+{
+    struct mlx5dv_flow_matcher *matcher = matcher_of(v->a, MLX5DV_FLOW_TABLE_TYPE_RDMA_TX);
+    struct mlx5dv_flow_action_attr count = {.type = MLX5DV_FLOW_ACTION_COUNTERS_DEVX,
+                                            .obj = counter_new()};
+    struct ibv_cq *a_cq = ibv_create_cq(v->a, 15, NULL, NULL, 0);
+    struct ibv_cq *b_cq = ibv_create_cq(v->b, 15, NULL, NULL, 0);
+    struct ibv_qp *a = table_qp_new(v, 0, a_cq, NULL), *b = table_qp_new(v, 1, b_cq, NULL);
+    struct ibv_recv_wr recv = {.wr_id = 1}, *bad_recv;
+    struct ibv_send_wr send = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad_send;
+    struct ibv_flow *flow = flow_of(matcher, 1, &count);
+
+    ck_assert_msg(flow, "errno %d", errno);
+    table_connect(v, a, b);
+    ck_assert_int_eq(ibv_post_recv(b, &recv, &bad_recv), 0);
+    ck_assert_int_eq(ibv_post_send(a, &send, &bad_send), 0);
+    ck_assert_int_eq(table_wc(v, a_cq).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(packets(count.obj), 1);
+    make(PLAIN); /* is no RoCE */
+    sent();
+    ck_assert_uint_eq(packets(count.obj), 1);
+    ck_assert_int_eq(ibv_destroy_flow(flow), 0);
+    ck_assert_int_eq(hv_dv_devx_obj_destroy(count.obj), 0);
+    ck_assert_int_eq(hv_dv_destroy_flow_matcher(matcher), 0);
+    table_qp_free(a);
+    table_qp_free(b);
+    ck_assert_int_eq(ibv_destroy_cq(a_cq), 0);
+    ck_assert_int_eq(ibv_destroy_cq(b_cq), 0);
+}
+END_TEST
+
+Suite *unit_suite(void)
+{
+    Suite *suite = suite_create("flow");
+    TCase *tc = tcase_create("two hosts");
+
+    suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_vni_is_matched);
+    tcase_add_test(tc, inner_headers_are_matched_apart_from_outer_ones);
+    tcase_add_test(tc, a_gre_key_is_matched);
+    tcase_add_test(tc, a_label_belongs_to_the_header_before_it);
+    tcase_add_test(tc, a_flow_label_is_matched);
+    tcase_add_test(tc, bad_specifications_are_refused);
+    tcase_add_test(tc, a_rule_for_what_is_sent_drops_it);
+    tcase_add_test(tc, each_table_has_its_destinations);
+    tcase_add_test(tc, sent_roce_packets_are_counted);
+    return suite;
+}
