@@ -293,6 +293,11 @@ const struct cap caps_general[] = {
          CAP_NEEDS(PRM_CMD_OP_CREATE_SQ, PRM_CMD_OP_CREATE_RQ, PRM_CMD_OP_CREATE_TIR,
                    PRM_CMD_OP_CREATE_TIS, PRM_CMD_OP_CREATE_RQT)),
     FLAG(nic_flow_table, NEEDS(CREATE_FLOW_TABLE)),
+    /* Software's steering entries can match these headers (model/steering/ste_tag.c). Other
+     * protocols need samples of a flexible parser, which the model does not have. */
+    VALUE(flex_parser_protocols,
+          1u << PRM_CAP_FLEX_PARSER_GENEVE | 1u << PRM_CAP_FLEX_PARSER_VXLAN_GPE,
+          NEEDS(CREATE_FLOW_TABLE)),
 
     /* the function */
     VALUE(device_frequency_khz, FREQUENCY_KHZ),

@@ -160,6 +160,7 @@ static const struct fw_cap_limit before_cx5[] = {
     ETH_AT_MOST(tunnel_stateless_ip_over_ip_tx, 0),
     AT_MOST(GENERAL, cmd_hca_cap, general_obj_types, 1ull << PRM_GENERAL_OBJ_TYPE_RESERVED_QPN),
     NO_SW_OWNER,
+    AT_MOST(GENERAL, cmd_hca_cap, flex_parser_protocols, 0),
     AT_MOST(GENERAL, cmd_hca_cap, device_memory, 0),
     AT_MOST(GENERAL, cmd_hca_cap, tunneled_atomic, 0),
     AT_MOST(GENERAL, cmd_hca_cap, tag_matching, 0),

@@ -130,6 +130,19 @@ START_TEST(offloads_of_ethernet_come_with_generations)
 }
 END_TEST
 
+/* Geneve and VXLAN-GPE, in the numbers of rdma-core's mlx5_ifc.h. */
+START_TEST(the_flexible_parser_comes_with_connectx_5)
+{
+    static uint8_t cap[4096];
+
+    g = &generations[_i];
+    be(g->name);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL, false, cap), SYN_OK);
+    ck_assert_uint_eq(prm_get(cap, PRM_cmd_hca_cap_flex_parser_protocols_FIELD),
+                      g->inline_l2 ? 0 : 1 << 3 | 1 << 7);
+}
+END_TEST
+
 /* A profile only takes away from what the model has. */
 START_TEST(no_generation_has_more_than_the_model)
 {
@@ -373,6 +386,8 @@ Suite *unit_suite(void)
     tcase_add_test(tc, fw_profile_names_lists_all_and_the_default_is_cx5);
     tcase_add_loop_test(tc, headers_are_inline_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, offloads_of_ethernet_come_with_generations, 0,
+                        G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, the_flexible_parser_comes_with_connectx_5, 0,
                         G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, data_is_in_order_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, connection_options_come_with_connectx_5, 0, G_N_ELEMENTS(generations));

@@ -338,6 +338,8 @@ enum kind {
     TCP6,
     VXLAN,
     GRE,
+    GENEVE,
+    GPE,
     KINDS
 };
 
@@ -371,13 +373,17 @@ static size_t build(enum kind kind, uint8_t *to)
     len = bench_build(inner, &pkt);
     outer.src[3] = 22;
     outer.sport = 0xc123;
-    outer.dport = 4789;
+    outer.dport = kind == GENEVE ? 6081 : kind == GPE ? 4790 : 4789;
     outer.payload = len + 8;
     outer.no_csum = true;
     headers = bench_headers(&outer);
     bench_build(to, &outer);
-    if (kind == VXLAN) {
-        memcpy(to + headers, "\x08\0\0\0\xab\xcd\xef\0", 8);
+    if (kind != GRE) {
+        memcpy(to + headers,
+               kind == GENEVE ? "\x00\x80\x65\x58\xab\xcd\xef\0"
+               : kind == GPE  ? "\x0c\0\0\x03\xab\xcd\xef\0"
+                              : "\x08\0\0\0\xab\xcd\xef\0",
+               8);
         memcpy(to + headers + 8, inner, len);
         be(to + headers - 2, 0, 2);
         be(to + 14 + 10, 0, 2);
@@ -418,6 +424,8 @@ static const struct {
     {UDP4, 0x2b, 0, 1, {0x45}},                                           /* IPV4_MISC */
     {UDP4, 0x2b, 8, 1, {64}},                                             /* its TTL */
     {VXLAN, 0x19, 0, 8, {8, 0, 0, 0, 0xab, 0xcd, 0xef, 0}},               /* TNL_HEADER */
+    {GENEVE, 0x19, 0, 8, {0, 0x80, 0x65, 0x58, 0xab, 0xcd, 0xef, 0}},
+    {GPE, 0x19, 0, 8, {0x0c, 0, 0, 3, 0xab, 0xcd, 0xef, 0}},
     {VXLAN, 0x34, 4, 4, {0xab, 0xcd, 0xef, 0}},
     {VXLAN, 0x0a, 8, 4, {0xab, 0xcd, 0xef, 0}},                /* L2_TUNNELING: network */
     {VXLAN, 0x0a, 0, 6, {0x02, 0x11, 0x22, 0x33, 0x44, 0x55}}, /* inner address */
