@@ -19,14 +19,17 @@ static bool rules_match(const struct rules_group *group, const struct rules_entr
 static const struct rules_entry *rules_find(const struct rules_table *table,
                                             const struct rules_state *state)
 {
+    const struct rules_entry *found = NULL;
+
     for (unsigned i = 0; i < RULES_ENTRIES; i++) {
         const struct rules_entry *entry = &table->entry[i];
+        bool is_better = !found || (entry->group == found->group && entry->number < found->number);
 
-        if (entry->exists && rules_match(&table->group[entry->group], entry, state)) {
-            return entry;
+        if (entry->exists && is_better && rules_match(&table->group[entry->group], entry, state)) {
+            found = entry;
         }
     }
-    return NULL;
+    return found;
 }
 
 static void rules_deliver(const struct rules_state *state, unsigned queue, uint32_t tag,
@@ -95,19 +98,4 @@ void rules_sort(struct rules_outcome *outcome)
 bool rules_same_copies(const struct rules_outcome *a, const struct rules_outcome *b)
 {
     return a->copies == b->copies && !memcmp(a->copy, b->copy, a->copies * sizeof(a->copy[0]));
-}
-
-bool rules_has_twin(const struct rules_table *table, const struct rules_entry *entry)
-{
-    const struct rules_group *group = &table->group[entry->group];
-
-    for (unsigned i = 0; i < RULES_ENTRIES; i++) {
-        const struct rules_entry *other = &table->entry[i];
-
-        if (other->exists && other->group == entry->group &&
-            !memcmp(other->value, entry->value, group->parts * sizeof(entry->value[0]))) {
-            return true;
-        }
-    }
-    return false;
 }

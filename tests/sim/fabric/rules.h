@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What flow tables mean, said as simply as possible: a frame begins at the first table of its
- * domain; in a table the entry with the lowest index that matches decides; if none matches, the
- * table's miss rule does. This is a reference for the device's tables. It compares fields one by
- * one, and shares no code with the device.
+ * domain; in a table the first group with an entry that matches decides, and there the oldest such
+ * entry; if none matches, the table's miss rule does. This is a reference for the device's tables.
+ * It compares fields one by one, and shares no code with the device.
  */
 #ifndef HCASIM_TESTS_RULES_H
 #define HCASIM_TESTS_RULES_H
@@ -35,6 +35,7 @@ struct rules_dest {
 
 struct rules_entry {
     bool exists;
+    uint64_t number; /* an older entry has a lower one */
     unsigned group;
     uint32_t value[RULES_PARTS]; /* with the bits of the masks only */
     bool drops;
@@ -92,7 +93,5 @@ void rules_apply(const struct rules_domain *domain, struct rules_state *state,
 void rules_sort(struct rules_outcome *outcome);
 /* Returns whether both are the same copies; the other outcome is sorted, too. */
 bool rules_same_copies(const struct rules_outcome *a, const struct rules_outcome *b);
-/* Returns whether another entry of the group matches the same frames. */
-bool rules_has_twin(const struct rules_table *table, const struct rules_entry *entry);
 
 #endif

@@ -8,8 +8,7 @@
 
 /* -- single changes ---------------------------------------------------------------------------- */
 
-/* Adds a random entry, if there is a free index. The HCA must refuse an entry that matches the same
- * frames as another one of the group. */
+/* Adds a random entry, if there is a free index. */
 static void steer_add(struct steer_rules *rules, struct rules_domain *domain, unsigned which,
                       const struct rules_terms *terms)
 {
@@ -17,7 +16,6 @@ static void steer_add(struct steer_rules *rules, struct rules_domain *domain, un
     unsigned group = (unsigned)chance_below(terms->chance, RULES_GROUPS);
     struct rules_entry entry;
     unsigned index;
-    bool has_twin;
 
     if (!table->group[group].exists) {
         return;
@@ -28,12 +26,10 @@ static void steer_add(struct steer_rules *rules, struct rules_domain *domain, un
         return;
     }
     rules_draw_entry(&entry, domain, which, group, terms);
-    has_twin = rules_has_twin(table, &entry);
-    sim_check(rules->hca.job,
-              rules_cmd_set_entry(&rules->hca, domain, table, index, &entry, true) != has_twin,
-              "the HCA %s an entry, and its group has %s entry with this value",
-              has_twin ? "takes" : "refuses", has_twin ? "an" : "no");
-    entry.exists = !has_twin;
+    sim_check(rules->hca.job, rules_cmd_set_entry(&rules->hca, domain, table, index, &entry, true),
+              "the HCA refuses entry %u of table %u", index, which);
+    entry.exists = true;
+    entry.number = ++rules->entries;
     table->entry[index] = entry;
 }
 

@@ -15,6 +15,7 @@ struct steer_counter {
 
 struct steer_rules {
     struct rules_hca hca;
+    uint64_t entries; /* that were ever added */
     struct steer_counter counter[RULES_COUNTERS];
 };
 
