@@ -5,9 +5,11 @@
  * The driver's network part needs checksum, LSO, VLAN and RSS (mlx5_eth_supported) and a chain of
  * receive flow tables (fs_core.c FS_CHAINING_CAPS). With striding_rq, umr_ptr_rlky and reg_umr_sq
  * the driver receives into striding queues (mlx5e_build_rq_params()). With
- * enhanced_multi_pkt_send_wqe it sends several packets in a WQE. The device does not offer LRO.
+ * enhanced_multi_pkt_send_wqe it sends several packets in a WQE. It enables LRO only on striding
+ * queues, and only if there is none in tunnels.
  */
 #include "fw/caps.h"
+#include "model/eth/eth_lro.h"
 #include "model/eth/eth_queue.h"
 #include "model/steering/key.h"
 #include "model/steering/ste.h"
@@ -18,6 +20,13 @@
         CAP_NAMED(per_protocol_networking_offload_caps, name), .value = (n), ##__VA_ARGS__         \
     }
 
+#define LRO_PERIOD(i)                                                                              \
+    {                                                                                              \
+        .field = PRM_per_protocol_networking_offload_caps_lro_timer_supported_periods_ARRAY +      \
+                 ((uint32_t)(i)*32 << 8),                                                          \
+        .name = "lro_timer_supported_periods", .value = ETH_LRO_PERIOD_##i                         \
+    }
+
 const struct cap caps_ethernet[] = {
     ETH(csum_cap, 1),
     ETH(vlan_cap, 1),
@@ -25,6 +34,13 @@ const struct cap caps_ethernet[] = {
     ETH(wqe_vlan_insert, 1),
     ETH(self_lb_en_modifiable, 1, CAP_NEEDS(PRM_CMD_OP_MODIFY_TIR)),
     ETH(max_lso_cap, ETH_LOG_MAX_LSO),
+    ETH(scatter_fcs, 1),
+    ETH(lro_cap, 1),
+    ETH(lro_psh_flag, 1),
+    LRO_PERIOD(0),
+    LRO_PERIOD(1),
+    LRO_PERIOD(2),
+    LRO_PERIOD(3),
     ETH(wqe_inline_mode, PRM_CAP_INLINE_MODE_NOT_REQUIRED),
     ETH(rss_ind_tbl_cap, 8),
     ETH(enhanced_multi_pkt_send_wqe, 1),

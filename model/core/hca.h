@@ -21,6 +21,7 @@
 struct blueflame;
 struct card;
 struct cqe_session;
+struct eth_lro;
 struct hca;
 struct inject;
 struct mem_space;
@@ -170,6 +171,7 @@ struct hca {
     struct eth_vxlan_ports vxlan; /* UDP ports (model/eth/vxlan_ports.h) */
     uint64_t delay_drop_ns;       /* how long a frame waits for a WQE (model/eth/eth_delay.h) */
     size_t delayed_bytes;         /* what the waiting frames take */
+    struct eth_lro *lro;          /* sessions of LRO (model/eth/eth_lro.h); NULL: no TIR has it */
     bool sniffs_tx;               /* sniffers of sent frames exist, or rules for sent RoCE frames */
     bool steers_roce; /* sniffers exist, or rules that a RoCE frame passes before its QP */
     struct q_counter *scratch_q_counter; /* counts for objects that name no counter set */

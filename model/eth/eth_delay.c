@@ -26,6 +26,7 @@ struct eth_kept {
     struct eth_info info;
     struct rss rss;
     struct eth_tunnel tunnel;
+    struct eth_merged merged;
     uint8_t bytes[];
 };
 
@@ -122,6 +123,10 @@ bool eth_delay_keep(struct hca *hca, struct eth_rq *rq, const struct eth_arrival
     kept->arrival = *a;
     kept->arrival.info = &kept->info;
     kept->arrival.rss = &kept->rss;
+    if (a->merged) {
+        kept->merged = *a->merged;
+        kept->arrival.merged = &kept->merged;
+    }
     kept->arrival.frame = memcpy(kept->bytes, a->frame, a->len);
     if (!delay->first) {
         delay->since = hca_now(hca);

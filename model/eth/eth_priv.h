@@ -49,6 +49,7 @@ struct eth_rq {
     struct prm_rqc rqc[1];
     uint8_t state;  /* PRM_RQC_STATE_ */
     bool vsd;       /* VLAN tags are left in the frame */
+    bool fcs;       /* the frame check sequence is stored behind the frame (scatter_fcs) */
     bool pads_end;  /* wq.end_padding_mode (model/memory/end_pad.h) */
     bool real_time; /* ts_format (model/queue/cqe.h) */
     uint32_t user_index, counter_set_id, pdn;
@@ -86,6 +87,11 @@ struct eth_tir {
     uint8_t self_lb;                /* bits PRM_SELF_LB_ */
     struct tir_fields outer, inner; /* inner: none unless it looks into tunnels */
     bool tunnels;                   /* it looks into tunnels (tunneled_offload_en) */
+    struct {
+        uint8_t mask;       /* bits PRM_PACKET_MERGE_; 0: no LRO */
+        uint32_t most;      /* bytes of IP payload of a merged packet */
+        uint64_t period_ns; /* after which a session ends */
+    } lro;
     struct toeplitz_table toeplitz;
 };
 
@@ -127,7 +133,28 @@ struct eth_arrival {
     const struct eth_info *info;
     const struct rss *rss;
     uint32_t flow_tag;
+    const struct eth_merged *merged; /* NULL: the frame is as it came */
 };
+
+/* What the CQE of a packet of several TCP segments says (model/eth/eth_lro.c). */
+struct eth_merged {
+    uint8_t segments;
+    uint8_t min_ttl;
+    uint16_t window; /* of the last segment, as ack and psh */
+    uint32_t ack;
+    bool psh;
+    uint16_t sum; /* of the payload (csum_partial()) */
+};
+
+/* The same for a packet of several TCP segments, whose checksums are right. */
+void eth_rx_fill_merged(struct prm_cqe64 *cqe, const struct eth_info *info,
+                        const struct eth_merged *merged);
+
+/* With cqe_checksum_full: adds the stored frame check sequence to check_sum. */
+void eth_rx_sum_fcs(struct prm_cqe64 *cqe, const uint8_t *frame, size_t len);
+
+/* The queue receives no more: forgets the frames that are held for it. */
+void eth_rq_stop(struct hca *hca, struct eth_rq *rq);
 
 /* Receives a frame on this RQ: takes a receive WQE, scatters the frame, completes the WQE
  * (model/eth/eth_rx.c). Without a WQE the frame waits (model/eth/eth_delay.h) or is dropped. */

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "model/core/pd.h"
 #include "model/eth/eth_delay.h"
+#include "model/eth/eth_lro.h"
 #include "model/eth/eth_priv.h"
 #include "model/eth/eth_queue.h"
 #include "model/eth/eth_stride.h"
@@ -307,7 +308,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
         return SYN_ETH_STATE;
     }
     if (PRM_GET(rqc, rqc, mem_rq_type) != PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE ||
-        PRM_GET(rqc, rqc, hairpin) || PRM_GET(rqc, rqc, scatter_fcs) || PRM_GET(wq, wq, cd_slave) ||
+        PRM_GET(rqc, rqc, hairpin) || PRM_GET(wq, wq, cd_slave) ||
         PRM_GET(wq, wq, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN || !eth_stride_ok(wq)) {
         return SYN_ETH_WQ;
     }
@@ -332,6 +333,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     rq->wq.start_padding = true;
     rq->state = PRM_RQC_STATE_RST;
     rq->vsd = PRM_GET(rqc, rqc, vsd);
+    rq->fcs = PRM_GET(rqc, rqc, scatter_fcs);
     rq->real_time = queue_real_time(hca, PRM_GET(rqc, rqc, ts_format));
     rq->pads_end = PRM_GET(wq, wq, end_padding_mode) == PRM_WQ_END_PADDING_ALIGN;
     rq->user_index = eth_user_index(PRM_GET(rqc, rqc, user_index));
@@ -344,10 +346,17 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     return SYN_OK;
 }
 
+void eth_rq_stop(struct hca *hca, struct eth_rq *rq)
+{
+    eth_delay_end(hca, rq);
+    eth_lro_forget(hca, rq);
+}
+
 enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_state,
                        uint64_t bitmask, const struct prm_rqc *rqc)
 {
-    uint64_t known = PRM_MODIFY_RQ_VSD | PRM_MODIFY_RQ_RQ_COUNTER_SET_ID;
+    uint64_t known =
+        PRM_MODIFY_RQ_VSD | PRM_MODIFY_RQ_SCATTER_FCS | PRM_MODIFY_RQ_RQ_COUNTER_SET_ID;
     struct eth_rq *rq = eth_rq_find(hca, rqn);
     uint8_t next = (uint8_t)PRM_GET(rqc, rqc, state);
 
@@ -367,13 +376,17 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
         rq->vsd = PRM_GET(rqc, rqc, vsd);
         PRM_SET(rqc, rq->rqc, vsd, rq->vsd);
     }
+    if (bitmask & PRM_MODIFY_RQ_SCATTER_FCS) {
+        rq->fcs = PRM_GET(rqc, rqc, scatter_fcs);
+        PRM_SET(rqc, rq->rqc, scatter_fcs, rq->fcs);
+    }
     if (bitmask & PRM_MODIFY_RQ_RQ_COUNTER_SET_ID) {
         rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
         PRM_SET(rqc, rq->rqc, counter_set_id, rq->counter_set_id);
     }
     if (next != rq->state) {
         rq->state = next;
-        eth_delay_end(hca, rq);
+        eth_rq_stop(hca, rq);
         if (next == PRM_RQC_STATE_RST) {
             hca_unschedule_late(hca, &rq->flush_work);
             rq->wq.ci = rq->wq.pi = 0;
@@ -404,6 +417,7 @@ void eth_rq_free(struct hca *hca, struct obj *obj)
 
     hca_unschedule_late(hca, &rq->flush_work);
     eth_rq_count_refs(hca, rq, -1);
+    eth_rq_stop(hca, rq);
     eth_delay_free(hca, rq);
     eth_stride_free(hca, rq);
     mem_buf_drop(obj, &rq->wq.buf);
@@ -442,7 +456,7 @@ void eth_sq_fatal(struct hca *hca, struct eth_sq *sq)
 void eth_rq_fatal(struct hca *hca, struct eth_rq *rq)
 {
     rq->state = PRM_RQC_STATE_ERR;
-    eth_delay_end(hca, rq);
+    eth_rq_stop(hca, rq);
     eq_async_qp(hca, PRM_EVENT_TYPE_WQ_CATAS_ERROR, PRM_EVENT_QUEUE_TYPE_RQ, rq->obj.num);
 }
 

@@ -109,12 +109,25 @@ static void eth_rx_fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
     bool intact = wq_update_pi(hca, &rq->wq);
 
     rq->state = PRM_RQC_STATE_ERR;
-    eth_delay_end(hca, rq);
+    eth_rq_stop(hca, rq);
     q_counter_get(hca, rq->counter_set_id)->resp_cqe_error++;
     eth_rq_complete_error(hca, rq, syndrome);
     if (intact) {
         eth_rq_flush(hca, rq);
     }
+}
+
+/* Puts the frame check sequence, as it was on the cable, behind the stored bytes. */
+static enum mem_result eth_rx_scatter_fcs(struct hca *hca, struct eth_rq *rq,
+                                          const struct eth_place *place, size_t stored,
+                                          const uint8_t *frame, size_t len)
+{
+    struct sge_cursor cursor = {0};
+    uint8_t fcs[ETH_FCS_BYTES];
+
+    eth_fcs_put(fcs, frame, len);
+    return sge_scatter(hca, place->wqe->sge, place->wqe->num_sge, rq->pdn, &cursor,
+                       place->at + stored - sizeof(fcs), fcs, sizeof(fcs));
 }
 
 /* Scatters the frame to its place. strip: leaves out its outer VLAN tag. */
@@ -180,7 +193,7 @@ bool eth_rq_try(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a)
     size_t len = a->len;
     const struct eth_info *info = a->info;
     bool strip = !rq->vsd && info->vlan_count && info->vlan_tpid[0] == ETH_TYPE_VLAN;
-    size_t stored = len - (strip ? VLAN_TAG_LEN : 0);
+    size_t stored = len - (strip ? VLAN_TAG_LEN : 0) + (rq->fcs ? ETH_FCS_BYTES : 0);
     struct prm_cqe64 cqe[1] = {0};
     struct recv_wqe wqe;
     struct eth_place place;
@@ -210,6 +223,9 @@ bool eth_rq_try(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a)
     }
     if (taken == RECV_OK && stored <= place.room) {
         result = eth_rx_scatter(hca, rq, &place, frame, len, strip);
+        if (G_UNLIKELY(rq->fcs) && result == MEM_OK) {
+            result = eth_rx_scatter_fcs(hca, rq, &place, stored, frame, len);
+        }
         if (rq->pads_end && result == MEM_OK) {
             sge_pad_end(hca, place.wqe->sge, place.wqe->num_sge, rq->pdn, place.at + stored);
         }
@@ -227,7 +243,14 @@ bool eth_rq_try(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a)
     } else {
         rq->wq.ci++;
     }
-    eth_rx_fill_checks(hca, cqe, frame, len, info, a->rss->tunnel, strip);
+    if (G_UNLIKELY(a->merged)) {
+        eth_rx_fill_merged(cqe, info, a->merged);
+    } else {
+        eth_rx_fill_checks(hca, cqe, frame, len, info, a->rss->tunnel, strip);
+    }
+    if (G_UNLIKELY(rq->fcs && hca->limits.cqe_checksum_full)) {
+        eth_rx_sum_fcs(cqe, frame, len);
+    }
     if (strip) {
         PRM_SET(cqe64, cqe, cv, 1);
         PRM_SET(cqe64, cqe, vlan_info, info->vlan_tci[0]);

@@ -11,7 +11,7 @@
  * check_sum covers the outer packet, from after the Ethernet header and its tags to the end of the
  * IP packet, without Ethernet padding. The driver uses it for every frame with an IP ethertype,
  * whatever the following headers say. A generation with cqe_checksum_full covers all that is stored
- * behind the first 14 bytes, of every frame.
+ * behind the first 14 bytes, of every frame, also the frame check sequence.
  */
 #include "model/eth/eth_priv.h"
 #include "wire/bytes.h"
@@ -75,6 +75,36 @@ static void eth_rx_fill_tunneled(struct prm_cqe64 *cqe, const uint8_t *frame,
     PRM_SET(cqe64, cqe, l3_ok, eth_rx_l3_ok(frame, outer) && eth_rx_l3_ok(frame, inner));
     PRM_SET(cqe64, cqe, l4_ok, eth_rx_carrier_ok(frame, outer) && eth_rx_l4_ok(frame, inner));
     eth_rx_fill_headers(cqe, inner);
+}
+
+/* Bit 6 of lro_tcppsh_abort_dupack. */
+#define LRO_PSH 0x40
+
+void eth_rx_fill_merged(struct prm_cqe64 *cqe, const struct eth_info *info,
+                        const struct eth_merged *merged)
+{
+    PRM_SET(cqe64, cqe, l2_ok, 1);
+    PRM_SET(cqe64, cqe, l3_ok, 1);
+    PRM_SET(cqe64, cqe, l4_ok, 1);
+    eth_rx_fill_headers(cqe, info);
+    PRM_SET(cqe64, cqe, check_sum, merged->sum);
+    PRM_SET(cqe64, cqe, lro_num_seg, merged->segments);
+    PRM_SET(cqe64, cqe, lro_min_ttl, merged->min_ttl);
+    PRM_SET(cqe64, cqe, lro_tcp_win, merged->window);
+    PRM_SET(cqe64, cqe, lro_ack_seq_num, merged->ack);
+    PRM_SET(cqe64, cqe, lro_tcppsh_abort_dupack, merged->psh ? LRO_PSH : 0);
+}
+
+/* If the length is odd, the sequence begins in the low half of a word, behind the last byte. */
+void eth_rx_sum_fcs(struct prm_cqe64 *cqe, const uint8_t *frame, size_t len)
+{
+    uint8_t bytes[1 + ETH_FCS_BYTES] = {0};
+    size_t odd = len & 1;
+
+    eth_fcs_put(bytes + 1, frame, len);
+    PRM_SET(cqe64, cqe, check_sum,
+            csum_add((uint16_t)PRM_GET(cqe64, cqe, check_sum),
+                     csum_partial(bytes + 1 - odd, ETH_FCS_BYTES + odd)));
 }
 
 void eth_rx_fill_checks(const struct hca *hca, struct prm_cqe64 *cqe, const uint8_t *frame,

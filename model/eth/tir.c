@@ -14,6 +14,7 @@
  */
 #include <string.h>
 #include "model/core/pd.h"
+#include "model/eth/eth_lro.h"
 #include "model/eth/eth_priv.h"
 #include "model/eth/tir.h"
 
@@ -298,7 +299,7 @@ static enum syn check_tirc(const struct hca *hca, const struct prm_tirc *tirc)
     if (PRM_GET(tirc, tirc, disp_type) > PRM_TIRC_DISP_TYPE_INDIRECT) {
         return SYN_ETH_DISP_TYPE;
     }
-    if (PRM_GET(tirc, tirc, packet_merge_mask) || PRM_GET(tirc, tirc, tls_en)) {
+    if (PRM_GET(tirc, tirc, tls_en)) {
         return SYN_ETH_LRO;
     }
     if (PRM_GET(tirc, tirc, tunneled_offload_en) && !hca->limits.tunnels) {
@@ -341,10 +342,14 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const struct prm_tirc *tirc, 
     if (syn == SYN_OK && !((!td || uid_may_use(&td->obj, uid)) && uid_may_use(target, uid))) {
         syn = SYN_BAD_UID;
     }
+    if (syn == SYN_OK) {
+        syn = eth_lro_set(hca, tir, tirc);
+    }
     if (syn == SYN_OK && !obj_insert(&hca->tirs, &tir->obj)) {
         syn = SYN_NO_MEMORY;
     }
     if (syn != SYN_OK) {
+        eth_lro_end(hca, tir);
         obj_free(hca, &tir->obj);
         return syn;
     }
@@ -361,6 +366,7 @@ enum syn tir_create(struct hca *hca, uint16_t uid, const struct prm_tirc *tirc, 
 enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn,
                     const struct prm_modify_tir_bitmask *bitmask, const struct prm_tirc *tirc)
 {
+    static const size_t lro_at = 0x10; /* lro_timeout_period_usecs and the fields beside it */
     static const size_t hash_from = PRM_OFFSET(tirc, rx_hash_toeplitz_key);
     static const size_t hash_to =
         PRM_OFFSET(tirc, rx_hash_field_selector_inner) + PRM_SIZE(rx_hash_field_select);
@@ -372,9 +378,12 @@ enum syn tir_modify(struct hca *hca, uint16_t uid, uint32_t tirn,
         return syn;
     }
     tir = (struct eth_tir *)obj;
-    if (PRM_GET(modify_tir_bitmask, bitmask, packet_merge) &&
-        PRM_GET(tirc, tirc, packet_merge_mask)) {
-        return SYN_ETH_LRO;
+    if (PRM_GET(modify_tir_bitmask, bitmask, packet_merge)) {
+        syn = eth_lro_set(hca, tir, tirc);
+        if (syn != SYN_OK) {
+            return syn;
+        }
+        memcpy(tir->tirc->bytes + lro_at, tirc->bytes + lro_at, sizeof(uint32_t));
     }
     if (PRM_GET(modify_tir_bitmask, bitmask, hash)) {
         syn = tir_read_hash(tir, tirc);
@@ -431,6 +440,7 @@ void tir_free(struct hca *hca, struct obj *obj)
     struct eth_tir *tir = (struct eth_tir *)obj;
     struct td *td = tir_find_td(hca, tir->tdn);
 
+    eth_lro_end(hca, tir);
     obj_unref(obj, tir_target(hca, tir));
     if (td) {
         obj_unref(obj, &td->obj);
@@ -568,6 +578,8 @@ bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
 {
     const struct eth_tir *tir = obj_find_kind(&hca->tirs, tirn, OBJ_TIR);
     struct eth_tunnel tunnel;
+    struct eth_arrival arrival;
+    struct eth_rq *rq;
     struct rss rss;
     uint32_t rqn;
 
@@ -587,9 +599,11 @@ bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
 
         rqn = rqt->rqn[rss.hash & (rqt->size - 1)];
     }
-    eth_rq_receive(
-        hca, eth_rq_find(hca, rqn),
-        &(struct eth_arrival){
-            .frame = frame, .len = len, .info = info, .rss = &rss, .flow_tag = flow_tag});
+    rq = eth_rq_find(hca, rqn);
+    arrival = (struct eth_arrival){
+        .frame = frame, .len = len, .info = info, .rss = &rss, .flow_tag = flow_tag};
+    if (G_LIKELY(!tir->lro.mask) || !eth_lro_take(hca, tir, rq, &arrival)) {
+        eth_rq_receive(hca, rq, &arrival);
+    }
     return true;
 }

@@ -129,6 +129,71 @@ START_TEST(a_frame_is_padded_to_the_end_of_a_cache_line)
 }
 END_TEST
 
+/* The CRC of IEEE 802.3 3.2.9, bit by bit. Its low byte is the first one on a cable. */
+static uint32_t fcs_of(const uint8_t *frame, size_t len)
+{
+    uint32_t crc = UINT32_MAX;
+
+    for (size_t i = 0; i < len; i++) {
+        crc ^= frame[i];
+        for (unsigned bit = 0; bit < 8; bit++) {
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+        }
+    }
+    return ~crc;
+}
+
+static enum syn set_fcs(bool on)
+{
+    struct prm_rqc rqc[1] = {0};
+
+    PRM_SET(rqc, rqc, state, PRM_RQC_STATE_RDY);
+    PRM_SET(rqc, rqc, scatter_fcs, on);
+    return eth_rq_modify(&b->rig.hca, 0, rq.num, PRM_RQC_STATE_RDY, PRM_MODIFY_RQ_SCATTER_FCS, rqc);
+}
+
+/* rqc.scatter_fcs: four bytes behind the frame, which count in byte_cnt. They are those of the
+ * cable, also if a tag was stripped. A sum over the whole frame covers them. */
+START_TEST(the_frame_check_sequence_may_be_stored)
+{
+    struct bench_pkt pkt = packet(4, 6, 100 + _i % 2);
+    struct prm_rqc rqc[1] = {0};
+    const struct prm_cqe64 *cqe;
+    const uint8_t *stored;
+    uint8_t frame[512];
+    size_t len, kept;
+    uint32_t fcs;
+
+    pkt.vlan = _i & 2;
+    b->rig.hca.limits.cqe_checksum_full = _i & 4;
+    len = bench_build(frame, &pkt);
+    kept = len - (pkt.vlan ? 4 : 0);
+    fcs = fcs_of(frame, len);
+    PRM_SET(rqc, rqc, scatter_fcs, 1);
+    bench_rq_new(b, rqc, &rq);
+    bench_catch_all(b, bench_direct_tir(b, rq.num));
+    cqe = receive(frame, len, &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, byte_cnt), kept + 4);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, cv), pkt.vlan);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, l4_ok), 1);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_uint_eq(stored[kept + i], fcs >> 8 * i & 0xff);
+    }
+    ck_assert_uint_eq(stored[kept + 4], 0);
+    if (_i & 4) {
+        ck_assert_uint_eq(PRM_GET(cqe64, cqe, check_sum), bench_sum(stored + 14, kept - 10, 0));
+    }
+    ck_assert_int_eq(set_fcs(false), SYN_OK);
+    cqe = receive(frame, len, &stored);
+    ck_assert_uint_eq(PRM_GET(cqe64, cqe, byte_cnt), kept);
+    ck_assert_uint_eq(stored[kept], 0);
+    ck_assert_int_eq(set_fcs(true), SYN_OK);
+    bench_post_recv(&rq, bench_mem(b, NULL, len + 4), (uint32_t)kept + 3); /* one byte too short */
+    bench_rx(b, frame, len);
+    bench_expect_none(&rq);
+}
+END_TEST
+
 /* A WQE of several segments, as mlx5e posts it for an MTU beyond a page. */
 START_TEST(segments_are_filled_in_order)
 {
@@ -765,6 +830,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_frame_lands_in_the_wqe_and_nowhere_else);
     tcase_add_loop_test(tcase, a_frame_is_padded_to_the_end_of_a_cache_line, 0, 3);
+    tcase_add_loop_test(tcase, the_frame_check_sequence_may_be_stored, 0, 8);
     tcase_add_test(tcase, segments_are_filled_in_order);
     tcase_add_loop_test(tcase, vlan_tag_goes_into_the_cqe_unless_vsd, 0, 2);
     tcase_add_test(tcase, untagged_frames_and_service_tags_are_left_as_they_are);

@@ -462,7 +462,7 @@ START_TEST(tirs_that_cannot_be_are_refused)
     REFUSED(disp_type, 15, SYN_ETH_DISP_TYPE);
     REFUSED(rx_hash_fn, 3, SYN_ETH_HASH);
     REFUSED(rx_hash_fn, 15, SYN_ETH_HASH);
-    REFUSED(packet_merge_mask, 1, SYN_ETH_LRO);
+    REFUSED(packet_merge_mask, 4, SYN_ETH_LRO);
     REFUSED(tls_en, 1, SYN_ETH_LRO);
 #undef REFUSED
     memcpy(tirc, good, sizeof(tirc));
@@ -507,7 +507,7 @@ START_TEST(a_modify_that_fails_changes_nothing)
     ck_assert_int_eq(tir_modify(hca, 0, tirn, bitmask, tirc), SYN_ETH_HASH);
     memset(bitmask, 0, sizeof(bitmask));
     PRM_SET(modify_tir_bitmask, bitmask, packet_merge, 1);
-    PRM_SET(tirc, tirc, packet_merge_mask, 1);
+    PRM_SET(tirc, tirc, packet_merge_mask, 4);
     ck_assert_int_eq(tir_modify(hca, 0, tirn, bitmask, tirc), SYN_ETH_LRO);
     ck_assert_uint_eq(PRM_GET(cqe64, deliver(&pkt, &queue), rx_hash_result), vectors[0].with_ports);
 }

@@ -211,6 +211,68 @@ def compressed_cqes(lab):
     return "; ".join(said)
 
 
+@check("ethtool -K lro on: mlx5e gets merged TCP segments, and a file and TCP traffic arrive unchanged, on and off",
+       only="hcasim")
+def large_receive_offload(lab):
+    said = []
+    want = lab.vms[1].run("head -c 8M /dev/urandom >/tmp/sent; sha256sum /tmp/sent").out.split()[0]
+    try:
+        for state in ("on", "off"):
+            for vm, host in zip(lab.vms, lab.hosts):
+                vm.run(f"ethtool -K {host['netdev']} lro {state}")
+                vm.run(f"ethtool -k {host['netdev']} | grep -x 'large-receive-offload: {state}'")
+                vm.until(f"grep -qx 1 /sys/class/net/{host['netdev']}/carrier")
+            before = [ethtool_counters(vm, host) for vm, host in zip(lab.vms, lab.hosts)]
+            got, _ = lab.pair(SERVE, FETCH, listens="tcp:8000")
+            expect(got.out.strip() == want, f"{state}: the file has another hash: {got.out}")
+            speed = iperf(lab, "")
+            for vm, host, old in zip(lab.vms, lab.hosts, before):
+                new = ethtool_counters(vm, host)
+                merged, size = (new[name] - old[name] for name in ("rx_lro_packets", "rx_lro_bytes"))
+                said.append(f"{vm.name} {state}: {merged} packets of {size} bytes, {speed}")
+                # each of them receives 8 MB or more, either the file or iperf3's data
+                expect((size > 2 << 20) == (state == "on"), said[-1])
+    finally:
+        for vm, host in zip(lab.vms, lab.hosts):
+            vm.run(f"ethtool -K {host['netdev']} lro off")
+    for vm in lab.vms:
+        vm.run("! dmesg | grep -i 'csum failure'")
+    return "; ".join(said)
+
+
+# Prints how many of 5 echo replies come with the right frame check sequence.
+SEES_FCS = """cat >/tmp/fcs.py <<'END'
+import socket, subprocess, sys, zlib
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.bind((sys.argv[1], 0))
+s.settimeout(20)
+subprocess.Popen(["ping", "-c", "5", "-i", "0.2", sys.argv[2]], stdout=subprocess.DEVNULL)
+right = seen = 0
+while seen < 5:
+    frame, address = s.recvfrom(4096)
+    if address[2] != socket.PACKET_OUTGOING and frame[12:14] == b"\\x08\\x00" and frame[23] == 1:
+        seen += 1
+        right += zlib.crc32(frame[:-4]) == int.from_bytes(frame[-4:], "little")
+print(right)
+END
+python3 /tmp/fcs.py {} {}"""
+
+
+@check("ethtool -K rx-fcs on: packet sockets see the frame check sequence, and TCP works", only="hcasim")
+def frame_check_sequence(lab):
+    vm, host = lab.vms[0], lab.hosts[0]
+    see = SEES_FCS.format(host["netdev"], lab.hosts[1]["ip"])
+    try:
+        vm.run(f"ethtool -K {host['netdev']} rx-fcs on")
+        vm.until(f"grep -qx 1 /sys/class/net/{host['netdev']}/carrier")
+        expect(vm.run(see).out.strip() == "5", "a frame lacks its frame check sequence")
+        iperf(lab, "-R")
+    finally:
+        vm.run(f"ethtool -K {host['netdev']} rx-fcs off")
+    expect(vm.run(see).out.strip() == "0", "a frame still has a frame check sequence")
+    vm.run("! dmesg | grep -i 'csum failure'")
+
+
 @check("a program in a guest reads CQs with compressed CQEs itself", only="hcasim")
 def compressed_by_a_program(lab):
     said = lab.vms[0].run(f"/mnt/compressed -d {lab.hosts[0]['ibdev']} -g {lab.hosts[0]['gid']}").out

@@ -9,6 +9,7 @@
 #include "wire/encap/eth.h"
 #include "wire/bytes.h"
 
+#include <libdeflate.h>
 #include <string.h>
 
 enum {
@@ -251,6 +252,15 @@ uint16_t csum_partial(const void *data, size_t len)
     folded = (uint16_t)(sum + (sum >> 16));
     memcpy(bytes, &folded, 2);
     return get16(bytes);
+}
+
+void eth_fcs_put(uint8_t fcs[ETH_FCS_BYTES], const uint8_t *frame, size_t len)
+{
+    uint32_t crc = libdeflate_crc32(0, frame, len);
+
+    for (unsigned i = 0; i < ETH_FCS_BYTES; i++) {
+        fcs[i] = (uint8_t)(crc >> 8 * i);
+    }
 }
 
 uint16_t csum_add(uint16_t a, uint16_t b)

@@ -78,6 +78,12 @@ bool eth_parse_inner(const uint8_t *frame, uint32_t at, uint32_t end, uint16_t e
 uint16_t csum_partial(const void *data, size_t len);
 uint16_t csum_add(uint16_t a, uint16_t b);
 
+/* Bytes of a frame check sequence. */
+#define ETH_FCS_BYTES 4
+
+/* Writes the frame check sequence of a frame as it is on a cable (IEEE 802.3 3.2.9). */
+void eth_fcs_put(uint8_t fcs[ETH_FCS_BYTES], const uint8_t *frame, size_t len);
+
 /* The functions from here to eth_csum_fill_l4() take an info that eth_parse() made of this
  * frame. */
 
