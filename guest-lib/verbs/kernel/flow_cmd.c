@@ -99,7 +99,8 @@ int hv_flow_set_entry(struct hv_hca *hca, const struct hv_flow_place *place,
     unsigned counters = rule->action & PRM_FLOW_ACTION_COUNT ? 1 : 0;
     size_t counters_at = PRM_SIZE(set_fte_in) + num_dests * PRM_SIZE(dest_format_struct);
     size_t len = counters_at + counters * PRM_SIZE(flow_counter_list);
-    g_autofree struct prm_set_fte_in *in = g_malloc0(len);
+    g_autofree uint8_t *bytes = g_malloc0(len);
+    struct prm_set_fte_in *in = (void *)bytes;
     struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
 
     PRM_SET(set_fte_in, in, opcode, PRM_CMD_OP_SET_FLOW_TABLE_ENTRY);
@@ -125,7 +126,7 @@ int hv_flow_set_entry(struct hv_hca *hca, const struct hv_flow_place *place,
         PRM_SET(dest_format_struct, dest, destination_id, dests[i]);
     }
     if (counters) {
-        struct prm_flow_counter_list *list = (void *)(in->bytes + counters_at);
+        struct prm_flow_counter_list *list = (void *)(bytes + counters_at);
 
         PRM_SET(flow_counter_list, list, flow_counter_id, rule->counter);
     }
