@@ -266,9 +266,11 @@ static void cq_fail(struct hca *hca, struct cq *cq, uint8_t status, uint8_t synd
     cq_wake_all(hca, cq);
 }
 
+/* The room follows from the index of the slot and the owner bit, no more. A program may therefore
+ * keep its index in fewer than 24 bits; DPDK keeps 16 (cq_ci of struct mlx5_txq_data). */
 static uint32_t cq_used(const struct cq *cq)
 {
-    return (cq->pi - cq->ci) & CQ_INDEX_MASK;
+    return (cq->pi - cq->ci) & ((2u << cq->log_size) - 1);
 }
 
 /* Makes sure that n more CQEs fit. False: they do not fit; the CQ may have failed. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tests what a failed CQ does to its QPs.
+ * Tests when a CQ overruns, and what a failed CQ does to its QPs.
  *
  * The CQ has its CQ_ERROR event, every QP on it enters the error state with WQ_CATAS_ERROR, and QPs
  * on other CQs continue.
@@ -74,6 +74,28 @@ START_TEST(overrun_takes_the_qps_down)
 }
 END_TEST
 
+/* DPDK counts in 16 bits (cq_ci of struct mlx5_txq_data) and writes this counter to the record. The
+ * room depends on the low bits alone: the number of the slot, and the owner bit. */
+START_TEST(a_program_may_count_in_16_bits)
+{
+    struct lab_side *side = &lab->side[0];
+    uint64_t ring, dbr;
+    struct cq *cq = cq_find(&side->hca, lab_cq_new(side, 2, &ring, &dbr));
+    struct prm_cqe64 cqe[1] = {0};
+
+    for (uint32_t i = 1; i < 3 << 16; i++) {
+        ck_assert(cq_post(&side->hca, cq, cqe, false));
+        prm_store32(fake_host_ptr(&side->host, dbr, 4), i & 0xffff);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert(cq_post(&side->hca, cq, cqe, false));
+    }
+    ck_assert(!cq_post(&side->hca, cq, cqe, false));
+    ck_assert(cq_has_overrun(cq));
+    lab_run(lab);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("cq-error");
@@ -81,6 +103,7 @@ Suite *unit_suite(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, overrun_takes_the_qps_down);
+    tcase_add_test(tc, a_program_may_count_in_16_bits);
     suite_add_tcase(suite, tc);
     return suite;
 }
