@@ -185,6 +185,11 @@ static void capture_replace(struct wire_filter_tables *tables)
     tables->inside.rx = capture_rx;
 }
 
+struct wire_port *wire_capture_around(const struct wire_port *port)
+{
+    return port->client && port->client->rx == capture_rx ? port->opaque : NULL;
+}
+
 struct wire_port *wire_capture_new(struct wire_port *inner, const char *path,
                                    const struct wire_capture_options *options, GError **err)
 {

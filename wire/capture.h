@@ -56,8 +56,10 @@ void wire_capture_note_text(char text[static WIRE_CAPTURE_NOTE], const struct wi
  *
  * wire_capture_comment(): the next frame that passes, in either direction, gets the comment.
  * wire_capture_lost(): writes a frame that does not pass, because it was lost.
+ * wire_capture_around(): returns the capture that wraps a port, or NULL.
  */
 #define WIRE_CAPTURE_COMMENT 120
+struct wire_port *wire_capture_around(const struct wire_port *port);
 void wire_capture_comment(struct wire_port *capture, const char *text);
 void wire_capture_lost(struct wire_port *capture, const uint8_t *frame, size_t len, bool inbound,
                        const char *text);

@@ -81,8 +81,9 @@ void sim_note(const struct job *job, const char *fmt, ...)
     puts(line);
 }
 
-/* Shows the fate of a frame that arrives, or would have arrived, in the capture of its host. A
- * frame that is sent while the cable is out is marked by the capture itself. */
+/* Shows the fate of a frame that arrives, or would have arrived, in the capture of its host, also
+ * while the host still opens its HCA. A frame that is sent while the cable is out is marked by the
+ * capture itself. */
 static void sim_capture_fate(const struct sim *sim, unsigned port, const uint8_t *frame, size_t len,
                              unsigned fate)
 {
@@ -90,10 +91,10 @@ static void sim_capture_fate(const struct sim *sim, unsigned port, const uint8_t
     g_autofree char *said = frame_describe_fate(fate);
     struct wire_port *capture;
 
-    if (!said || !host || !host->ctx) {
+    if (!said || !host) {
         return;
     }
-    capture = hv_context(host->ctx)->hca->local->capture;
+    capture = wire_capture_around(host->config.port);
     if (capture && fate & FRAME_GONE) {
         wire_capture_lost(capture, frame, len, true, said);
     } else if (capture) {
