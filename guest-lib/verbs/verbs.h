@@ -396,7 +396,7 @@ struct hv_qp {
     struct hv_wq sq, rq;
     int uidx;           /* user index (user_index of its contexts): hv_uidx_alloc(), HV_RSC_QP */
     bool rx_csum_valid; /* l3_ok and l4_ok of its CQEs are valid: a raw packet QP */
-    bool block_self_mcast, strip_vlan, end_padding;
+    bool block_self_mcast, strip_vlan, scatter_fcs, end_padding;
     bool tunnels; /* its TIR looks into tunnels (MLX5_QP_FLAG_TUNNEL_OFFLOADS) */
     bool sq_sig_all;
     /* scatter_to_cqe: CQEs may hold small data; allow_scatter_to_cqe: also that of READs if not all

@@ -72,13 +72,15 @@ static bool says_receive(uint32_t wr, uint32_t sge, uint32_t *posts, uint32_t *g
 int says_create_wq(struct ibv_wq_init_attr *attr)
 {
     bool flags = attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS;
+    const uint32_t has =
+        IBV_WQ_FLAGS_CVLAN_STRIPPING | IBV_WQ_FLAGS_SCATTER_FCS | IBV_WQ_FLAGS_DELAY_DROP;
     uint32_t posts, gather;
 
     if (attr->wq_type != IBV_WQT_RQ || !attr->max_wr ||
         !says_receive(attr->max_wr, attr->max_sge, &posts, &gather) || attr->comp_mask > 1) {
         return EINVAL;
     }
-    if (flags && attr->create_flags & ~(uint32_t)IBV_WQ_FLAGS_CVLAN_STRIPPING) {
+    if (flags && attr->create_flags & ~has) {
         return EOPNOTSUPP;
     }
     attr->max_wr = posts;
@@ -197,7 +199,9 @@ static int says_kernel_create_qp(const struct ibv_qp_init_attr_ex *attr)
                            IBV_QP_CREATE_PCI_WRITE_END_PADDING;
     uint32_t flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;
     uint32_t has = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB |
-                   (attr->qp_type == IBV_QPT_RAW_PACKET ? IBV_QP_CREATE_CVLAN_STRIPPING : 0);
+                   (attr->qp_type == IBV_QPT_RAW_PACKET
+                        ? IBV_QP_CREATE_CVLAN_STRIPPING | IBV_QP_CREATE_SCATTER_FCS
+                        : 0);
     bool target = attr->qp_type == IBV_QPT_XRC_RECV;
 
     if (!says_overhead(attr) || flags & ~named) {

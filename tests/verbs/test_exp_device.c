@@ -71,7 +71,7 @@ static struct ibv_exp_device_attr query(uint32_t mask, uint64_t mask_2)
      IBV_EXP_DEVICE_UMR_FIXED_SIZE | IBV_EXP_DEVICE_ODP | IBV_EXP_DEVICE_RX_CSUM_IP_PKT |          \
      IBV_EXP_DEVICE_RX_CSUM_TCP_UDP_PKT | IBV_EXP_DEVICE_RX_TCP_UDP_PKT_TYPE |                     \
      IBV_EXP_DEVICE_EC_OFFLOAD | IBV_EXP_DEVICE_PHYSICAL_RANGE_MR | IBV_EXP_DEVICE_CROSS_CHANNEL | \
-     IBV_EXP_DEVICE_MR_ALLOCATE)
+     IBV_EXP_DEVICE_MR_ALLOCATE | IBV_EXP_DEVICE_SCATTER_FCS | IBV_EXP_DEVICE_WQ_DELAY_DROP)
 
 /* Flags that repeat one of ibv_query_device(). */
 static const struct {

@@ -234,6 +234,94 @@ START_TEST(a_packet_finds_its_wq_by_rule_and_table)
 }
 END_TEST
 
+/* The CRC of a frame and of its frame check sequence is the same for all frames (IEEE 802.3). */
+static void check_fcs(const uint8_t *frame, size_t len)
+{
+    uint32_t crc = ~0u;
+
+    for (size_t i = 0; i < len; i++) {
+        crc ^= frame[i];
+        for (unsigned bit = 0; bit < 8; bit++) {
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+        }
+    }
+    ck_assert_uint_eq(~crc, 0x2144df1c);
+}
+
+START_TEST(a_wq_may_have_the_frame_check_sequence)
+{
+    struct ibv_exp_wq_init_attr attr = wq_attr();
+    struct rule rule = rule_for(0x88b5);
+    struct ibv_sge sge = {(uintptr_t)mr[1]->addr, 2000, mr[1]->lkey};
+    struct ibv_exp_rwq_ind_table *table;
+    struct ibv_qp *qp, *from = sender();
+    struct ibv_exp_wq_family *recv;
+    struct ibv_exp_flow *flow;
+    struct ibv_exp_wq *wq;
+
+    attr.comp_mask = IBV_EXP_CREATE_WQ_FLAGS;
+    attr.flags = IBV_EXP_CREATE_WQ_FLAG_SCATTER_FCS;
+    wq = wq_with(attr);
+    table = table_of(wq);
+    qp = hashed(table);
+    flow = ibv_exp_create_flow(qp, &rule.attr);
+    recv = family(IBV_EXP_INTF_WQ, wq);
+    ck_assert_int_eq(recv->recv_burst(wq, &sge, 1), 0);
+    send_frame(from, 0x88b5);
+    ck_assert_uint_eq(wc_of(cq[1]).byte_len, FRAME + 4);
+    check_fcs(mr[1]->addr, FRAME + 4);
+    ck_assert_int_eq(ibv_exp_destroy_flow(flow), 0);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    ck_assert_int_eq(ibv_destroy_qp(from), 0);
+    ck_assert_int_eq(ibv_exp_destroy_rwq_ind_table(table), 0);
+    ck_assert_int_eq(ibv_exp_destroy_wq(wq), 0);
+}
+END_TEST
+
+/* IBV_QP_CREATE_SCATTER_FCS, which only raw packet QPs may have. */
+START_TEST(a_raw_packet_qp_may_have_the_frame_check_sequence)
+{
+    struct ibv_qp_init_attr_ex attr = {.send_cq = cq[1],
+                                       .recv_cq = cq[1],
+                                       .cap = {1, 1, 1, 1, 0},
+                                       .qp_type = IBV_QPT_UD,
+                                       .comp_mask =
+                                           IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+                                       .pd = v->hosts->host[1].pd,
+                                       .create_flags = IBV_QP_CREATE_SCATTER_FCS};
+    struct ibv_sge sge = {(uintptr_t)mr[1]->addr, 2000, mr[1]->lkey};
+    struct ibv_recv_wr *bad, wr = {.sg_list = &sge, .num_sge = 1};
+    struct rule rule = rule_for(0x88b5);
+    struct ibv_qp *qp, *from = sender();
+    struct ibv_device_attr_ex device;
+    struct ibv_exp_flow *flow;
+
+    ck_assert_int_eq(ibv_query_device_ex(v->b, NULL, &device), 0);
+    ck_assert(device.device_cap_flags_ex & IBV_DEVICE_RAW_SCATTER_FCS);
+    ck_assert(device.raw_packet_caps & IBV_RAW_PACKET_CAP_SCATTER_FCS);
+    ck_assert_ptr_null(ibv_create_qp_ex(v->b, &attr));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    attr.qp_type = IBV_QPT_RAW_PACKET;
+    qp = ibv_create_qp_ex(v->b, &attr);
+    ck_assert_ptr_nonnull(qp);
+    for (int s = IBV_QPS_INIT; s <= IBV_QPS_RTR; s++) {
+        struct ibv_qp_attr to = {.qp_state = (enum ibv_qp_state)s, .port_num = 1};
+
+        ck_assert_int_eq(
+            ibv_modify_qp(qp, &to, IBV_QP_STATE | (s == IBV_QPS_INIT ? IBV_QP_PORT : 0)), 0);
+    }
+    flow = ibv_exp_create_flow(qp, &rule.attr);
+    ck_assert_ptr_nonnull(flow);
+    ck_assert_int_eq(ibv_post_recv(qp, &wr, &bad), 0);
+    send_frame(from, 0x88b5);
+    ck_assert_uint_eq(wc_of(cq[1]).byte_len, FRAME + 4);
+    check_fcs(mr[1]->addr, FRAME + 4);
+    ck_assert_int_eq(ibv_exp_destroy_flow(flow), 0);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    ck_assert_int_eq(ibv_destroy_qp(from), 0);
+}
+END_TEST
+
 /* libmlx5 takes neither queues nor capacities of a QP whose packets go to the WQs of a table. */
 START_TEST(a_qp_with_a_hash_has_no_queues_of_its_own)
 {
@@ -338,7 +426,7 @@ START_TEST(what_makes_no_wq_table_or_rule)
     ck_assert_ptr_null(ibv_exp_create_wq(v->b, &attr));
     ck_assert_int_eq(errno, EOPNOTSUPP);
     attr.comp_mask = IBV_EXP_CREATE_WQ_FLAGS;
-    attr.flags = IBV_EXP_CREATE_WQ_FLAG_SCATTER_FCS;
+    attr.flags = IBV_EXP_CREATE_WQ_FLAG_DELAY_DROP << 1;
     ck_assert_ptr_null(ibv_exp_create_wq(v->b, &attr));
     ck_assert_int_eq(errno, EOPNOTSUPP);
     attr.comp_mask = IBV_EXP_CREATE_WQ_VLAN_OFFLOADS;
@@ -794,6 +882,8 @@ Suite *unit_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_packet_finds_its_wq_by_rule_and_table);
     tcase_add_test(tc, a_packet_waits_for_a_receive);
+    tcase_add_test(tc, a_wq_may_have_the_frame_check_sequence);
+    tcase_add_test(tc, a_raw_packet_qp_may_have_the_frame_check_sequence);
     tcase_add_test(tc, a_qp_with_a_hash_has_no_queues_of_its_own);
     tcase_add_test(tc, what_makes_no_wq_table_or_rule);
     tcase_add_test(tc, a_message_is_matched_by_its_tag);

@@ -628,7 +628,7 @@ START_TEST(a_wqs_attributes_are_looked_at_in_libmlx5s_order)
         int err;
     } tries[] = {
         {0, IBV_WQ_INIT_ATTR_FLAGS, IBV_WQ_FLAGS_SCATTER_FCS, EINVAL},
-        {4, IBV_WQ_INIT_ATTR_FLAGS, IBV_WQ_FLAGS_SCATTER_FCS, EOPNOTSUPP},
+        {4, IBV_WQ_INIT_ATTR_FLAGS, IBV_WQ_FLAGS_PCI_WRITE_END_PADDING << 1, EOPNOTSUPP},
         {4, IBV_WQ_INIT_ATTR_RESERVED, 0, EINVAL},
     };
     struct ibv_wq *wq = wq_new();

@@ -59,6 +59,8 @@ static uint64_t exp_device_flags(const struct exp_facts *f)
            exp_if(ethernet && HV_ETH_CAP(f->hca, csum_cap) && calls->drv_exp_ibv_poll_cq,
                   IBV_EXP_DEVICE_RX_CSUM_IP_PKT | IBV_EXP_DEVICE_RX_CSUM_TCP_UDP_PKT |
                       IBV_EXP_DEVICE_RX_TCP_UDP_PKT_TYPE) |
+           exp_if(f->verbs.raw_packet_caps & IBV_RAW_PACKET_CAP_SCATTER_FCS && calls->exp_create_wq,
+                  IBV_EXP_DEVICE_SCATTER_FCS) |
            exp_if(f->verbs.raw_packet_caps & IBV_RAW_PACKET_CAP_DELAY_DROP && calls->exp_create_wq,
                   IBV_EXP_DEVICE_WQ_DELAY_DROP) |
            exp_if(HV_CAP(f->hca, dct) && calls->create_dct, IBV_EXP_DEVICE_DC_TRANSPORT) |

@@ -5,7 +5,9 @@
  */
 #include "guest-lib/verbs/exp/wq.h"
 
-#define WQ_FLAGS (IBV_EXP_CREATE_WQ_FLAG_RX_END_PADDING | IBV_EXP_CREATE_WQ_FLAG_DELAY_DROP)
+#define WQ_FLAGS                                                                                   \
+    (IBV_EXP_CREATE_WQ_FLAG_RX_END_PADDING | IBV_EXP_CREATE_WQ_FLAG_SCATTER_FCS |                  \
+     IBV_EXP_CREATE_WQ_FLAG_DELAY_DROP)
 
 static int exp_wq_check(struct hv_hca *hca, const struct ibv_exp_wq_init_attr *attr)
 {
@@ -38,6 +40,7 @@ static struct ibv_exp_wq *exp_create_wq(struct ibv_context *context,
                   attr->vlan_offloads & IBV_EXP_RECEIVE_WQ_CVLAN_STRIP;
     uint64_t flags = attr->comp_mask & IBV_EXP_CREATE_WQ_FLAGS ? attr->flags : 0;
     bool pads = flags & IBV_EXP_CREATE_WQ_FLAG_RX_END_PADDING;
+    bool checks = flags & IBV_EXP_CREATE_WQ_FLAG_SCATTER_FCS;
     bool delays = flags & IBV_EXP_CREATE_WQ_FLAG_DELAY_DROP;
     struct ibv_wq_init_attr verbs = {
         .wq_context = attr->wq_context,
@@ -49,6 +52,7 @@ static struct ibv_exp_wq *exp_create_wq(struct ibv_context *context,
         .comp_mask = IBV_WQ_INIT_ATTR_FLAGS,
         .create_flags = (strips ? IBV_WQ_FLAGS_CVLAN_STRIPPING : 0) |
                         (pads ? IBV_WQ_FLAGS_PCI_WRITE_END_PADDING : 0) |
+                        (checks ? IBV_WQ_FLAGS_SCATTER_FCS : 0) |
                         (delays ? IBV_WQ_FLAGS_DELAY_DROP : 0),
     };
     int err = exp_wq_check(hv_hca_of(context), attr);

@@ -22,7 +22,7 @@ struct hv_flow_rule {
     uint8_t criteria;  /* which parts of the mask apply: bits PRM_MATCH_CRITERIA_ */
     uint8_t table;     /* PRM_FLOW_TABLE_TYPE_ */
     unsigned priority; /* 0 to HV_FLOW_PRIORITIES; 0 is matched first */
-    bool sniffs; /* gets copies of all frames, in both directions; only tirn counts besides it */
+    bool sniffs; /* gets copies of all frames, in both directions; only dest counts besides it */
     uint16_t action;   /* bits PRM_FLOW_ACTION_ */
     uint8_t dest_type; /* with FWD_DEST: PRM_FLOW_DESTINATION_TYPE_ */
     uint32_t dest;     /* with FWD_DEST: its number */

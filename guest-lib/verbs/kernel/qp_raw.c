@@ -211,6 +211,7 @@ static int raw_create_rq(struct hv_qp *qp)
     PRM_SET(create_rq_in, in, opcode, PRM_CMD_OP_CREATE_RQ);
     PRM_SET(create_rq_in, in, uid, qp->uid);
     PRM_SET(rqc, rqc, vsd, !qp->strip_vlan);
+    PRM_SET(rqc, rqc, scatter_fcs, qp->scatter_fcs);
     PRM_SET(rqc, rqc, mem_rq_type, PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE);
     PRM_SET(rqc, rqc, state, PRM_RQC_STATE_RST);
     PRM_SET(rqc, rqc, flush_in_error_en, 1);

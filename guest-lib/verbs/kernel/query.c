@@ -129,6 +129,10 @@ static void query_fill_ethernet(struct hv_hca *hca, struct ibv_device_attr_ex *a
     if (HV_ETH_CAP(hca, vlan_cap)) {
         attr->raw_packet_caps |= IBV_RAW_PACKET_CAP_CVLAN_STRIPPING;
     }
+    if (HV_ETH_CAP(hca, scatter_fcs)) {
+        attr->device_cap_flags_ex |= IBV_DEVICE_RAW_SCATTER_FCS;
+        attr->raw_packet_caps |= IBV_RAW_PACKET_CAP_SCATTER_FCS;
+    }
     if (HV_CAP(hca, rq_delay_drop) && HV_CAP(hca, general_notification_event)) {
         attr->raw_packet_caps |= IBV_RAW_PACKET_CAP_DELAY_DROP;
     }

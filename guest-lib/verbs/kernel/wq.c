@@ -68,6 +68,7 @@ int uverbs_create_wq(struct hv_rwq *wq, uint32_t flags)
     PRM_SET(create_rq_in, in, opcode, PRM_CMD_OP_CREATE_RQ);
     PRM_SET(create_rq_in, in, uid, ctx->uid);
     PRM_SET(rqc, rqc, vsd, !(flags & IBV_WQ_FLAGS_CVLAN_STRIPPING));
+    PRM_SET(rqc, rqc, scatter_fcs, !!(flags & IBV_WQ_FLAGS_SCATTER_FCS));
     PRM_SET(rqc, rqc, delay_drop_en, !!(flags & IBV_WQ_FLAGS_DELAY_DROP));
     PRM_SET(rqc, rqc, mem_rq_type, PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE);
     PRM_SET(rqc, rqc, state, PRM_RQC_STATE_RST);

@@ -336,9 +336,12 @@ static int qp_check_flags(struct hv_hca *hca, enum ibv_qp_type type, uint32_t fl
     const uint32_t known = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SCATTER_FCS |
                            IBV_QP_CREATE_CVLAN_STRIPPING | IBV_QP_CREATE_SOURCE_QPN |
                            IBV_QP_CREATE_PCI_WRITE_END_PADDING;
-    uint32_t possible = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB |
-                        (type == IBV_QPT_RAW_PACKET ? IBV_QP_CREATE_CVLAN_STRIPPING : 0) |
-                        (HV_CAP(hca, end_pad) ? IBV_QP_CREATE_PCI_WRITE_END_PADDING : 0);
+    uint32_t possible =
+        IBV_QP_CREATE_BLOCK_SELF_MCAST_LB |
+        (type == IBV_QPT_RAW_PACKET ? IBV_QP_CREATE_CVLAN_STRIPPING : 0) |
+        (type == IBV_QPT_RAW_PACKET && HV_ETH_CAP(hca, scatter_fcs) ? IBV_QP_CREATE_SCATTER_FCS
+                                                                    : 0) |
+        (HV_CAP(hca, end_pad) ? IBV_QP_CREATE_PCI_WRITE_END_PADDING : 0);
 
     return hv_refuse(hca,
                      flags & ~known      ? EINVAL
@@ -465,6 +468,8 @@ static struct user_qp *qp_new(struct hv_context *ctx, const struct ibv_qp_init_a
                            attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
     qp->strip_vlan = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
                      attr->create_flags & IBV_QP_CREATE_CVLAN_STRIPPING;
+    qp->scatter_fcs = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+                      attr->create_flags & IBV_QP_CREATE_SCATTER_FCS;
     if (extra) {
         qp->dc = extra->dc;
         qp->dct_access_key = extra->dct_access_key;

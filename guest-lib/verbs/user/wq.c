@@ -100,6 +100,7 @@ static int wq_alloc_memory(struct hv_rwq *wq, struct hv_context *ctx)
 static int wq_check_attr(struct hv_hca *hca, const struct ibv_wq_init_attr *attr)
 {
     const uint32_t possible = IBV_WQ_FLAGS_CVLAN_STRIPPING |
+                              (HV_ETH_CAP(hca, scatter_fcs) ? IBV_WQ_FLAGS_SCATTER_FCS : 0) |
                               (HV_CAP(hca, rq_delay_drop) ? IBV_WQ_FLAGS_DELAY_DROP : 0) |
                               (HV_CAP(hca, end_pad) ? IBV_WQ_FLAGS_PCI_WRITE_END_PADDING : 0);
     bool has_flags = attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS;
