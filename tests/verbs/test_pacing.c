@@ -270,15 +270,16 @@ static unsigned fill(struct mlx5dv_pp **all)
 /* Every way in which a user of a rate ends gives the index back. */
 START_TEST(no_index_is_lost)
 {
-    struct mlx5dv_pp *all[MAX_RATES + 1];
+    struct mlx5dv_pp *all[MAX_RATES + 1], *left[2];
     struct ibv_context *other = ibv_open_device(v->a->device);
     struct ibv_qp *second = raw_qp();
 
     ck_assert_int_eq(limit(qp, 5000, 0, 0), 0);
     make_ready(second);
     ck_assert_int_eq(limit(second, 6000, 0, 0), 0);
-    ck_assert_ptr_nonnull(pp_new(other, 100, DEDICATED));
-    ck_assert_ptr_nonnull(pp_new(other, 100, 0));
+    left[0] = pp_new(other, 100, DEDICATED);
+    left[1] = pp_new(other, 100, 0);
+    ck_assert(left[0] && left[1]);
     ck_assert_uint_eq(fill(all), MAX_RATES - 4);
     ck_assert_int_eq(limit(qp, 7000, 0, 0), ENOSPC);
     ck_assert_int_eq(limit(qp, 6000, 0, 0), 0); /* as the other queue */
@@ -286,7 +287,9 @@ START_TEST(no_index_is_lost)
     for (unsigned i = 0; i < MAX_RATES - 4; i++) {
         hv_dv_pp_free(all[i]);
     }
-    ck_assert_int_eq(ibv_close_device(other), 0); /* ends what it has left */
+    ck_assert_int_eq(ibv_close_device(other), 0); /* ends what it has left, but for the memory */
+    free(DV_CONTAINER(left[0], struct hv_dv_pp));
+    free(DV_CONTAINER(left[1], struct hv_dv_pp));
     ck_assert_int_eq(ibv_destroy_qp(second), 0);
     move(qp, IBV_QPS_ERR);
     ck_assert_uint_eq(fill(all), MAX_RATES);

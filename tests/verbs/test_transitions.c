@@ -53,13 +53,13 @@ static const struct expected {
     {T(XRC_RECV), IBV_QPS_RTR, IBV_QPS_RTS, "IBV_QP_TIMEOUT, IBV_QP_SQ_PSN", PATHS_RNR},
     {T(UC), IBV_QPS_RTR, IBV_QPS_RTS, "IBV_QP_SQ_PSN", PATHS},
     {T(UD), IBV_QPS_RTR, IBV_QPS_RTS, "IBV_QP_SQ_PSN", "IBV_QP_QKEY"},
-    {T(RAW_PACKET), IBV_QPS_RTR, IBV_QPS_RTS, "", ""},
+    {T(RAW_PACKET), IBV_QPS_RTR, IBV_QPS_RTS, "", "IBV_QP_RATE_LIMIT"},
     {DCI, IBV_QPS_RTR, IBV_QPS_RTS, REQUESTER, "IBV_QP_MIN_RNR_TIMER"},
 
     {T(RC) | T(XRC_RECV), IBV_QPS_RTS, IBV_QPS_RTS, "", PATHS_RNR},
     {T(UC) | T(XRC_SEND), IBV_QPS_RTS, IBV_QPS_RTS, "", PATHS},
     {T(UD), IBV_QPS_RTS, IBV_QPS_RTS, "", "IBV_QP_QKEY"},
-    {T(RAW_PACKET), IBV_QPS_RTS, IBV_QPS_RTS, "", ""},
+    {T(RAW_PACKET), IBV_QPS_RTS, IBV_QPS_RTS, "", "IBV_QP_RATE_LIMIT"},
     {DCI, IBV_QPS_RTS, IBV_QPS_RTS, "", "IBV_QP_MIN_RNR_TIMER"},
 
     {T(UC), IBV_QPS_SQE, IBV_QPS_RTS, "", "IBV_QP_ACCESS_FLAGS"},
@@ -153,7 +153,7 @@ START_TEST(a_bit_has_its_name)
     ck_assert_str_eq(hv_qp_mask_names(IBV_QP_STATE, &words), "IBV_QP_STATE");
     ck_assert_str_eq(hv_qp_mask_names(IBV_QP_CAP | IBV_QP_DEST_QPN, &words),
                      "IBV_QP_CAP, IBV_QP_DEST_QPN");
-    ck_assert_str_eq(hv_qp_mask_names(IBV_QP_PORT | 1 << 25, &words), "IBV_QP_PORT, 0x2000000");
+    ck_assert_str_eq(hv_qp_mask_names(IBV_QP_PORT | 1 << 26, &words), "IBV_QP_PORT, 0x4000000");
     ck_assert_str_eq(hv_qp_state_name(IBV_QPS_SQE), "SQE");
     ck_assert_str_eq(hv_qp_state_name(IBV_QPS_UNKNOWN), "an unknown state");
     ck_assert_str_eq(hv_qp_mask_names(-1, &words) + strlen(words.text) - 10, "0x80000000");

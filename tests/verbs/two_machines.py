@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/lib"))
@@ -111,6 +112,13 @@ class Switch:
     def forwarded(self, card):
         """Returns how many packets the switch has received on a card."""
         return int(self.vsctl("get", "interface", card, "statistics:rx_packets"))
+
+    def has_forwarded(self, card, packets):
+        """Waits until the database says so: Open vSwitch writes its counters there every five seconds."""
+        end = time.monotonic() + PATIENCE
+        while self.forwarded(card) < packets and time.monotonic() < end:
+            time.sleep(0.2)
+        return self.forwarded(card) >= packets
 
     def end(self):
         for daemon in reversed(self.daemons):
@@ -257,7 +265,7 @@ def open_vswitch(two):
     two.taps()
     two.pairs(["if:port0", "tap:tap0"], PINGPONGS + BANDWIDTH, CARDS)
     for card in "ab":
-        if two.switch.forwarded(card) < 1000:
+        if not two.switch.has_forwarded(card, 1000):
             raise Failure(f"the switch has received {two.switch.forwarded(card)} packets on {card}\n{two.switch.log()}")
 
 

@@ -759,11 +759,18 @@ def complaints(lines, provoked=()):
     print. provoked: patterns of messages that a check has caused on purpose."""
     about = re.compile(r"mlx5|infiniband|\bib_|rdma|rxe|roce|pcieport|DMAR|AER:", re.I)
     grave = re.compile(r"BUG:|WARNING:|Oops|Call Trace|general protection|hung task|\bstall|lockup")
-    # A program's error, as the device reports it (QUERY_QP), and what mlx5e says of rx_cqe_compress.
-    told = re.compile(r": QP \d+ error: |: Disabling rxhash, not supported when CQE compress is active")
-    return [line for level, line in lines
-            if grave.search(line) or level <= 4 and about.search(line) and not told.search(line)
-            and not any(re.search(pattern, line) for pattern in provoked)]
+    # A program's error, as the device reports it (QUERY_QP), and what mlx5e says of offloads that exclude each other.
+    told = re.compile(r": QP \d+ error: |: Disabling rxhash, not supported when CQE compress is active|"
+                      ": Dropping C-tag vlan stripping offload due to S-tag vlan")
+    found = []
+    for number, (level, line) in enumerate(lines):
+        if grave.search(line):
+            # A warning has its reason in the line before it.
+            found += [said for _, said in lines[max(number - 1, 0):number]] + [line]
+        elif level <= 4 and about.search(line) and not told.search(line) and not any(re.search(pattern, line)
+                                                                                      for pattern in provoked):
+            found.append(line)
+    return found
 
 
 @check("no warning or error of mlx5 or infiniband in either guest's dmesg")

@@ -52,7 +52,7 @@ OLD = {"atomics": BOTH["atomics"].replace("global", "between HCAs"),
 ONLY = {
     "as_notify": "a CQ with AS notify: Operation not supported\nexit status 77",
     "byte_order": "answers in the other order: no\na queue pair for them: Invalid argument",
-    "capabilities": "CAPI, which needs a POWER machine: no\nVXLAN: no\ntunnels: no\npacket pacing: yes\n"
+    "capabilities": "CAPI, which needs a POWER machine: no\nVXLAN: no\ntunnels: yes\npacket pacing: yes\n"
                     "padding to cache lines: yes\ndynamic connections: yes",
     "cross_channel": "before: nothing\nafter: written\n40 + 2 = 42",
     "dc_info": "a trace of CNAKs: no, refused",

@@ -355,7 +355,9 @@ static void rings_make_tir(struct ring_way *way, const struct ring_hash *hash)
 /* Frames with the host's address, so that frames to all hosts go nowhere. */
 static struct hv_flow_rule rings_rule(const struct sim_host *host)
 {
-    struct hv_flow_rule rule = {.criteria = 1u << PRM_MATCH_CRITERIA_OUTER_HEADERS};
+    struct hv_flow_rule rule = {.criteria = 1u << PRM_MATCH_CRITERIA_OUTER_HEADERS,
+                                .action = PRM_FLOW_ACTION_FWD_DEST,
+                                .dest_type = PRM_FLOW_DESTINATION_TYPE_TIR};
     struct prm_fte_match_set_lyr_2_4 *mask = PRM_PTR(fte_match_param, rule.mask, outer_headers);
     struct prm_fte_match_set_lyr_2_4 *value = PRM_PTR(fte_match_param, rule.value, outer_headers);
 
