@@ -11,6 +11,7 @@
 #include "fw/caps.h"
 #include "model/eth/eth_lro.h"
 #include "model/eth/eth_queue.h"
+#include "model/steering/contexts.h"
 #include "model/steering/key.h"
 #include "model/steering/ste.h"
 #include "model/steering/steering.h"
@@ -110,11 +111,29 @@ static uint64_t caps_drop_address(const struct fw *fw)
     return ste_end_address(STE_DROP, 0);
 }
 
+/* What entries do to frames (model/steering/actions.c). */
+#define CHANGES(at)                                                                                \
+    FT(at, reformat, 1, CAP_NEEDS(PRM_CMD_OP_ALLOC_PACKET_REFORMAT_CONTEXT)),                      \
+        FT(at, reformat_and_vlan_action, 1), FT(at, reformat_and_modify_action, 1),                \
+        FT(at, reformat_and_fwd_to_table, 1),                                                      \
+        FT(at, log_max_modify_header_context, REWRITE_LOG_MAX,                                     \
+           CAP_NEEDS(PRM_CMD_OP_ALLOC_MODIFY_HEADER_CONTEXT)),                                     \
+        FT(at, max_modify_header_actions, REWRITE_MAX,                                             \
+           CAP_NEEDS(PRM_CMD_OP_ALLOC_MODIFY_HEADER_CONTEXT))
+
 const struct cap caps_flow_table[] = {
     {CAP_NAMED(flow_table_nic_cap, nic_rx_multi_path_tirs), .value = 1},
     {CAP_NAMED(flow_table_nic_cap, nic_rx_multi_path_tirs_fts), .value = 1},
+    {CAP_NAMED(flow_table_nic_cap, encap_general_header), .value = 1},
+    {CAP_NAMED(flow_table_nic_cap, log_max_packet_reformat_context), .value = REFORMAT_LOG_MAX},
+    {CAP_NAMED(flow_table_nic_cap, max_encap_header_size), .value = REFORMAT_MAX},
     {CAP_NAMED(flow_table_nic_cap, allow_sniffer_and_nic_rx_shared_tir), .value = 1},
     PROPERTIES(flow_table_properties_nic_receive),
+    CHANGES(flow_table_properties_nic_receive),
+    FT(flow_table_properties_nic_receive, decap, 1),
+    FT(flow_table_properties_nic_receive, reformat_l3_tunnel_to_l2, 1),
+    FT(flow_table_properties_nic_receive, pop_vlan, 1),
+    FT(flow_table_properties_nic_receive, pop_vlan_2, 1),
 #define AT     flow_table_properties_nic_receive
 #define DOMAIN NIC_RX
 #include "model/steering/match_fields.def"
@@ -134,6 +153,10 @@ const struct cap caps_flow_table[] = {
 #undef AT
 #undef DOMAIN
     PROPERTIES(flow_table_properties_nic_transmit),
+    CHANGES(flow_table_properties_nic_transmit),
+    FT(flow_table_properties_nic_transmit, reformat_l2_to_l3_tunnel, 1),
+    FT(flow_table_properties_nic_transmit, push_vlan, 1),
+    FT(flow_table_properties_nic_transmit, push_vlan_2, 1),
 #define AT     flow_table_properties_nic_transmit
 #define DOMAIN NIC_TX
 #include "model/steering/match_fields.def"
