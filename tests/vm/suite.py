@@ -142,6 +142,44 @@ def vlan(lab):
             vm.run("ip link del v7")
 
 
+TC_TUNNEL = (
+    "modprobe -a act_tunnel_key act_vlan act_mirred cls_flower vxlan veth; ip link add t0 type veth peer name t1 && "
+    "ip addr add 10.0.8.{i}/24 dev t1 && ip link set t1 mtu 1400 up && ip link set t0 up && "
+    "ip link add vx0 type vxlan external dstport 4789 && ip link set vx0 up && "
+    "tc qdisc add dev t0 ingress && tc qdisc add dev vx0 ingress && "
+    "tc filter add dev t0 ingress protocol all flower action vlan push id 9 pipe action tunnel_key set "
+    "src_ip {ip} dst_ip {peer} id 42 dst_port 4789 pipe action mirred egress redirect dev vx0 && "
+    "tc filter add dev vx0 ingress protocol 802.1q flower enc_key_id 42 vlan_id 9 action tunnel_key unset pipe "
+    "action vlan pop pipe action mirred egress redirect dev t0")
+
+
+@check("tc flower puts frames with a VLAN tag into VXLAN tunnels and takes them out, under ping and TCP")
+def tc_tunnel(lab):
+    for i, (vm, host, peer) in enumerate(zip(lab.vms, lab.hosts, reversed(lab.hosts)), 1):
+        vm.run(TC_TUNNEL.format(i=i, ip=host["ip"], peer=peer["ip"]))
+    try:
+        lab.vms[0].run("ping -c 3 -i 0.2 -W 5 -s 1300 10.0.8.2")
+        lab.pair("iperf3 -s -1", "iperf3 -c 10.0.8.2 -n 4M", listens="tcp:5201")
+    finally:
+        for vm in lab.vms:
+            vm.run("ip link del vx0; ip link del t0", check=False)
+
+
+@check("ethtool -N drops the frames of a rule, and of no other", only="hcasim")
+def ntuple(lab):
+    (a, b), host = lab.vms, lab.hosts[1]
+    ping = "ping -c 2 -i 0.2 -W 1 10.0.0."
+    b.run(f"ip addr add 10.0.0.12/24 dev {host['netdev']} && ethtool -K {host['netdev']} ntuple on && "
+          f"ethtool -N {host['netdev']} flow-type ip4 src-ip {lab.hosts[0]['ip']} dst-ip 10.0.0.12 action -1 loc 5")
+    try:
+        a.run(f"{ping}2")
+        expect(a.run(f"{ping}12", check=False).status, "frames of the rule arrive")
+        b.run(f"ethtool -N {host['netdev']} delete 5")
+        a.run(f"{ping}12")
+    finally:
+        b.run(f"ip addr del 10.0.0.12/24 dev {host['netdev']}; ethtool -K {host['netdev']} ntuple off")
+
+
 IPERF_MIB = 32
 # iperf3 before 3.17 ends when everything is in the sender's socket: unread data may then be in its
 # buffer (tcp_wmem: 4 MiB) and in the receiver's (tcp_rmem: 6 MiB).
@@ -876,3 +914,38 @@ RELEASE = (
     "counter file of the port", "devlink health succeed", "unload, load again", "guest's dmesg",
     "power off", "on either console", "no unhandled command")
 RELEASE_CHECKS = [entry for entry in CHECKS if any(text in entry[0] for text in RELEASE)]
+
+# Debian's kernels have tc offload in mlx5_core up to 6.1 (CONFIG_MLX5_CLS_ACT).
+HARDWARE_TC = []
+# Prints the datagrams that come to port 7002 before the one that says "end".
+TC_RECEIVE = ("python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((\"\", 7002))\n"
+              "for said in iter(lambda: s.recv(99), b\"end\"): print(said.decode(), flush=True)'")
+TC_SEND = ("python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+           "for port in 7001, 7003, 7005, 7004: s.sendto(b\"to %d\" % port, (\"{ip}\", port))\n"
+           "s.sendto(b\"end\", (\"{ip}\", 7002))'")
+
+
+@registrar(HARDWARE_TC)("tc flower skip_sw: the device drops, counts and rewrites frames (pedit), by rules of two priorities",
+                        only="hcasim")
+def tc_hardware(lab):
+    vm, host = lab.vms[1], lab.hosts[1]
+    rule = (f"tc filter add dev {host['netdev']} ingress protocol ip prio {{}} flower skip_sw ip_proto udp "
+            "dst_port {} action {}")
+    to_7002 = "pedit ex munge udp dport set 7002 pipe action csum udp pipe action pass"
+    vm.run(f"tc qdisc add dev {host['netdev']} ingress")
+    try:
+        for prio, port, action in ((1, 7001, to_7002), (1, 7003, "drop"), (2, 7004, to_7002), (2, 7005, "drop")):
+            vm.run(rule.format(prio, port, action))
+        receiver = vm.spawn(TC_RECEIVE)
+        vm.until("ss -Huln sport = :7002 | grep -q .")
+        lab.vms[0].run(TC_SEND.format(ip=host["ip"]))
+        said = receiver.wait(30, check=True).out.split("\n")[:-1]
+        expect(said == ["to 7001", "to 7004"], f"to port 7002 came: {said}")
+        # The driver reads the counters once a second.
+        vm.until(f"[ $(tc -s filter show dev {host['netdev']} ingress | grep -c 'Sent hardware .* 1 pkt') = 6 ]")
+    finally:
+        vm.run(f"tc qdisc del dev {host['netdev']} ingress", check=False)
+
+
+AFTER = next(i for i, entry in enumerate(RELEASE_CHECKS) if "devlink health succeed" in entry[0]) + 1
+RELEASE_CHECKS[AFTER:AFTER] = HARDWARE_TC
