@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tests flows between two hosts in virtual time: specifications of tunnels, and rules for what is
- * sent (ibv_create_flow(), mlx5dv_create_flow()).
+ * Tests flows between two hosts in virtual time: specifications of tunnels, rules for what is sent,
+ * and what rules change in frames (ibv_create_flow(), mlx5dv_create_flow(),
+ * mlx5dv_create_flow_action_*()).
  */
 #include <check.h>
 #include <stdlib.h>
@@ -428,6 +429,138 @@ static struct ibv_flow *flow_of(struct mlx5dv_flow_matcher *matcher, size_t num,
     return hv_dv_create_flow(matcher, value, num, actions);
 }
 
+#define ENCAP                                                                                      \
+    hv_dv_create_flow_action_packet_reformat(                                                      \
+        v->a, outer_len, outer, MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L2_TUNNEL,           \
+        MLX5DV_FLOW_TABLE_TYPE_NIC_TX)
+#define DECAP                                                                                      \
+    hv_dv_create_flow_action_packet_reformat(                                                      \
+        v->b, 0, NULL, MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TUNNEL_TO_L2,                    \
+        MLX5DV_FLOW_TABLE_TYPE_NIC_RX)
+
+/* test_mlx5_flow's way: the sender puts headers in front, and the receiver takes them off. */
+START_TEST(tunnel_headers_are_added_and_removed)
+{
+    uint8_t outer[50];
+    size_t outer_len = sizeof(outer);
+    struct mlx5dv_flow_matcher *tx = matcher_of(v->a, MLX5DV_FLOW_TABLE_TYPE_NIC_TX);
+    struct mlx5dv_flow_matcher *rx = matcher_of(v->b, MLX5DV_FLOW_TABLE_TYPE_NIC_RX);
+    struct ibv_flow_action *encap, *decap;
+    struct mlx5dv_flow_action_attr add_it = {.type = MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION};
+    struct mlx5dv_flow_action_attr take[] = {{.type = MLX5DV_FLOW_ACTION_DEST_IBV_QP, .qp = qp[1]},
+                                             {.type = MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION}};
+    struct ibv_flow *sends, *receives;
+
+    make(VXLAN);
+    memcpy(outer, frame, sizeof(outer));
+    encap = ENCAP;
+    decap = DECAP;
+    ck_assert(encap && decap && tx && rx);
+    add_it.action = encap;
+    take[1].action = decap;
+    sends = flow_of(tx, 1, &add_it);
+    receives = flow_of(rx, 1, take);
+    ck_assert_msg(sends && receives, "errno %d", errno);
+    make(PLAIN);
+    ck_assert_uint_eq(sent(), len + sizeof(outer));
+    ck_assert_mem_eq((uint8_t *)mr[1]->addr + sizeof(outer), frame, len);
+    ck_assert_uint_eq(prm_load16((uint8_t *)mr[1]->addr + 36), 4789);
+    ck_assert_int_eq(ibv_destroy_flow(receives), 0);
+    receives = flow_of(rx, 2, take);
+    ck_assert_msg(receives, "errno %d", errno);
+    ck_assert_uint_eq(sent(), len);
+    ck_assert_mem_eq(mr[1]->addr, frame, len);
+    ck_assert_int_eq(ibv_destroy_flow_action(encap), EBUSY);
+    ck_assert_int_eq(ibv_destroy_flow_action(decap), EBUSY);
+    ck_assert_int_eq(hv_dv_destroy_flow_matcher(tx), EBUSY);
+    ck_assert_int_eq(ibv_destroy_flow(sends), 0);
+    ck_assert_int_eq(ibv_destroy_flow(receives), 0);
+    ck_assert_int_eq(ibv_destroy_flow_action(encap), 0);
+    ck_assert_int_eq(ibv_destroy_flow_action(decap), 0);
+    ck_assert_int_eq(hv_dv_destroy_flow_matcher(tx), 0);
+    ck_assert_int_eq(hv_dv_destroy_flow_matcher(rx), 0);
+}
+END_TEST
+
+static uint64_t set_field(uint16_t field, uint8_t bits, uint32_t value)
+{
+    struct prm_set_action_in action[1] = {0};
+    uint64_t raw;
+
+    PRM_SET(set_action_in, action, action_type, PRM_MODIFY_HEADER_ACTION_SET);
+    PRM_SET(set_action_in, action, field, field);
+    PRM_SET(set_action_in, action, length, bits & 31);
+    PRM_SET(set_action_in, action, data, value);
+    memcpy(&raw, action, sizeof(raw));
+    return raw;
+}
+
+/* Verbs' rules have such actions by IBV_FLOW_SPEC_ACTION_HANDLE. */
+START_TEST(header_fields_are_rewritten)
+{
+    uint64_t port = set_field(PRM_MODIFY_HEADER_FIELD_OUT_UDP_DPORT, 16, 4321);
+    struct ibv_flow_action *rewrite = hv_dv_create_flow_action_modify_header(
+        v->b, sizeof(port), &port, MLX5DV_FLOW_TABLE_TYPE_NIC_RX);
+    struct rule rule = rule_new();
+    struct ibv_flow *flow;
+
+    ck_assert_msg(rewrite, "errno %d", errno);
+    ADD(&rule, tcp_udp, IBV_FLOW_SPEC_UDP, .val = {.dst_port = BE16(5000)},
+        .mask = {.dst_port = 0xffff});
+    ADD(&rule, action_handle, IBV_FLOW_SPEC_ACTION_HANDLE, .action = rewrite);
+    flow = ibv_create_flow(qp[1], &rule.attr);
+    ck_assert_msg(flow, "errno %d", errno);
+    make(PLAIN);
+    ck_assert_uint_eq(sent(), len);
+    ck_assert_uint_eq(prm_load16((uint8_t *)mr[1]->addr + 36), 4321);
+    ck_assert_int_eq(ibv_destroy_flow_action(rewrite), EBUSY);
+    ck_assert_int_eq(ibv_destroy_flow(flow), 0);
+    ADD(&rule, action_handle, IBV_FLOW_SPEC_ACTION_HANDLE, .action = rewrite);
+    refuse(&rule, EINVAL); /* two of a kind */
+    ck_assert_int_eq(ibv_destroy_flow_action(rewrite), 0);
+}
+END_TEST
+
+START_TEST(bad_actions_are_refused)
+{
+    uint8_t outer[64] = {0};
+    size_t outer_len = 16;
+    uint64_t many[65] = {0};
+    const struct {
+        size_t size;
+        int type, err;
+    } table[] = {
+        {0, MLX5DV_FLOW_TABLE_TYPE_NIC_RX, EINVAL},
+        {12, MLX5DV_FLOW_TABLE_TYPE_NIC_RX, EINVAL},
+        {8, 9, EINVAL},
+        {8, MLX5DV_FLOW_TABLE_TYPE_FDB, EOPNOTSUPP},
+        {8, MLX5DV_FLOW_TABLE_TYPE_RDMA_RX, EOPNOTSUPP},
+        {sizeof(many), MLX5DV_FLOW_TABLE_TYPE_NIC_RX, EOPNOTSUPP},
+        {8, MLX5DV_FLOW_TABLE_TYPE_NIC_RX, EINVAL}, /* by the device: no such kind of action */
+    };
+#define REFORMAT(size, data, kind, table)                                                          \
+    hv_dv_create_flow_action_packet_reformat(v->a, size, data,                                     \
+                                             MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_##kind,       \
+                                             MLX5DV_FLOW_TABLE_TYPE_##table)
+
+    for (size_t i = 0; i < G_N_ELEMENTS(table); i++) {
+        ck_assert_ptr_null(hv_dv_create_flow_action_modify_header(
+            v->a, table[i].size, many, (enum mlx5dv_flow_table_type)table[i].type));
+        ck_assert_msg(errno == table[i].err, "row %zu: errno %d", i, errno);
+    }
+    ck_assert_ptr_null(REFORMAT(0, outer, L2_TO_L2_TUNNEL, NIC_TX));
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_ptr_null(REFORMAT(0, NULL, L2_TO_L2_TUNNEL, NIC_TX));
+    ck_assert_int_eq(errno, ENOENT);
+    ck_assert_ptr_null(REFORMAT(4096, many, L2_TO_L2_TUNNEL, NIC_TX));
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_ptr_null(REFORMAT(outer_len, outer, L2_TO_L2_TUNNEL, NIC_RX));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    ck_assert_ptr_null(REFORMAT(outer_len, outer, L3_TUNNEL_TO_L2, NIC_TX));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+}
+END_TEST
+
 /* Where packets of each type of table may go (get_dests()). */
 START_TEST(each_table_has_its_destinations)
 {
@@ -523,6 +656,25 @@ START_TEST(sent_roce_packets_are_counted)
 }
 END_TEST
 
+/* uverbs_destroy_ufile_hw(): flows and actions end with their file. */
+START_TEST(a_closed_device_leaves_nothing)
+{
+    struct ibv_context *other = ibv_open_device(v->a->device);
+    uint8_t headers[64] = {0};
+    struct mlx5dv_flow_action_attr action = {
+        .type = MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION,
+        .action = hv_dv_create_flow_action_packet_reformat(
+            other, sizeof(headers), headers,
+            MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L2_TUNNEL,
+            MLX5DV_FLOW_TABLE_TYPE_NIC_TX)};
+
+    ck_assert_ptr_nonnull(action.action);
+    ck_assert_ptr_nonnull(flow_of(matcher_of(other, MLX5DV_FLOW_TABLE_TYPE_NIC_TX), 1, &action));
+    ck_assert_int_eq(ibv_close_device(other), 0);
+    ck_assert_ptr_null(v->hca[0]->flow_tables[PRM_FLOW_TABLE_TYPE_NIC_TX]);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("flow");
@@ -537,7 +689,11 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_flow_label_is_matched);
     tcase_add_test(tc, bad_specifications_are_refused);
     tcase_add_test(tc, a_rule_for_what_is_sent_drops_it);
+    tcase_add_test(tc, tunnel_headers_are_added_and_removed);
+    tcase_add_test(tc, header_fields_are_rewritten);
+    tcase_add_test(tc, bad_actions_are_refused);
     tcase_add_test(tc, each_table_has_its_destinations);
     tcase_add_test(tc, sent_roce_packets_are_counted);
+    tcase_add_test(tc, a_closed_device_leaves_nothing);
     return suite;
 }
