@@ -5,11 +5,12 @@
  * The simulated cable has no speed of its own. Each time the link comes up, it takes the fastest
  * mode that the administrator has left enabled. A write to PTYS while the link is up takes effect
  * the next time (drivers take the port down and up after it: mlx5_toggle_port_link()). Pause
- * settings are kept so that the driver can read them back. A lossless cable never needs a pause
- * frame, so none is sent.
+ * frames of the link partner are obeyed as PFCC says (model/port/pause.h). The port sends none: a
+ * lossless cable lets the partner wait.
  */
 #include <string.h>
 #include "fw/regs.h"
+#include "model/port/pause.h"
 
 /* -- PAOS: administrative and operational state ------------------------------------------------ */
 
@@ -265,6 +266,7 @@ static enum syn regs_pfcc_write(struct fw *fw, const void *in, void *out)
     if (!PRM_GET(pfcc_reg, in, pprx_mask_n)) {
         phy->pause_rx = PRM_GET(pfcc_reg, in, pprx);
     }
+    pause_settings_changed(fw->hca.vport->sw);
     return SYN_OK;
 }
 

@@ -15,7 +15,9 @@
  */
 #include "fw/regs.h"
 #include "model/port/eswitch.h"
+#include "model/port/pause.h"
 
+#define NS_PER_US 1000
 #define NS_PER_MS 1000000
 
 /* The counts of port and vports since the port was reset. */
@@ -23,6 +25,7 @@ static void ppcnt_tally(struct fw *fw, struct uplink_tally *t)
 {
     const struct eswitch *sw = fw->hca.vport->sw;
 
+    pause_count(fw_uplink(fw), hca_now(&fw->hca));
     *t = (struct uplink_tally){.cable = fw_uplink(fw)->counters};
     t->ns = hca_now(&fw->hca) - fw_uplink(fw)->phy.counters_cleared_ns;
     for (unsigned i = 0; i < sw->num_vports; i++) {
@@ -62,6 +65,9 @@ static void ppcnt_fill_802_3(const struct uplink_tally *t, unsigned unit, void *
     P(a_multicast_frames_received_ok, t->cable.rx.frames[FRAME_MULTICAST]);
     P(a_broadcast_frames_received_ok, t->cable.rx.frames[FRAME_BROADCAST]);
     P(a_frame_too_long_errors, t->rx_oversize);
+    P(a_mac_control_frames_received, t->cable.rx_control);
+    P(a_unsupported_opcodes_received, t->cable.rx_control_unknown);
+    P(a_pause_mac_ctrl_frames_received, t->cable.rx_pause_frames);
 #undef P
 }
 
@@ -141,6 +147,9 @@ static void ppcnt_fill_priority(const struct uplink_tally *t, unsigned priority,
     P(rx_frames, in.frames);
     P(tx_octets, out.bytes + FCS_LEN * out.frames);
     P(tx_frames, out.frames);
+    P(rx_pause, t->cable.rx_pause[priority].frames);
+    P(rx_pause_duration, t->cable.rx_pause[priority].ns / NS_PER_US);
+    P(rx_pause_transition, t->cable.rx_pause[priority].begun);
 #undef P
 }
 

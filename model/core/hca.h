@@ -96,6 +96,9 @@ enum hca_crypto {
 enum {
     /* credit classes of the wire, for which work can wait (wire_tx_credits()) */
     HCA_CREDIT_CLASSES = 64,
+    HCA_HOLDS = 8, /* priorities that the link partner may hold (model/port/pause.h) */
+    /* a hold counts as a credit class, behind those of the wire */
+    HCA_WAIT_CLASSES = HCA_CREDIT_CLASSES + HCA_HOLDS,
     HCA_MEM_SPACES = 3, /* enum mem_space_id */
     HCA_MAX_EQS = 128,
     HCA_KEY_RUNS = 16,
@@ -216,9 +219,9 @@ struct hca {
 
     struct work ready, rx_waiting, late; /* list heads */
     /* list heads by the credit class that the work waits for */
-    struct work tx_waiting[HCA_CREDIT_CLASSES];
+    struct work tx_waiting[HCA_WAIT_CLASSES];
     /* likewise, for work that had sent something; it waits behind tx_waiting */
-    struct work tx_served[HCA_CREDIT_CLASSES];
+    struct work tx_served[HCA_WAIT_CLASSES];
     uint64_t waits;            /* places given so far: work.waits_since */
     uint64_t tx_frames;        /* frames sent so far */
     uint64_t tx_frames_before; /* tx_frames when the running work began */
@@ -227,6 +230,7 @@ struct hca {
     /* a bit for each credit class that got credit since the last port_owe() */
     uint64_t credits_back;
     struct hca_timer late_timer; /* runs the work on the late list */
+    struct hca_timer hold_timer; /* looks at holds for which work waits (model/port/pause.c) */
     GPtrArray *timers;           /* heap of struct hca_timer by deadline */
     bool running;                /* inside hca_run() */
     struct owing owing;          /* model/port/owing.c */
@@ -279,8 +283,10 @@ void hca_unschedule_late(struct hca *hca, struct work *work);
 /* Takes work off whatever list it is on. */
 void hca_unschedule(struct work *work);
 /* Called by the port: moves work that waits for credit back to the ready list. hca_credits_back()
- * moves the work of the given credit classes (a bit each), hca_tx_ready() that of all classes. */
+ * moves the work of the given credit classes (a bit each), hca_tx_ready() that of all classes,
+ * hca_holds_over() the work that waits for the end of holds of priorities (a bit each). */
 void hca_credits_back(struct hca *hca, uint64_t classes);
+void hca_holds_over(struct hca *hca, unsigned priorities);
 void hca_tx_ready(struct hca *hca);
 
 /* Zeroed memory for an object of a kind, or for something that is counted as an object

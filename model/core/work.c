@@ -158,9 +158,26 @@ void hca_credits_back(struct hca *hca, uint64_t classes)
     }
 }
 
+void hca_holds_over(struct hca *hca, unsigned priorities)
+{
+    struct work *before = &hca->ready;
+    bool is_due = false;
+
+    for (unsigned i = 0; i < HCA_HOLDS; i++) {
+        if (priorities >> i & 1 && hca_credit_awaited(hca, HCA_CREDIT_CLASSES + i)) {
+            before = work_get_ready(hca, HCA_CREDIT_CLASSES + i, before);
+            is_due = true;
+        }
+    }
+    if (is_due) {
+        hca_wake(hca);
+    }
+}
+
 void hca_tx_ready(struct hca *hca)
 {
     hca_credits_back(hca, ~0ull);
+    hca_holds_over(hca, ~0u);
 }
 
 bool hca_credit_awaited(const struct hca *hca, unsigned credit_class)
@@ -171,7 +188,7 @@ bool hca_credit_awaited(const struct hca *hca, unsigned credit_class)
 
 bool hca_tx_awaited(const struct hca *hca)
 {
-    for (unsigned i = 0; i < HCA_CREDIT_CLASSES; i++) {
+    for (unsigned i = 0; i < HCA_WAIT_CLASSES; i++) {
         if (hca_credit_awaited(hca, i)) {
             return true;
         }
@@ -356,7 +373,7 @@ void hca_work_init(struct hca *hca)
 {
     work_list_init(&hca->ready);
     work_list_init(&hca->rx_waiting);
-    for (unsigned i = 0; i < HCA_CREDIT_CLASSES; i++) {
+    for (unsigned i = 0; i < HCA_WAIT_CLASSES; i++) {
         work_list_init(&hca->tx_waiting[i]);
         work_list_init(&hca->tx_served[i]);
     }
@@ -376,7 +393,7 @@ void hca_work_reset(struct hca *hca)
 {
     work_list_clear(&hca->ready);
     work_list_clear(&hca->rx_waiting);
-    for (unsigned i = 0; i < HCA_CREDIT_CLASSES; i++) {
+    for (unsigned i = 0; i < HCA_WAIT_CLASSES; i++) {
         work_list_clear(&hca->tx_waiting[i]);
         work_list_clear(&hca->tx_served[i]);
     }

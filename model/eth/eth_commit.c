@@ -23,7 +23,7 @@ static uint8_t *eth_commit_changed(struct hca *hca, const struct eth_sq *sq, uin
 
     if (padded != was_len || memcmp(was, frame, MAC_BYTES) != 0) {
         port_tx_commit(hca, 0, sq->tdn);
-        place = port_tx_reserve(hca, frame, padded);
+        place = port_tx_reserve(hca, frame, eth_sq_priority(sq), padded);
         if (!place) {
             return NULL;
         }

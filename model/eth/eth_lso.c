@@ -115,7 +115,7 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
         if (!eth_sq_may_send(hca, sq)) {
             return ETH_HELD;
         }
-        frame = port_tx_reserve(hca, wqe->inline_hdr, padded);
+        frame = port_tx_reserve(hca, wqe->inline_hdr, eth_sq_priority(sq), padded);
         if (!frame) {
             return ETH_NO_CREDIT;
         }

@@ -16,6 +16,7 @@
 struct eth_tis {
     struct obj obj; /* refs: SQs */
     struct prm_tisc tisc[1];
+    uint8_t priority; /* of the frames, from prio */
 };
 
 /* Send queue (model/eth/eth_tx.c). */
@@ -105,6 +106,13 @@ static inline struct eth_rq *eth_rq_find(struct hca *hca, uint32_t rqn)
 static inline bool eth_sq_may_send(struct hca *hca, struct eth_sq *sq)
 {
     return pace_may_send(hca, &sq->pace) && sched_may_send(hca, &sq->sched);
+}
+
+/* The priority of the SQ's frames: that of its TIS, not that of a VLAN tag or DSCP. Drivers put a
+ * frame into the queue of its priority (mlx5e_select_queue()). */
+static inline unsigned eth_sq_priority(const struct eth_sq *sq)
+{
+    return sq->tis ? sq->tis->priority : 0;
 }
 
 static inline struct eth_sq *eth_sq_find(struct hca *hca, uint32_t sqn)

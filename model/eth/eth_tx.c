@@ -297,7 +297,7 @@ enum eth_sent eth_send_packet(struct hca *hca, struct eth_sq *sq, const struct e
     if (eth_gather(hca, sq, wqe, 0, dmac, sizeof(dmac)) != MEM_OK) {
         return ETH_NO_DATA;
     }
-    frame = port_tx_reserve(hca, dmac, MAX(total, ETH_MIN_FRAME));
+    frame = port_tx_reserve(hca, dmac, eth_sq_priority(sq), MAX(total, ETH_MIN_FRAME));
     if (!frame) {
         return ETH_NO_CREDIT;
     }

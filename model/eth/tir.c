@@ -30,6 +30,13 @@ static struct td *tir_find_td(struct hca *hca, uint32_t tdn)
 /* -- TIS ----------------------------------------------------------------------------------------
  */
 
+/* prio is the priority << 1 (mlx5e_create_tises()). */
+static void tir_set_tis_priority(struct eth_tis *tis, uint32_t prio)
+{
+    PRM_SET(tisc, tis->tisc, prio, prio);
+    tis->priority = (uint8_t)(prio >> 1);
+}
+
 enum syn tis_create(struct hca *hca, uint16_t uid, const struct prm_tisc *tisc, uint32_t *tisn)
 {
     struct td *td = tir_find_td(hca, PRM_GET(tisc, tisc, transport_domain));
@@ -44,6 +51,7 @@ enum syn tis_create(struct hca *hca, uint16_t uid, const struct prm_tisc *tisc, 
         return SYN_NO_MEMORY;
     }
     memcpy(tis->tisc, tisc, sizeof(tis->tisc));
+    tir_set_tis_priority(tis, PRM_GET(tisc, tisc, prio));
     obj_ref(&tis->obj, &td->obj);
     *tisn = tis->obj.num;
     return SYN_OK;
@@ -75,7 +83,7 @@ enum syn tis_modify(struct hca *hca, uint16_t uid, uint32_t tisn,
     }
     tis = (struct eth_tis *)obj;
     if (PRM_GET(modify_tis_bitmask, bitmask, prio)) {
-        PRM_SET(tisc, tis->tisc, prio, PRM_GET(tisc, tisc, prio));
+        tir_set_tis_priority(tis, PRM_GET(tisc, tisc, prio));
     }
     return SYN_OK;
 }

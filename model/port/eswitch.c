@@ -2,6 +2,7 @@
 /* Moves frames between the vports of a card, and between them and the cable. */
 #include "model/port/eswitch.h"
 #include "model/core/hca.h"
+#include "model/port/pause.h"
 #include "model/port/port.h"
 #include "wire/port.h"
 
@@ -115,6 +116,10 @@ static void eswitch_cable_rx(void *opaque, const uint8_t *frame, size_t len, uns
         return;
     }
     uplink_count_rx(&sw->uplink, frame, len);
+    if (G_UNLIKELY(pause_is_control(frame))) {
+        pause_rx(sw, frame, len);
+        return;
+    }
     if (G_LIKELY(sw->num_functions == 1)) {
         vport_rx(sw->reader, frame, len, flags, PORT_NO_TD);
     } else {
@@ -178,6 +183,9 @@ void eswitch_link_changed(struct eswitch *sw)
 {
     bool up = uplink_look(&sw->uplink);
 
+    if (!up) {
+        pause_link_down(sw);
+    }
     for (unsigned i = 0; i < sw->num_vports; i++) {
         struct vport *vport = sw->vports[i];
 

@@ -18,7 +18,8 @@
  * If a turn found no credit on the wire, it was no turn in this sense. Then the mark waits for that
  * credit, too, behind the work that does, but at most OWING_WAITS times. Meanwhile this function
  * owes nothing. The receiver that has used up the credit delays its own answers, and the wire knows
- * that. Other peers need not wait because of it.
+ * that. Other peers need not wait because of it. Answers that a pause of the link partner holds
+ * (model/port/pause.h) are not waited for.
  */
 #include "model/core/work.h"
 #include "model/port/port.h"
@@ -32,7 +33,8 @@ static void owing_reach(struct hca *hca, struct work *work)
 {
     struct owing *owing = &hca->owing;
 
-    if (owing->waits < OWING_WAITS && hca_credit_awaited(hca, hca->credit_class)) {
+    if (owing->waits < OWING_WAITS && hca->credit_class < HCA_CREDIT_CLASSES &&
+        hca_credit_awaited(hca, hca->credit_class)) {
         owing->waits++;
         owing->awaits_credit = true;
         owing->credit_class = hca->credit_class;

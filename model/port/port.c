@@ -10,6 +10,7 @@
 #include "model/core/hca.h"
 #include "model/core/trace.h"
 #include "model/port/eswitch.h"
+#include "model/port/pause.h"
 #include "model/port/port.h"
 #include "model/queue/eq.h"
 #include "prm/prm.h"
@@ -130,7 +131,8 @@ static inline struct vport *port_find_inside(struct vport *from, const uint8_t d
     return G_UNLIKELY(from->sw->num_functions > 1) ? eswitch_find(from, dmac) : NULL;
 }
 
-static inline uint8_t *port_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
+static inline uint8_t *port_reserve(struct hca *hca, const uint8_t dmac[6], unsigned priority,
+                                    size_t len)
 {
     struct vport *vport = hca->vport;
 
@@ -142,6 +144,9 @@ static inline uint8_t *port_reserve(struct hca *hca, const uint8_t dmac[6], size
         vport->frame = wire_tx_reserve(vport->reserved, len);
         hca->credit_class = 0; /* a vport's queue has only one credit class */
     } else if (port_is_up(hca)) {
+        if (G_UNLIKELY(vport->uplink->pause.held) && pause_holds(hca, priority)) {
+            return NULL;
+        }
         vport->reserved = vport->uplink->wire;
         vport->frame = wire_tx_reserve_to(vport->reserved, dmac, len);
         if (!vport->frame) {
@@ -155,14 +160,17 @@ static inline uint8_t *port_reserve(struct hca *hca, const uint8_t dmac[6], size
     return vport->frame;
 }
 
-uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len)
+uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], unsigned priority, size_t len)
 {
-    return port_reserve(hca, dmac, len);
+    return port_reserve(hca, dmac, priority, len);
 }
 
 uint8_t *port_tx_reserve_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len)
 {
-    uint8_t *frame = port_reserve(hca, pkt->addr.dmac, roce_frame_len(pkt, payload_len));
+    const struct uplink *uplink = hca->vport->uplink;
+    unsigned priority =
+        G_UNLIKELY(uplink->pause.held) ? uplink_roce_priority(uplink, &pkt->addr) : 0;
+    uint8_t *frame = port_reserve(hca, pkt->addr.dmac, priority, roce_frame_len(pkt, payload_len));
 
     return frame ? roce_build(frame, pkt, payload_len) : NULL;
 }

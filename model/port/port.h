@@ -46,10 +46,11 @@ static inline bool port_is_up(const struct hca *hca)
  * functions in their turns. */
 void port_update_link(struct hca *hca);
 
-/* Reserves a place for a frame of up to len bytes to dmac. NULL: no credit now; call hca_wait_tx().
+/* Reserves a place for a frame of up to len bytes to dmac, sent by a queue of that priority. NULL:
+ * no credit now, or the link partner holds the priority; call hca_wait_tx().
  * While the link is down, frames are taken and dropped, as a NIC does. A frame that stays in the
  * card needs no link. */
-uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], size_t len);
+uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], unsigned priority, size_t len);
 /* Sends the frame that was built in the last reserved place; len 0 gives the place back. from_td:
  * the transport domain of the sending queue, or PORT_NO_TD. */
 void port_tx_commit(struct hca *hca, size_t len, uint32_t from_td);

@@ -33,7 +33,13 @@ struct uplink_counters {
     } rx_priority[PRIORITIES], tx_priority[PRIORITIES];
     uint64_t rx_sizes[10], tx_sizes[10]; /* RFC 2819 classes, PPCNT group 2 */
     uint64_t rx_truncated;               /* frames that are too short for an Ethernet header */
-    uint64_t link_downs;                 /* times that the link went down */
+    /* MAC control frames; those among them that are pauses; those of an unknown kind */
+    uint64_t rx_control, rx_pause_frames, rx_control_unknown;
+    /* by priority: pauses that were obeyed, the time of the holds, and how many holds began */
+    struct pause_traffic {
+        uint64_t frames, ns, begun;
+    } rx_pause[PRIORITIES];
+    uint64_t link_downs; /* times that the link went down */
 };
 
 /* Everything that PPCNT's groups are made from: the counters of the cable, the errors that the
@@ -73,6 +79,13 @@ struct uplink_owing {
     uint64_t epoch; /* goes up when all begun rounds are done */
 };
 
+/* The priorities that the link partner holds (model/port/pause.h). */
+struct uplink_pause {
+    uint8_t held; /* a bit for each priority, until it is seen that its time is over */
+    uint64_t until[PRIORITIES]; /* the end of the hold, in the functions' time */
+    uint64_t since[PRIORITIES]; /* its time is counted until then */
+};
+
 struct uplink {
     unsigned number;        /* its number in registers and events, from 1 */
     struct wire_port *wire; /* the cable, or NULL */
@@ -83,6 +96,7 @@ struct uplink {
     uint32_t line_mbps;     /* the PHY's speed, an upper bound for rates */
     struct cong cong;
     struct uplink_owing owing;
+    struct uplink_pause pause;
     struct uplink_phy phy;
     struct uplink_counters counters;
     /* What was counted when PPCNT last cleared each of its sets of counters (fw/regs_ppcnt.c).

@@ -6,6 +6,7 @@
 #include <check.h>
 #include <string.h>
 #include "fw/fw_internal.h"
+#include "model/port/pause.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
@@ -104,6 +105,40 @@ START_TEST(each_priority_is_cleared_alone)
     ck_assert_uint_eq(frames_of(7, false), 1);
     ck_assert_uint_eq(frames_of(8, true), 0); /* no such priority: nothing to clear */
     ck_assert_uint_eq(frames_of(7, false), 1);
+}
+END_TEST
+
+/* Receives a pause of priority flow control. */
+static void receive_pause(uint8_t priority, uint16_t quanta)
+{
+    uint8_t frame[60] = {0x01, 0x80, 0xc2, 0, 0, 1, [12] = 0x88, 0x08, 0x01, 0x01};
+
+    frame[17] = (uint8_t)(1u << priority);
+    prm_store16(frame + 18 + 2 * priority, quanta);
+    pause_rx(d.fw->hca.vport->sw, frame, sizeof(frame));
+}
+
+/* 1,000 quanta take 5.12 us at 100 Gb/s. */
+START_TEST(pauses_are_counted_by_priority)
+{
+    fw_uplink(d.fw)->phy.pfc_rx = 1u << 4;
+    receive_pause(4, 1000);
+    receive_pause(5, 1000); /* PFCC does not obey it */
+    d.host.now += 1000000;
+    frames_of(4, false);
+#define C(field) PRM_GET(eth_per_prio_grp_data_layout, SET, field##_low)
+    ck_assert_uint_eq(C(rx_pause), 1);
+    ck_assert_uint_eq(C(rx_pause_duration), 5);
+    ck_assert_uint_eq(C(rx_pause_transition), 1);
+    frames_of(5, false);
+    ck_assert_uint_eq(C(rx_pause) + C(rx_pause_duration) + C(rx_pause_transition), 0);
+#undef C
+    frames_received(false);
+#define C(field) PRM_GET(eth_802_3_cntrs_grp_data_layout, SET, field##_low)
+    ck_assert_uint_eq(C(a_mac_control_frames_received), 2);
+    ck_assert_uint_eq(C(a_pause_mac_ctrl_frames_received), 2);
+    ck_assert_uint_eq(C(a_unsupported_opcodes_received), 0);
+#undef C
 }
 END_TEST
 
@@ -262,6 +297,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, clearing_a_group_changes_no_other);
     tcase_add_test(tc, each_priority_is_cleared_alone);
+    tcase_add_test(tc, pauses_are_counted_by_priority);
     tcase_add_test(tc, the_physical_layer_says_how_long_it_has_counted);
     tcase_add_test(tc, a_reset_port_counts_from_0);
     tcase_add_test(tc, a_counter_that_stopped_counts_again);

@@ -356,14 +356,14 @@ START_TEST(a_reset_empties_the_loopback)
 
     frame_to(frame, bench_mac, sizeof(frame));
     for (unsigned i = 0; i < VPORT_QUEUE; i++) {
-        memcpy(port_tx_reserve(hca, bench_mac, sizeof(frame)), frame, sizeof(frame));
+        memcpy(port_tx_reserve(hca, bench_mac, 0, sizeof(frame)), frame, sizeof(frame));
         port_tx_commit(hca, sizeof(frame), PORT_NO_TD);
     }
     ck_assert(port_rx_pending(hca));
     hca_reset(hca);
     bench_run(b);
     ck_assert_uint_eq(traffic_frames(&hca->vport->counters.rx), 0);
-    ck_assert_ptr_nonnull(port_tx_reserve(hca, bench_mac, sizeof(frame)));
+    ck_assert_ptr_nonnull(port_tx_reserve(hca, bench_mac, 0, sizeof(frame)));
     port_tx_commit(hca, 0, PORT_NO_TD);
 }
 END_TEST

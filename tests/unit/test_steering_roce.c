@@ -151,7 +151,7 @@ END_TEST
 
 static void send(void)
 {
-    uint8_t *room = port_tx_reserve(&b->rig.hca, bench_peer_mac, frame_len);
+    uint8_t *room = port_tx_reserve(&b->rig.hca, bench_peer_mac, 0, frame_len);
 
     ck_assert_ptr_nonnull(room);
     memcpy(room, frame, frame_len);

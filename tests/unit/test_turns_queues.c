@@ -537,7 +537,7 @@ static void find_no_room(struct hca *hca, struct work *work)
 
 static void fill_the_wire(struct hca *hca, struct work *work)
 {
-    while (port_tx_reserve(hca, right->mac, 64)) {
+    while (port_tx_reserve(hca, right->mac, 0, 64)) {
         port_tx_commit(hca, 64, PORT_NO_TD);
     }
     hca_wait_tx(hca, work);

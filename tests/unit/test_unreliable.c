@@ -493,7 +493,7 @@ END_TEST
 
 static void send_datagram(const struct roce_packet *pkt)
 {
-    uint8_t *frame = port_tx_reserve(&b.hca, pkt->addr.dmac, 256);
+    uint8_t *frame = port_tx_reserve(&b.hca, pkt->addr.dmac, 0, 256);
 
     memcpy(roce_build(frame, pkt, 12), data, 12);
     port_tx_commit_roce(&b.hca, pkt, 12);
