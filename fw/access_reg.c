@@ -12,9 +12,9 @@
 
 #define LOCAL_PORT_AT 1 /* byte offset of local_port in a port register */
 
-static const struct fw_reg *const tables[] = {regs_port,   regs_link,   regs_module,
-                                              regs_qos,    regs_device, regs_clock,
-                                              regs_update, regs_nv,     regs_of_dump};
+static const struct fw_reg *const tables[] = {regs_port,   regs_link,   regs_module,  regs_qos,
+                                              regs_device, regs_clock,  regs_buffers, regs_update,
+                                              regs_nv,     regs_of_dump};
 
 const struct fw_reg *fw_reg_find(uint16_t id)
 {

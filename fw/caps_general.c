@@ -278,7 +278,8 @@ const struct cap caps_general[] = {
     VALUE(port_type, PRM_CAP_PORT_TYPE_ETH),
     VALUE(num_ports, 1),
     VALUE(native_port_num, 1),
-    VALUE(max_tc, 1), /* the port has one traffic class (fw/regs_qos.c) */
+    VALUE(max_tc, TRAFFIC_CLASSES),
+    FLAG(ets, NEEDS(ACCESS_REG)), /* QTCT, QETCR */
     /* its group is only its own vport; the driver that sets up the port needs this bit */
     FLAG(vport_group_manager),
     FLAG(qos, NEEDS(ACCESS_REG)), /* priority flow control: PFCC */

@@ -40,9 +40,12 @@ static inline uint64_t regs_base_mac(const struct fw *fw)
     return (uint64_t)mac[0] << 40 | (uint64_t)mac[1] << 32 | prm_load32(mac + 2);
 }
 
-#define FW_LANES  4 /* lanes of the port: PMLP, SLTP */
+#define FW_LANES 4 /* lanes of the port: PMLP, SLTP */
+/* Receive buffers of the port in cells of 128 bytes, in all 262,016 bytes (published outputs of
+ * mlnx_qos on a ConnectX-5). */
+#define FW_BUFFER_CELLS 2047
 
-#define REG_GROUP 128 /* registers that one capability mask covers */
+#define REG_GROUP       128 /* registers that one capability mask covers */
 
 /* Sets the bits of the registers that exist among the REG_GROUP registers from first on. The last
  * bit is the first register. */
@@ -52,6 +55,7 @@ void fw_reg_mask(uint16_t first, void *mask);
 extern const struct fw_reg regs_port[];    /* fw/regs_port.c */
 extern const struct fw_reg regs_module[];  /* fw/regs_module.c */
 extern const struct fw_reg regs_qos[];     /* fw/regs_qos.c */
+extern const struct fw_reg regs_buffers[]; /* fw/regs_buffers.c */
 extern const struct fw_reg regs_link[];    /* fw/regs_link.c */
 extern const struct fw_reg regs_device[];  /* fw/regs_device.c */
 extern const struct fw_reg regs_clock[];   /* fw/regs_clock.c */

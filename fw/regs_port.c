@@ -10,6 +10,7 @@
  */
 #include <string.h>
 #include "fw/regs.h"
+#include "model/port/ets.h"
 #include "model/port/pause.h"
 
 /* -- PAOS: administrative and operational state ------------------------------------------------ */
@@ -132,6 +133,15 @@ void regs_port_reset(struct fw *fw)
     for (unsigned dscp = 0; dscp < DSCPS; dscp++) {
         uplink->phy.dscp_priority[dscp] = (uint8_t)(dscp / PRIORITIES);
     }
+    for (unsigned i = 0; i < TRAFFIC_CLASSES; i++) {
+        uplink->phy.priority_tc[i] = (uint8_t)i;
+        uplink->phy.tc[i] = (struct tc_setting){.percent = 100};
+    }
+    for (unsigned i = 0; i < UPLINK_BUFFERS; i++) { /* the first has all there is */
+        uplink->phy.buffers[i] =
+            (struct uplink_buffer){.lossy = true, .size = i ? 0 : FW_BUFFER_CELLS};
+    }
+    ets_changed(fw->hca.vport->sw);
     uplink->cong.counters.since = uplink->phy.counters_cleared_ns;
     regs_set_line_rate(uplink);
 }

@@ -11,6 +11,7 @@
 #include "model/steering/steering.h"
 #include "model/memory/memic.h"
 #include "model/memory/sw_icm.h"
+#include "model/port/ets.h"
 #include "model/port/pace.h"
 #include "model/port/port.h"
 #include "model/queue/blueflame.h"
@@ -87,6 +88,7 @@ void hca_init_on(struct hca *hca, const struct hca_host_ops *ops, void *host,
     hca->card = card;
     hca->real_time = &card->real_time;
     port_init(hca, eswitch_vport(&card->sw, number, mac));
+    ets_follow(hca);
 }
 
 void hca_init(struct hca *hca, const struct hca_host_ops *ops, void *host,
@@ -114,6 +116,7 @@ static bool hca_objects_clear(struct hca *hca)
     steering_clear(hca);
     rdma_reset(hca);
     pace_reset(hca);
+    ets_reset(hca);
     hca_work_reset(hca);
     inject_reset(hca);
     port_owe_nothing(hca);
@@ -128,6 +131,7 @@ bool hca_reset_part(struct hca *hca)
     steering_init(hca);
     vxlan_ports_init(hca);
     vport_release(hca->vport);
+    ets_follow(hca);
     hca->cq_overruns = 0;
     hca->eq_overruns = 0;
     hca->tunnels = false;

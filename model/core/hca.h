@@ -22,6 +22,7 @@ struct blueflame;
 struct card;
 struct cqe_session;
 struct eth_lro;
+struct ets;
 struct hca;
 struct inject;
 struct mem_space;
@@ -171,6 +172,7 @@ struct hca {
     struct rdma *rdma;           /* model/rdma/rdma.h */
     struct steering *steering;
     struct pace_rate *pace_rates; /* model/port/pace.h; NULL: no rate was ever set */
+    struct ets *ets;              /* model/port/ets.h; NULL: traffic classes are not divided */
     struct eth_vxlan_ports vxlan; /* UDP ports (model/eth/vxlan_ports.h) */
     uint64_t delay_drop_ns;       /* how long a frame waits for a WQE (model/eth/eth_delay.h) */
     size_t delayed_bytes;         /* what the waiting frames take */

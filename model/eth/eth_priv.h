@@ -4,6 +4,7 @@
 #define HCASIM_MODEL_ETH_PRIV_H
 
 #include "model/eth/eth.h"
+#include "model/port/ets.h"
 #include "model/port/pace.h"
 #include "model/port/sched.h"
 #include "model/port/port.h"
@@ -101,18 +102,24 @@ static inline struct eth_rq *eth_rq_find(struct hca *hca, uint32_t rqn)
     return obj_find_kind(&hca->qpns, rqn, OBJ_RQ);
 }
 
-/* Whether rate and scheduling of the SQ let its next frame leave. If not, the work runs when they
- * do. */
-static inline bool eth_sq_may_send(struct hca *hca, struct eth_sq *sq)
-{
-    return pace_may_send(hca, &sq->pace) && sched_may_send(hca, &sq->sched);
-}
-
 /* The priority of the SQ's frames: that of its TIS, not that of a VLAN tag or DSCP. Drivers put a
  * frame into the queue of its priority (mlx5e_select_queue()). */
 static inline unsigned eth_sq_priority(const struct eth_sq *sq)
 {
     return sq->tis ? sq->tis->priority : 0;
+}
+
+/* Whether rate and scheduling of the SQ let its next frame leave. If not, the work runs when they
+ * do. */
+static inline bool eth_sq_may_send(struct hca *hca, struct eth_sq *sq)
+{
+    if (!pace_may_send(hca, &sq->pace)) {
+        return false;
+    }
+    if (G_UNLIKELY(hca->ets)) {
+        return ets_may_send(hca, &sq->obj, &sq->sched, eth_sq_priority(sq), &sq->work);
+    }
+    return sched_may_send(hca, &sq->sched);
 }
 
 static inline struct eth_sq *eth_sq_find(struct hca *hca, uint32_t sqn)

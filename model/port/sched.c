@@ -3,7 +3,7 @@
  * Divides bandwidth in trees. Each element has a place, which grows by what it sends, divided by
  * its share. The child with the least place is picked next (start-time fair queueing). An element
  * that begins to send again is not far behind the child that was picked last: it has no claim to
- * what it did not use.
+ * what it did not use. Below a strict TSAR, the place of an element is its rank and never changes.
  */
 #include <stddef.h>
 #include <string.h>
@@ -90,6 +90,9 @@ static bool sched_is_busy(const struct sched_elem *elem)
 /* The element's place grows by this for bytes that it sends. */
 static uint64_t sched_steps(const struct sched_elem *elem, uint64_t bytes)
 {
+    if (elem->parent->is_strict) {
+        return 0;
+    }
     return bytes * STEPS / (elem->parent->by_turns ? 1u : elem->weight);
 }
 
@@ -104,7 +107,8 @@ static void sched_wake(struct hca *hca, struct sched_elem *elem)
         if (elem->held || elem->pos) {
             return;
         }
-        elem->place = MAX(elem->place, parent->now - MIN(parent->now, back));
+        elem->place =
+            parent->is_strict ? elem->rank : MAX(elem->place, parent->now - MIN(parent->now, back));
         sched_insert(parent, elem);
     }
     hca_schedule(hca, &elem->work);
@@ -226,6 +230,12 @@ void sched_stop(struct sched_member *m)
     }
 }
 
+/* What a member refers to; NULL: nothing. */
+static struct obj *sched_object(struct sched_elem *leaf)
+{
+    return leaf && !leaf->is_own ? &leaf->obj : NULL;
+}
+
 void sched_join(struct hca *hca, struct obj *owner, struct sched_member *m, struct sched_elem *leaf,
                 struct work *work)
 {
@@ -233,11 +243,11 @@ void sched_join(struct hca *hca, struct obj *owner, struct sched_member *m, stru
 
     if (m->leaf) {
         sched_stop(m);
-        obj_unref(owner, &m->leaf->obj);
+        obj_unref(owner, sched_object(m->leaf));
     }
     m->leaf = leaf;
     m->work = work;
-    obj_ref(owner, leaf ? &leaf->obj : NULL);
+    obj_ref(owner, sched_object(leaf));
     if (waited) {
         hca_schedule(hca, work);
     }
@@ -344,12 +354,22 @@ static void sched_set_share(struct sched_elem *elem, uint32_t share)
     elem->weight = share ? share : 1; /* 0 is the device's default */
 }
 
+/* Sets a limit, which holds at once. */
+static void sched_limit(struct hca *hca, struct sched_elem *elem, uint32_t kbps)
+{
+    elem->kbps = kbps;
+    elem->bucket = (struct bucket){.debt_at = hca_now(hca)};
+    if (elem->held) {
+        hca_timer_stop(hca, &elem->timer);
+        sched_due(hca, &elem->timer);
+    }
+}
+
 static void sched_set_limit(struct hca *hca, struct sched_elem *elem, uint32_t mbps)
 {
     PRM_SET(scheduling_context, PRM_PTR(sched_elem_obj, elem->ctx, scheduling_context),
             max_average_bw, mbps);
-    elem->kbps = MIN(mbps, UINT32_MAX / 1000) * 1000;
-    elem->bucket = (struct bucket){.debt_at = hca_now(hca)};
+    sched_limit(hca, elem, MIN(mbps, UINT32_MAX / 1000) * 1000);
 }
 
 static enum syn sched_check_kind(const struct prm_scheduling_context *ctx)
@@ -470,10 +490,6 @@ enum syn sched_modify(struct hca *hca, struct sched_elem *elem, uint64_t fields,
     }
     if (sets_limit) {
         sched_set_limit(hca, elem, mbps);
-        if (elem->held) {
-            hca_timer_stop(hca, &elem->timer);
-            sched_due(hca, &elem->timer);
-        }
     }
     return SYN_OK;
 }
@@ -506,4 +522,42 @@ void sched_free(struct hca *hca, struct obj *obj)
         g_ptr_array_unref(elem->ready);
     }
     obj_end(hca, obj);
+}
+
+/* -- the device's own trees -------------------------------------------------------------------- */
+
+struct sched_elem *sched_own(struct hca *hca, struct sched_elem *parent, enum sched_own_kind kind)
+{
+    struct sched_elem *elem = g_new0(struct sched_elem, 1);
+
+    elem->is_own = true;
+    elem->is_leaf = kind == SCHED_OWN_LEAF;
+    elem->is_strict = kind == SCHED_OWN_STRICT;
+    elem->parent = parent;
+    elem->level = parent ? parent->level + 1 : 1;
+    elem->ready = elem->is_leaf ? NULL : g_ptr_array_new();
+    elem->timer.fire = sched_due;
+    elem->work.run = sched_run;
+    sched_own_set(hca, elem, 1, 0);
+    return elem;
+}
+
+void sched_own_set(struct hca *hca, struct sched_elem *elem, uint32_t share, uint32_t kbps)
+{
+    elem->weight = MAX(share, 1);
+    if (elem->kbps != kbps) {
+        sched_limit(hca, elem, kbps);
+    }
+}
+
+void sched_own_free(struct hca *hca, struct sched_elem *elem)
+{
+    if (elem) {
+        hca_timer_stop(hca, &elem->timer);
+        hca_unschedule(&elem->work);
+        if (elem->ready) {
+            g_ptr_array_unref(elem->ready);
+        }
+        g_free(elem);
+    }
 }

@@ -37,6 +37,9 @@ struct sched_elem {
     unsigned children;
     bool is_leaf;
     bool by_turns;   /* a TSAR that divides equally, whatever the shares are */
+    bool is_strict;  /* a TSAR that serves the child of the least rank first */
+    bool is_own;     /* the device's own, not an object; nothing counts its references */
+    unsigned rank;   /* below a strict TSAR */
     uint32_t weight; /* its share */
     uint32_t kbps;   /* its limit; 0: none */
     struct bucket bucket;
@@ -81,6 +84,23 @@ void sched_join(struct hca *hca, struct obj *owner, struct sched_member *m, stru
                 struct work *work);
 /* The queue does not wait any more. */
 void sched_stop(struct sched_member *m);
+
+/* -- the device's own trees (model/port/ets.h), which no command names */
+
+enum sched_own_kind {
+    SCHED_OWN_SHARES, /* a TSAR that divides by shares */
+    SCHED_OWN_STRICT,
+    SCHED_OWN_LEAF
+};
+
+/* Makes an element with share 1 and no limit. parent NULL: a root. */
+struct sched_elem *sched_own(struct hca *hca, struct sched_elem *parent, enum sched_own_kind kind);
+/* share 0 counts as 1; kbps 0 is no limit. Changes hold at once. */
+void sched_own_set(struct hca *hca, struct sched_elem *elem, uint32_t share, uint32_t kbps);
+/* Frees an element that has no members; children before their parents. NULL is allowed. */
+void sched_own_free(struct hca *hca, struct sched_elem *elem);
+
+/* -- members */
 
 bool sched_ask(struct hca *hca, struct sched_member *m);
 void sched_charge(struct sched_member *m, size_t bytes);

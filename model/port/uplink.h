@@ -22,6 +22,9 @@ struct wire_port;
 #define PORT_DEFAULT_MBPS 100000
 #define UPLINK_FEC_SPEEDS 4 /* speed classes for which PPLM has a setting (fw/regs_module.c) */
 #define PRIORITIES        8
+#define TRAFFIC_CLASSES   8
+#define TC_GROUPS         8
+#define UPLINK_BUFFERS    8 /* receive buffers that priorities may have */
 #define DSCPS             64
 
 /* Only numbers of 64 bits (uplink_since()). */
@@ -57,7 +60,29 @@ struct link_modes {
     uint32_t ext;    /* bits: enum prm_ext_eth_link_mode; 0: the generation has no such modes */
 };
 
-/* The settings in the PHY's registers (fw/regs_port.c, fw/regs_module.c). */
+/* The most that a traffic class or the port sends (QETCR): max_bw_units, max_bw_value. */
+struct tc_limit {
+    uint8_t units, value;
+};
+
+enum {
+    TC_NO_LIMIT = 0,
+    TC_100_MBPS = 3,
+    TC_1_GBPS = 4,
+};
+
+struct tc_setting {
+    uint8_t group, percent; /* QETCR: group, bw_allocation */
+    struct tc_limit max;
+};
+
+/* A receive buffer (PBMC), in cells. */
+struct uplink_buffer {
+    bool lossy;
+    uint16_t size, xoff, xon;
+};
+
+/* The settings in the PHY's registers (fw/regs_port.c, fw/regs_module.c, fw/regs_qos.c). */
 struct uplink_phy {
     struct link_modes eth_admin; /* PTYS */
     bool an_disable_admin;
@@ -69,6 +94,11 @@ struct uplink_phy {
     uint8_t fec_admin[UPLINK_FEC_SPEEDS]; /* PPLM: requested FEC modes, by speed class */
     bool trusts_dscp;             /* QPTS: priorities come from the DSCP, not from the VLAN tag */
     uint8_t dscp_priority[DSCPS]; /* QPDPM */
+    uint8_t priority_tc[PRIORITIES]; /* QTCT */
+    struct tc_setting tc[TRAFFIC_CLASSES];
+    struct tc_limit port_max;
+    struct uplink_buffer buffers[UPLINK_BUFFERS];
+    uint32_t priority_buffer; /* PPTB: four bits for each priority */
     uint64_t counters_cleared_ns;
 };
 

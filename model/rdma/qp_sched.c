@@ -62,6 +62,19 @@ void qp_sched_stop(struct qp *qp, enum qp_sched_side side)
     }
 }
 
+/* The memory of a membership is taken at the first packet. If there is none, the packet is in no
+ * class. */
+bool qp_sched_class_may_send(struct qp *qp, enum qp_sched_side side, const struct roce_addr *addr)
+{
+    unsigned priority = uplink_roce_priority(qp->hca->vport->uplink, addr);
+    struct work *work = side == QP_SCHED_REQUESTER ? &qp->req.work : &qp->peer.resp.work;
+
+    if (!qp->sched) {
+        qp->sched = qp_alloc(qp, sizeof(*qp->sched));
+    }
+    return !qp->sched || ets_may_send(qp->hca, &qp->obj, &qp->sched->member[side], priority, work);
+}
+
 void qp_sched_query(const struct qp *qp, struct prm_qp_context_extension *ext)
 {
     const struct sched_member *m = qp->sched ? qp->sched->member : NULL;

@@ -7,7 +7,7 @@
 #ifndef HCASIM_MODEL_QP_SCHED_H
 #define HCASIM_MODEL_QP_SCHED_H
 
-#include "model/port/sched.h"
+#include "model/port/ets.h"
 #include "model/rdma/qp.h"
 
 enum qp_sched_side {
@@ -33,6 +33,10 @@ void qp_sched_leave(struct qp *qp);
 void qp_sched_stop(struct qp *qp, enum qp_sched_side side);
 /* QUERY_QP: fills in the groups. */
 void qp_sched_query(const struct qp *qp, struct prm_qp_context_extension *ext);
+
+/* Whether the traffic class of a packet with these addresses lets it leave (model/port/ets.h). If
+ * not, the work of that side runs when it does. */
+bool qp_sched_class_may_send(struct qp *qp, enum qp_sched_side side, const struct roce_addr *addr);
 
 /* Called before each packet. False: not yet; the work of that side runs when it may. */
 static inline bool qp_sched_may_send(struct qp *qp, enum qp_sched_side side)

@@ -256,6 +256,9 @@ enum send_wait requester_send(struct qp *qp, struct send_desc *desc)
         requester_fail(qp, desc, requester_why_changed(qp, line, desc));
         return SEND_GOES_ON;
     }
+    if (G_UNLIKELY(qp->hca->ets) && !qp_sched_class_may_send(qp, QP_SCHED_REQUESTER, &pkt.addr)) {
+        return SEND_WAITS_RATE;
+    }
     if (G_UNLIKELY(send_op_computes(desc->flags))) {
         enum send_wait waits;
 

@@ -446,10 +446,18 @@ static bool responder_has_work(const struct responder *resp)
  * scheduling element of the answers. */
 static bool responder_is_held(struct peer *peer)
 {
-    if (G_LIKELY(!peer->limiter && !peer->qp->sched) || !responder_has_answers(&peer->resp)) {
+    struct qp *qp = peer->qp;
+
+    if (G_LIKELY(!peer->limiter && !qp->sched && !qp->hca->ets) ||
+        !responder_has_answers(&peer->resp)) {
         return false;
     }
-    return !reaction_may_send(peer) || !qp_sched_may_send(peer->qp, QP_SCHED_RESPONDER);
+    if (!reaction_may_send(peer) || !qp_sched_may_send(qp, QP_SCHED_RESPONDER)) {
+        return true;
+    }
+    /* the answers of a DC target have many paths and one membership, so they are in no class */
+    return qp->hca->ets && peer == &qp->peer &&
+           !qp_sched_class_may_send(qp, QP_SCHED_RESPONDER, &peer->path);
 }
 
 void responder_answer_read_at_once(struct peer *peer)

@@ -190,7 +190,6 @@ START_TEST(unsupported_abilities_are_not_advertised)
         "tls_tx",
         "tls_rx",
         "hairpin",
-        "ets",
         "dcbx",
         "lag_master",
         "pps",

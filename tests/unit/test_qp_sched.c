@@ -118,6 +118,45 @@ START_TEST(a_qp_that_leaves_its_group_goes_on_at_once)
 }
 END_TEST
 
+/* Traffic classes (QETCR): those of priority 3, which the DSCP of the path stands for. */
+static void limit_class(struct lab_side *side, struct lab_qp *qp)
+{
+    struct vport *vport = side->hca.vport;
+    struct uplink_phy *phy = &vport->uplink->phy;
+
+    phy->trusts_dscp = true;
+    phy->dscp_priority[10] = 3;
+    phy->priority_tc[3] = 2;
+    phy->tc[2].max = (struct tc_limit){TC_100_MBPS, 1};
+    qp->qp->peer.path.tclass = 10 << 2;
+    ets_changed(vport->sw);
+}
+
+START_TEST(packets_keep_the_limit_of_their_class)
+{
+    limit_class(left, &a);
+    limit_class(right, &b);
+    expect_time(time_of(PRM_WQE_OPCODE_RDMA_WRITE));
+    expect_time(time_of(PRM_WQE_OPCODE_RDMA_READ));
+    ck_assert_uint_eq(counters()->local_ack_timeout_err, 0);
+    a.qp->peer.path.tclass = 0; /* a class without a limit */
+    ck_assert_uint_lt(time_of(PRM_WQE_OPCODE_RDMA_WRITE), 100 * US);
+}
+END_TEST
+
+/* The QP is in a class since its first packet, and leaves it with its end. */
+START_TEST(a_qp_of_a_class_may_end_while_it_waits)
+{
+    limit_class(left, &a);
+    post(PRM_WQE_OPCODE_RDMA_WRITE);
+    lab_run(lab);
+    ck_assert_int_eq(qp_destroy(&left->hca, 0, a.qp->obj.num), SYN_OK);
+    lab_advance(lab, 100 * LAB_MS);
+    hca_reset(&left->hca);
+    ck_assert_ptr_nonnull(left->hca.ets);
+}
+END_TEST
+
 /* RST, ERR, and the end of a QP whose request or answer waits. */
 START_TEST(a_qp_may_end_while_it_waits)
 {
@@ -175,6 +214,8 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup_data, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, requests_keep_the_limit_of_their_group);
+    tcase_add_test(tc, packets_keep_the_limit_of_their_class);
+    tcase_add_test(tc, a_qp_of_a_class_may_end_while_it_waits);
     tcase_add_test(tc, read_data_keeps_the_limit_of_the_responders_group);
     tcase_add_test(tc, a_qp_that_leaves_its_group_goes_on_at_once);
     tcase_add_loop_test(tc, a_qp_may_end_while_it_waits, 0, 6);

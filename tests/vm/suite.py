@@ -186,13 +186,17 @@ IPERF_MIB = 32
 IPERF_UNDER_WAY_MIB = 10
 
 
-def iperf(lab, arguments):
+def iperf_mbps(lab, arguments):
     client, _ = lab.pair("iperf3 -s -1", f"iperf3 -c {{peer}} -n {IPERF_MIB}M -J {arguments}",
                          listens="tcp:5201")
     end = json.loads(client.out)["end"]
     received = end["sum_received"]["bytes"]
     expect(received >= IPERF_MIB - IPERF_UNDER_WAY_MIB << 20, f"only {received} bytes arrived")
-    return f"{end['sum_received']['bits_per_second'] / 8e6:.1f} MB/s"
+    return end["sum_received"]["bits_per_second"] / 1e6
+
+
+def iperf(lab, arguments):
+    return f"{iperf_mbps(lab, arguments) / 8:.1f} MB/s"
 
 
 @check("iperf3: TCP from a to b")
@@ -708,20 +712,63 @@ def flow_control(lab):
     vm.until(f"grep -qx 1 /sys/class/net/{netdev}/carrier")
 
 
-@check("dcb ets, maxrate and buffer are refused, and change nothing", only="hcasim")
+def expect_held(lab, mbps, what):
+    """Expects that the first guest's TCP traffic, payload alone, is held to a rate on the wire."""
+    found = iperf_mbps(lab, "")
+    expect(mbps / 10 < found < mbps * 1.02, f"{what}: {found:.1f} Mb/s instead of {mbps}")
+    return f"{found:.1f} Mb/s"
+
+
+@check("dcb ets, maxrate and buffer set classes, limits and buffers; a limit holds TCP traffic", only="hcasim")
 def bandwidth_shares(lab):
     vm, netdev = lab.vms[0], lab.hosts[0]["netdev"]
 
-    def shown(what):
-        said = vm.run(f"dcb {what} show dev {netdev}", check=False)
-        return said.status, said.out
+    def shows(what, *texts):
+        said = vm.run(f"dcb {what} show dev {netdev}").out
+        for text in texts:
+            expect(text in said, f"dcb {what}: no {text!r} in\n{said}")
 
-    for what, wish in (("ets", "prio-tc all:1"), ("ets", "tc-tsa all:strict"), ("maxrate", "tc-maxrate 0:1Gbit"),
-                       ("buffer", "prio-buffer all:1")):
-        before = shown(what)
-        said = vm.run(f"dcb {what} set dev {netdev} {wish}", check=False)
-        expect(said.status, f"dcb {what} set ... {wish} was taken: {said}")
-        expect(shown(what) == before, f"dcb {what} set ... {wish} changed {before} to {shown(what)}")
+    try:
+        shows("ets", "ets-cap 8", "prio-tc 0:1 1:0 2:2")
+        vm.run(f"dcb ets set dev {netdev} tc-tsa all:strict 0:ets 1:ets tc-bw all:0 0:30 1:70 prio-tc 0:0 1:1 7:3")
+        shows("ets", "prio-tc 0:0 1:1 2:2 3:3 4:4 5:5 6:6 7:3", "tc-tsa 0:ets 1:ets 2:strict",
+              "tc-bw 0:30 1:70 2:0")
+        # iproute2 6.1 gives the kernel bytes where it expects kilobits. The least limit of a card is 100 Mb/s.
+        vm.run(f"dcb maxrate set dev {netdev} tc-maxrate 0:800Kbit")
+        said = vm.run(f"dcb maxrate show dev {netdev}").out
+        expect(re.search(r"0:(800Kbit|100Mbit) 1:0bit", said), said)
+        speed = expect_held(lab, 100, "class 0, which has the queues")
+        vm.run(f"dcb maxrate set dev {netdev} tc-maxrate all:0")
+        vm.run(f"dcb buffer set dev {netdev} prio-buffer all:0 3:1 buffer-size all:0 0:131072 1:65536")
+        shows("buffer", "prio-buffer 0:0 1:0 2:0 3:1 4:0", "buffer-size 0:131072b 1:65536b 2:0b")
+        refused = vm.run(f"dcb buffer set dev {netdev} buffer-size all:65536", check=False)
+        expect(refused.status, f"more buffers than the port has were taken: {refused}")
+    finally:
+        vm.run(f"dcb buffer set dev {netdev} prio-buffer all:0 buffer-size all:0 0:262016; "
+               f"dcb maxrate set dev {netdev} tc-maxrate all:0; "
+               f"dcb ets set dev {netdev} tc-tsa all:strict tc-bw all:0 prio-tc 0:1 1:0 7:7", check=False)
+    return speed
+
+
+@check("tx_maxrate and tc htb offload hold TCP traffic", only="hcasim")
+def rates_of_queues(lab):
+    vm, netdev = lab.vms[0], lab.hosts[0]["netdev"]
+    every = f"for q in /sys/class/net/{netdev}/queues/tx-*; do echo {{}} >$q/tx_maxrate; done"
+    try:
+        vm.run(every.format(80))
+        said = [expect_held(lab, 80, "tx_maxrate")]
+        vm.run(every.format(0))
+        vm.run(f"ethtool -K {netdev} hw-tc-offload on")
+        vm.run(f"tc qdisc replace dev {netdev} root handle 1: htb default 1 offload")
+        vm.run(f"tc class add dev {netdev} parent 1: classid 1:2 htb rate 150Mbit ceil 150Mbit")
+        vm.run(f"tc class add dev {netdev} parent 1:2 classid 1:1 htb rate 120Mbit ceil 120Mbit")
+        said.append(expect_held(lab, 120, "htb"))
+        vm.run(f"tc class change dev {netdev} parent 1:2 classid 1:1 htb rate 60Mbit ceil 60Mbit")
+        said.append(expect_held(lab, 60, "htb, changed"))
+    finally:
+        vm.run(every.format(0) + f"; tc qdisc del dev {netdev} root", check=False)
+        vm.until(f"grep -qx 1 /sys/class/net/{netdev}/carrier")
+    return ", ".join(said)
 
 
 @check("dcb app maps a DSCP to a priority, and both ends count packets by it", only="hcasim")
