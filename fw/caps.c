@@ -323,6 +323,8 @@ void caps_reset(struct fw *fw)
         caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL, PRM_cmd_hca_cap_dma_mmo_sq_FIELD, true);
     fw->hca.limits.mmo_qp =
         caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL, PRM_cmd_hca_cap_dma_mmo_qp_FIELD, true);
+    fw->hca.limits.wait_on_time =
+        caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL, PRM_cmd_hca_cap_wait_on_time_FIELD, true);
     fw->hca.limits.no_send_dbr = caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL_2,
                                             PRM_cmd_hca_cap_2_send_dbr_mode_no_dbr_ext_FIELD, true);
     fw->hca.limits.real_time =

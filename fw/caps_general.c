@@ -139,6 +139,7 @@ const struct cap caps_general[] = {
     FLAG(cq_period_start_from_cqe),
     VALUE(sq_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING_AND_REAL_TIME),
     VALUE(rq_ts_format, PRM_CAP_TS_FORMAT_FREE_RUNNING_AND_REAL_TIME),
+    FLAG(wait_on_time, NEEDS(CREATE_SQ)),
     FLAG(cqe_compression),
     FLAG(cqe_compression_128),
     FLAG(mini_cqe_resp_stride_index),

@@ -61,8 +61,11 @@
 #define BEFORE_CX8 AT_MOST(GENERAL_2, cmd_hca_cap_2, send_dbr_mode_no_dbr_ext, 0)
 
 /* The memory scheme of page faults is newer than the firmware of these profiles: its driver came in
- * September 2024 (Linux, "Add handling for memory scheme page fault events"). */
-#define BEFORE_CX7 BEFORE_CX8, AT_MOST(ODP, odp_cap, mem_page_fault, 0)
+ * September 2024 (Linux, "Add handling for memory scheme page fault events"). WAIT on time is there
+ * from ConnectX-7 on (DPDK's mlx5 guide, tx_pp). */
+#define BEFORE_CX7                                                                                 \
+    BEFORE_CX8, AT_MOST(ODP, odp_cap, mem_page_fault, 0),                                          \
+        AT_MOST(GENERAL, cmd_hca_cap, wait_on_time, 0)
 
 /* Copies by the DMA engine came with BlueField-2, whose network half is a ConnectX-6 Dx (rdma-core,
  * pull request 1040). From BlueField-3 on, which has a ConnectX-7, a QP must be enabled for them

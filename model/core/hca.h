@@ -81,6 +81,7 @@ struct hca_limits {
     bool enhanced_cqes; /* CQs may compress in the enhanced layout: cqc.cqe_compression_layout */
     uint8_t crypto;     /* enum hca_crypto */
     bool real_time;     /* time stamps may be those of the card's real-time clock */
+    bool wait_on_time;  /* SQs may wait for a time (model/eth/eth_wait.c) */
     bool swp;           /* SQs may have a software parser: sqc.allow_swp */
     bool multi_packet;  /* send WQEs may have several packets: model/eth/eth_mpw.c */
     bool tunnels;       /* TIRs may look into tunnels: tirc.tunneled_offload_en */

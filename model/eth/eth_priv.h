@@ -43,6 +43,7 @@ struct eth_sq {
     struct work work; /* RDY: sends; ERR: flushes */
     struct pace pace;
     struct sched_member sched;
+    struct hca_timer wait_timer; /* of a WAIT at ci (model/eth/eth_wait.c) */
 };
 
 /* Receive queue (model/eth/eth_rx.c). */
@@ -228,11 +229,11 @@ static inline void eth_wqe_set_inline(struct eth_wqe *wqe, unsigned n, const uin
 
 enum eth_sent {
     ETH_SENT,
-    ETH_NO_CREDIT,  /* try again when the wire has credit */
-    ETH_HELD,       /* rate or scheduling holds the next frame; the work runs when it may leave */
-    ETH_MORE,       /* the turn's share is used up, there is more to send */
-    ETH_NO_DATA,    /* memory that the WQE names does not answer */
-    ETH_BAD_WQE,    /* lengths or headers are invalid */
+    ETH_NO_CREDIT, /* try again when the wire has credit */
+    ETH_HELD,    /* rate, scheduling or a WAIT holds what comes; the work runs when it may leave */
+    ETH_MORE,    /* the turn's share is used up, there is more to send */
+    ETH_NO_DATA, /* memory that the WQE names does not answer */
+    ETH_BAD_WQE, /* lengths or headers are invalid */
     ETH_BAD_LENGTH, /* the message is longer than it may be */
     ETH_BAD_BIND,   /* the UMR may not change the key in this way */
 };
@@ -246,6 +247,8 @@ bool eth_tx_parse_data(struct eth_wqe *wqe, const struct prm_wqe_data_seg *seg, 
  * entries was read; call again. */
 enum eth_sent eth_umr(struct hca *hca, struct eth_sq *sq, struct eth_wqe *wqe, const void *raw,
                       size_t len, uint32_t denied);
+/* Carries out a WAIT on time; seg are the len bytes behind its control segment. */
+enum eth_sent eth_wait(struct hca *hca, struct eth_sq *sq, const void *seg, size_t len);
 /* The WQE at ci is done, or another one comes. */
 void eth_umr_forget(struct hca *hca, struct eth_sq *sq);
 

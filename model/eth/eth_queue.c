@@ -93,6 +93,7 @@ void eth_sq_stop(struct hca *hca, struct eth_sq *sq)
     sq->counted = false;
     pace_stop(hca, &sq->pace);
     sched_stop(&sq->sched);
+    hca_timer_stop(hca, &sq->wait_timer);
 }
 
 static void eth_sq_count_refs(struct hca *hca, struct eth_sq *sq, int by)

@@ -382,6 +382,11 @@ static enum eth_sent eth_tx_execute(struct hca *hca, struct eth_sq *sq, struct e
     if (wqe->opcode == PRM_WQE_OPCODE_UMR) {
         return eth_umr(hca, sq, wqe, raw.bytes, wqe->ds * 16u, denied);
     }
+    if (wqe->opcode == PRM_WQE_OPCODE_CQE_WAIT && hca->limits.wait_on_time &&
+        PRM_GET(wqe_ctrl_seg, raw.ctrl, opmod) == PRM_WAIT_OPMOD_TIME) {
+        return eth_wait(hca, sq, raw.bytes + PRM_SIZE(wqe_ctrl_seg),
+                        wqe->ds * 16u - PRM_SIZE(wqe_ctrl_seg));
+    }
     if (wqe->opcode != PRM_WQE_OPCODE_NOP) {
         return ETH_BAD_WQE;
     }
