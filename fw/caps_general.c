@@ -5,6 +5,7 @@
  */
 #include "fw/caps.h"
 #include "model/core/obj_class.h"
+#include "model/steering/meter.h"
 #include "model/steering/steering.h"
 #include "model/memory/mkey.h"
 #include "model/port/pace.h"
@@ -85,6 +86,11 @@ const struct cap caps_debug[] = {
                       PRM_CMD_OP_QUERY_SCHEDULING_ELEMENT, PRM_CMD_OP_MODIFY_SCHEDULING_ELEMENT)   \
     }
 
+#define METER(name, n)                                                                             \
+    {                                                                                              \
+        CAP_NAMED(qos_cap, name), .value = (n), NEEDS(CREATE_GENERAL_OBJECT)                       \
+    }
+
 const struct cap caps_qos[] = {
     PACING(, 1),
     PACING(_burst_bound, 1),
@@ -93,6 +99,9 @@ const struct cap caps_qos[] = {
     PACING(_min_rate, PACE_MIN_KBPS),
     PACING(_max_rate, PACE_MAX_KBPS),
     PACING(_rate_table_size, PACE_RATES),
+    METER(flow_meter_old, 1),
+    METER(log_max_flow_meter, METER_LOG_MAX),
+    METER(flow_meter_reg_id, METER_REGISTERS),
     SCHEDULING(nic_sq_scheduling, 1),
     SCHEDULING(nic_qp_scheduling, 1),
     SCHEDULING(nic_bw_share, 1),

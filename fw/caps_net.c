@@ -111,6 +111,11 @@ static uint64_t caps_drop_address(const struct fw *fw)
     return ste_end_address(STE_DROP, 0);
 }
 
+static uint64_t caps_allow_address(const struct fw *fw)
+{
+    return ste_end_address(STE_ALLOW, 0);
+}
+
 /* What entries do to frames (model/steering/actions.c). */
 #define CHANGES(at)                                                                                \
     FT(at, reformat, 1, CAP_NEEDS(PRM_CMD_OP_ALLOC_PACKET_REFORMAT_CONTEXT)),                      \
@@ -142,6 +147,7 @@ const struct cap caps_flow_table[] = {
     MATCH_2(ft_field_support_2_nic_receive, bth_opcode),
     MATCH_2(ft_field_support_2_nic_receive, tunnel_header_0_1),
     /* steering by software: a profile without the format of entries has none of these */
+    FT(flow_table_properties_nic_receive, termination_table, 1),
     FT(flow_table_properties_nic_receive, sw_owner, 1, CAP_NEEDS(PRM_CMD_OP_SYNC_STEERING)),
     {CAP_NAMED(flow_table_nic_cap, sw_steering_nic_rx_action_drop_icm_address),
      .of = caps_drop_address},
@@ -157,6 +163,11 @@ const struct cap caps_flow_table[] = {
     FT(flow_table_properties_nic_transmit, reformat_l2_to_l3_tunnel, 1),
     FT(flow_table_properties_nic_transmit, push_vlan, 1),
     FT(flow_table_properties_nic_transmit, push_vlan_2, 1),
+    FT(flow_table_properties_nic_transmit, sw_owner, 1, CAP_NEEDS(PRM_CMD_OP_SYNC_STEERING)),
+    {CAP_NAMED(flow_table_nic_cap, sw_steering_nic_tx_action_drop_icm_address),
+     .of = caps_drop_address},
+    {CAP_NAMED(flow_table_nic_cap, sw_steering_nic_tx_action_allow_icm_address),
+     .of = caps_allow_address},
 #define AT     flow_table_properties_nic_transmit
 #define DOMAIN NIC_TX
 #include "model/steering/match_fields.def"

@@ -18,6 +18,8 @@
 #include "model/rdma/av_qp_mapping.h"
 #include "model/port/sched.h"
 #include "model/rdma/reserved_qpn.h"
+#include "model/steering/meter.h"
+#include "model/steering/sampler.h"
 
 struct general_type {
     enum obj_kind kind;
@@ -34,6 +36,10 @@ static const struct general_type general_types[] = {
      av_qp_mapping_create, NULL, NULL},
     {OBJ_RESERVED_QPN, OBJ_LOG_RESERVED, 0, 0, reserved_qpn_create, NULL, NULL},
     {OBJ_SW_ICM, 0, PRM_SIZE(sw_icm), offsetof(struct sw_icm, ctx), sw_icm_create, NULL, NULL},
+    {OBJ_SAMPLER, 0, PRM_SIZE(flow_sampler), offsetof(struct flow_sampler, ctx),
+     flow_sampler_create, NULL, NULL},
+    {OBJ_FLOW_METER, 0, PRM_SIZE(flow_meter), offsetof(struct flow_meter, ctx), flow_meter_create,
+     flow_meter_modify, NULL},
     {OBJ_SCHED_ELEM, 0, PRM_SIZE(sched_elem_obj), offsetof(struct sched_elem, ctx),
      sched_create_general, sched_modify_general, NULL},
     {OBJ_ENCRYPTION_KEY, 0, PRM_SIZE(encryption_key_obj), offsetof(struct dek, ctx), dek_create,

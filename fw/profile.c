@@ -91,14 +91,28 @@
 #define BEFORE_CX6DX                                                                               \
     COPIES(0, 0, 0), FREE_RUNNING, AT_MOST(GENERAL, cmd_hca_cap, enhanced_cqe_compression, 0),     \
         ETH_AT_MOST(cqe_checksum_full, 0)
+#define NO_SW_OWNER_OF(domain)                                                                     \
+    {                                                                                              \
+        PRM_HCA_CAP_TYPE_FLOW_TABLE, CAP_FT_FIELD(domain, flow_table_prop_layout, sw_owner), 0     \
+    }
 #define NO_SW_OWNER                                                                                \
-    {PRM_HCA_CAP_TYPE_FLOW_TABLE,                                                                  \
-     CAP_FT_FIELD(flow_table_properties_nic_receive, flow_table_prop_layout, sw_owner), 0},        \
-        AT_MOST(FLOW_TABLE, flow_table_nic_cap, sw_steering_nic_rx_action_drop_icm_address, 0)
+    NO_SW_OWNER_OF(flow_table_properties_nic_receive),                                             \
+        NO_SW_OWNER_OF(flow_table_properties_nic_transmit),                                        \
+        AT_MOST(FLOW_TABLE, flow_table_nic_cap, sw_steering_nic_rx_action_drop_icm_address, 0),    \
+        AT_MOST(FLOW_TABLE, flow_table_nic_cap, sw_steering_nic_tx_action_drop_icm_address, 0),    \
+        AT_MOST(FLOW_TABLE, flow_table_nic_cap, sw_steering_nic_tx_action_allow_icm_address, 0),   \
+        {PRM_HCA_CAP_TYPE_FLOW_TABLE,                                                              \
+         CAP_FT_FIELD(flow_table_properties_nic_receive, flow_table_prop_layout,                   \
+                      termination_table),                                                          \
+         0},                                                                                       \
+        AT_MOST(QOS, qos_cap, flow_meter_old, 0), AT_MOST(QOS, qos_cap, log_max_flow_meter, 0),    \
+        AT_MOST(QOS, qos_cap, flow_meter_reg_id, 0)
 /* Steering entries that software writes have another format from ConnectX-6 Dx on (rdma-core,
  * MLX5_HW_CONNECTX_6DX), which the model does not have. */
 #define SINCE_STE_V1                                                                               \
-    AT_MOST(GENERAL, cmd_hca_cap, general_obj_types, ~(1ull << PRM_GENERAL_OBJ_TYPE_SW_ICM)),      \
+    AT_MOST(GENERAL, cmd_hca_cap, general_obj_types,                                               \
+            ~(1ull << PRM_GENERAL_OBJ_TYPE_SW_ICM | 1ull << PRM_GENERAL_OBJ_TYPE_SAMPLER |         \
+              1ull << PRM_GENERAL_OBJ_TYPE_FLOW_METER)),                                           \
         AT_MOST(DEV_MEM, device_mem_cap, steering_sw_icm_start_address, 0),                        \
         AT_MOST(DEV_MEM, device_mem_cap, log_steering_sw_icm_size, 0),                             \
         AT_MOST(DEV_MEM, device_mem_cap, header_modify_sw_icm_start_address, 0),                   \

@@ -22,6 +22,8 @@
 #include "model/rdma/reserved_qpn.h"
 #include "model/rdma/xrq_dci.h"
 #include "model/steering/contexts.h"
+#include "model/steering/meter.h"
+#include "model/steering/sampler.h"
 
 #define LOG_MAX(what) .log_max = PRM_cmd_hca_cap_log_max_##what##_FIELD
 #define EVENT(type)   (1ull << PRM_EVENT_TYPE_##type)

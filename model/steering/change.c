@@ -3,13 +3,12 @@
 #include "model/steering/change.h"
 #include <string.h>
 
-#define SCRATCH_PLACES 4   /* states of a frame that exist at a time, and the one that changes */
-#define SCRATCH_ROOM   256 /* bytes for headers before the frame; two tunnels of the longest kind */
+#define SCRATCH_PLACES 4 /* states of a frame that exist at a time, and the one that changes */
 
 struct steering_scratch {
-    unsigned used;    /* places that have states of frames, the lowest first */
-    uint64_t entries; /* that may change frames; the last of them takes the places away */
-    uint8_t place[SCRATCH_PLACES][SCRATCH_ROOM + WIRE_FRAME_MAX];
+    unsigned used;  /* places that have states of frames, the lowest first */
+    uint64_t users; /* what may change frames; the last of them takes the places away */
+    uint8_t place[SCRATCH_PLACES][STEER_PLACE];
 };
 
 enum syn steering_take_scratch(struct hca *hca)
@@ -22,13 +21,13 @@ enum syn steering_take_scratch(struct hca *hca)
             return SYN_NO_MEMORY;
         }
     }
-    (*scratch)->entries++;
+    (*scratch)->users++;
     return SYN_OK;
 }
 
 void steering_give_scratch(struct hca *hca)
 {
-    if (--hca->steering->scratch->entries == 0) {
+    if (--hca->steering->scratch->users == 0) {
         steering_free_scratch(hca);
     }
 }
@@ -77,10 +76,10 @@ static bool change_begin(struct walk *walk, struct steer_packet *packet)
         if (scratch->used == SCRATCH_PLACES) {
             return false;
         }
-        to = scratch->place[scratch->used++] + SCRATCH_ROOM;
+        to = scratch->place[scratch->used++] + STEER_HEADROOM;
         memcpy(to, walk->frame, walk->len);
         walk->frame = to;
-        walk->headroom = SCRATCH_ROOM;
+        walk->headroom = STEER_HEADROOM;
         walk->writable = true;
     }
     *packet = (struct steer_packet){
@@ -97,6 +96,21 @@ static bool change_end(struct walk *walk, const struct steer_packet *packet)
     walk->info = &walk->own_info;
     steering_changed(walk);
     return eth_parse(walk->frame, walk->len, &walk->own_info);
+}
+
+uint8_t *steering_free_place(struct walk *walk)
+{
+    struct steering_scratch *scratch = walk->hca->steering->scratch;
+
+    return scratch->used < SCRATCH_PLACES ? scratch->place[scratch->used] : NULL;
+}
+
+bool steering_take_place(struct walk *walk, const struct steer_packet *packet)
+{
+    steering_note_change(walk);
+    walk->hca->steering->scratch->used++;
+    walk->writable = true;
+    return change_end(walk, packet);
 }
 
 /* The tunnel of the frame as it is now. False: it has none. */

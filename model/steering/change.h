@@ -48,14 +48,21 @@ void steering_note_change(struct walk *walk);
 /* At the end of a walk with changes: leaves the scratch places that were free before it. */
 void steering_end_changes(struct walk *walk);
 
+/* For software's entries, which make the next state of the frame themselves: STEER_PLACE bytes in
+ * which they may do it. NULL: all scratch places have states of frames. */
+uint8_t *steering_free_place(struct walk *walk);
+/* The walk goes on with the frame that they have made there. False: that is no frame. */
+bool steering_take_place(struct walk *walk, const struct steer_packet *packet);
+
 /* Whether the entry may change frames, so that it needs the scratch places. */
 static inline bool steering_may_change(const struct flow_entry *entry)
 {
     return entry->extended || entry->action & CHANGE_ACTIONS;
 }
-/* For one such entry: takes the scratch places, and allocates them for the first. */
+/* For one such entry, or a table that software lays out: takes the scratch places, and allocates
+ * them for the first. */
 enum syn steering_take_scratch(struct hca *hca);
-/* For an entry that took them: frees them with the last. */
+/* For an entry or table that took them: frees them with the last. */
 void steering_give_scratch(struct hca *hca);
 /* Frees them, whoever took them. */
 void steering_free_scratch(struct hca *hca);

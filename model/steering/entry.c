@@ -89,7 +89,7 @@ static enum syn entry_read_dests(struct hca *hca, const struct flow_table *table
         dest->reformat = 0;
         if (dest->type == PRM_FLOW_DESTINATION_TYPE_TIR && !steering_is_tx(table->domain)) {
             syn = uid_check(obj_find(&hca->tirs, dest->id), table->obj.uid, SYN_FTE_DEST);
-        } else if (dest->type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE) {
+        } else if (dest->type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE && !table->is_last) {
             syn = steering_find_next_table(hca, table, dest->id, any_level, SYN_FTE_DEST, &next);
         }
         if (syn == SYN_OK && entry->extended) {

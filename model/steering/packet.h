@@ -11,6 +11,11 @@
 #include <stdint.h>
 #include "wire/port.h"
 
+/* Room for a frame that is changed, and bytes of it before the frame: two tunnels of the longest
+ * kind. */
+#define STEER_HEADROOM 256
+#define STEER_PLACE    (STEER_HEADROOM + WIRE_FRAME_MAX)
+
 struct steer_packet {
     uint8_t *bytes;  /* the first byte of the frame */
     size_t len;      /* at most WIRE_FRAME_MAX */

@@ -7,8 +7,9 @@
  * is compared with that of the entry. If they differ, the walk goes on at the entry's miss address.
  * If they are equal, the entry's actions are done, and the walk goes on in the entry's next table,
  * which is a number of entries of which a hash of the frame's tag chooses one. The walk ends at an
- * address that is not in steering memory: that of a TIR, of a flow table, or of the actions drop
- * and allow. QUERY_HCA_CAP and the commands that make such objects tell these addresses.
+ * address that is not in steering memory: that of a TIR, of a flow table, of a sampler or meter, or
+ * of the actions drop and allow. QUERY_HCA_CAP and the commands that make such objects tell these
+ * addresses.
  *
  * Software may write any bytes at any time, so the walk believes none. It reads each entry once, as
  * a whole; an address where no memory is drops the frame, as does an action that cannot be done; a
@@ -26,10 +27,6 @@
 #define STE_BYTES     PRM_SIZE(ste)
 #define STE_TAG_BYTES 16
 
-/* Bytes before a frame into which its entries can insert headers. */
-#define STE_HEADROOM 512
-#define STE_ROOM     (STE_HEADROOM + WIRE_FRAME_MAX)
-
 /* The most header changes of one list; mlx5dv_dr makes at most two of each that a program wants. */
 #define STE_MAX_MODIFY 256
 
@@ -39,10 +36,12 @@ enum ste_end {
     STE_ALLOW,
     STE_TIR,
     STE_TABLE,
+    STE_SAMPLER,
+    STE_METER,
     STE_ENDS
 };
 
-/* The address of an end, in the form that entries use. num: of the TIR or the table. */
+/* The address of an end, in the form that entries use. num: of the TIR, table or object. */
 static inline uint64_t ste_end_address(enum ste_end end, uint32_t num)
 {
     return (0x10ull + end) << 32 | (uint64_t)num << 6;
@@ -54,10 +53,11 @@ struct ste_walk {
     uint16_t uid;         /* the owner of the table */
     bool is_tx;           /* a frame that is sent */
     bool is_own;          /* the frame comes from this function */
+    bool counted;         /* counters have counted the frame before */
     uint32_t sqn;         /* of a frame that is sent */
     const uint8_t *frame; /* with len bytes; in packet after the first change */
     size_t len;
-    uint8_t *room; /* STE_ROOM bytes of the caller's for a frame that is changed */
+    uint8_t *room; /* STEER_PLACE bytes of the caller's for a frame that is changed, or NULL */
     struct steer_packet packet;
     struct flow_regs *regs;
     uint16_t *ip_id;   /* for inserted IPv4 headers (model/steering/reformat.h) */
@@ -71,8 +71,8 @@ struct ste_walk {
 };
 
 /*
- * Walks from the entry at that address. Returns the end; *num receives the TIR or table. frame,
- * len, regs, flow_tag and steps are then those of the frame that goes on.
+ * Walks from the entry at that address. Returns the end; *num receives the TIR, table or object.
+ * frame, len, regs, flow_tag and steps are then those of the frame that goes on.
  */
 enum ste_end ste_run(struct ste_walk *walk, uint64_t address, unsigned max_steps, uint32_t *num);
 

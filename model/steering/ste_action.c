@@ -13,15 +13,16 @@
 #define FLOW_TAG_MASK  0xffffffu
 #define LIST_UNIT      64 /* bytes */
 
-/* Makes the frame one that can be changed: a copy with room before it. */
-static void ste_own(struct ste_walk *walk)
+/* Makes the frame one that can be changed: a copy with room before it. False: there is no room. */
+static bool ste_own(struct ste_walk *walk)
 {
-    if (!walk->changed) {
+    if (!walk->changed && walk->room) {
         walk->changed = true;
-        memcpy(walk->room + STE_HEADROOM, walk->frame, walk->len);
+        memcpy(walk->room + STEER_HEADROOM, walk->frame, walk->len);
         walk->packet = (struct steer_packet){
-            .bytes = walk->room + STE_HEADROOM, .len = walk->len, .headroom = STE_HEADROOM};
+            .bytes = walk->room + STEER_HEADROOM, .len = walk->len, .headroom = STEER_HEADROOM};
     }
+    return walk->changed;
 }
 
 /* The frame has changed: its headers are parsed again when they are needed. */
@@ -38,7 +39,7 @@ static void ste_count(struct ste_walk *walk, const struct prm_ste *ste)
         PRM_GET(ste, ste, counter_trigger_23_16) << 16 | PRM_GET(ste, ste, counter_trigger_15_0);
     struct flow_counter *counter = id ? flow_counter_find(walk->hca, id) : NULL;
 
-    if (counter && uid_may_use(&counter->obj, walk->uid)) {
+    if (counter && !walk->counted && uid_may_use(&counter->obj, walk->uid)) {
         counter->packets++;
         counter->bytes += walk->len;
     }
@@ -63,8 +64,7 @@ static bool ste_decap_l2(struct ste_walk *walk)
     if (!ste_find_inner(walk, &inner, &is_eth) || !is_eth) {
         return false;
     }
-    ste_own(walk);
-    if (!reformat_decap_l2(&walk->packet, inner)) {
+    if (!ste_own(walk) || !reformat_decap_l2(&walk->packet, inner)) {
         return false;
     }
     ste_changed(walk);
@@ -89,11 +89,20 @@ static bool ste_decap_l3(struct ste_walk *walk, bool has_vlan)
         }
     }
     put16(header + ETH_BYTES - 2, has_vlan ? ETH_TYPE_VLAN : 0);
-    ste_own(walk);
-    if (!reformat_decap_l3(&walk->packet, inner, header,
-                           has_vlan ? ETH_BYTES + VLAN_BYTES : ETH_BYTES)) {
+    if (!ste_own(walk) || !reformat_decap_l3(&walk->packet, inner, header,
+                                             has_vlan ? ETH_BYTES + VLAN_BYTES : ETH_BYTES)) {
         return false;
     }
+    ste_changed(walk);
+    return true;
+}
+
+static bool ste_pop_vlan(struct ste_walk *walk)
+{
+    if (!ste_own(walk)) {
+        return false;
+    }
+    reformat_pop_vlan(&walk->packet);
     ste_changed(walk);
     return true;
 }
@@ -109,10 +118,7 @@ static bool ste_remove(struct ste_walk *walk, const struct prm_ste *ste)
     case PRM_STE_TUNNELING_L3_DECAP:
         return ste_decap_l3(walk, PRM_GET(ste, ste, tunneling_description) & 1);
     case PRM_STE_TUNNELING_POP_VLAN:
-        ste_own(walk);
-        reformat_pop_vlan(&walk->packet);
-        ste_changed(walk);
-        return true;
+        return ste_pop_vlan(walk);
     default:
         return false;
     }
@@ -129,38 +135,53 @@ static bool ste_modify_packet(struct ste_walk *walk, const struct prm_ste *ste)
         return false;
     }
     walk->steps += n; /* an action costs about as much as an entry */
-    ste_own(walk);
+    if (!ste_own(walk)) {
+        return false;
+    }
     ste_modify(&walk->packet, walk->regs, list, n);
+    ste_changed(walk);
+    return true;
+}
+
+static bool ste_push_vlan(struct ste_walk *walk, uint32_t tag)
+{
+    if (!ste_own(walk) ||
+        !reformat_push_vlan(&walk->packet, (uint16_t)(tag >> 16), (uint16_t)tag)) {
+        return false;
+    }
+    ste_changed(walk);
+    return true;
+}
+
+static bool ste_encap(struct ste_walk *walk, uint32_t id, bool keep_l2)
+{
+    const struct packet_reformat *reformat = packet_reformat_find(walk->hca, id);
+
+    if (!reformat || !uid_may_use(&reformat->obj, walk->uid) ||
+        packet_reformat_is_decap(reformat->type) || !ste_own(walk) ||
+        !reformat_encap(&walk->packet, reformat->headers, reformat->len, keep_l2, walk->ip_id)) {
+        return false;
+    }
     ste_changed(walk);
     return true;
 }
 
 static bool ste_insert(struct ste_walk *walk, const struct prm_ste *ste)
 {
-    unsigned action = PRM_GET(ste, ste, action_type);
     uint32_t pointer = PRM_GET(ste, ste, pointer);
-    const struct packet_reformat *reformat;
-    bool ok;
 
-    if (action == PRM_STE_TX_ACTION_NONE) {
+    switch (PRM_GET(ste, ste, action_type)) {
+    case PRM_STE_TX_ACTION_NONE:
         return true;
-    }
-    if (action == PRM_STE_TX_ACTION_PUSH_VLAN) {
-        ste_own(walk);
-        ok = reformat_push_vlan(&walk->packet, (uint16_t)(pointer >> 16), (uint16_t)pointer);
-        ste_changed(walk);
-        return ok;
-    }
-    reformat = packet_reformat_find(walk->hca, pointer);
-    if ((action != PRM_STE_TX_ACTION_ENCAP && action != PRM_STE_TX_ACTION_ENCAP_L3) || !reformat ||
-        !uid_may_use(&reformat->obj, walk->uid)) {
+    case PRM_STE_TX_ACTION_PUSH_VLAN:
+        return ste_push_vlan(walk, pointer);
+    case PRM_STE_TX_ACTION_ENCAP_L3:
+        return ste_encap(walk, pointer, false);
+    case PRM_STE_TX_ACTION_ENCAP:
+        return ste_encap(walk, pointer, true);
+    default:
         return false;
     }
-    ste_own(walk);
-    ok = reformat_encap(&walk->packet, reformat->headers, reformat->len,
-                        action == PRM_STE_TX_ACTION_ENCAP, walk->ip_id);
-    ste_changed(walk);
-    return ok;
 }
 
 bool ste_act(struct ste_walk *walk, const struct prm_ste *ste)

@@ -3,8 +3,8 @@
  * Creates, changes and destroys flow tables, and chooses the root table of each domain.
  */
 #include "model/core/pd.h"
+#include "model/steering/change.h"
 #include "model/steering/ste.h"
-#include "model/steering/tables.h"
 
 static const uint8_t domain_types[STEERING_DOMAINS] = {
     [STEERING_NIC_RX] = PRM_FLOW_TABLE_TYPE_NIC_RX,
@@ -78,18 +78,40 @@ enum syn steering_set_miss(struct hca *hca, struct flow_table *table, uint8_t ac
 }
 
 /* Whether the table needs features that QUERY_HCA_CAP does not report: tables of other domains
- * that software lays out, or entries that decapsulate or reformat packets in a domain that does not
- * have that. */
+ * that software lays out or that are the last, or entries that decapsulate or reformat packets in a
+ * domain that does not have that. */
 static bool table_asks_for_more(enum steering_domain domain,
                                 const struct prm_flow_table_context *ctx)
 {
     bool is_nic = domain == STEERING_NIC_RX || domain == STEERING_NIC_TX;
 
-    return (PRM_GET(flow_table_context, ctx, sw_owner) && domain != STEERING_NIC_RX) ||
+    return (PRM_GET(flow_table_context, ctx, sw_owner) && !is_nic) ||
            (PRM_GET(flow_table_context, ctx, reformat_en) && !is_nic) ||
            (PRM_GET(flow_table_context, ctx, decap_en) && domain != STEERING_NIC_RX) ||
-           PRM_GET(flow_table_context, ctx, termination_table) ||
+           (PRM_GET(flow_table_context, ctx, termination_table) && domain != STEERING_NIC_RX) ||
            PRM_GET(flow_table_context, ctx, lag_master_next_table_id);
+}
+
+/* Takes what the table needs, and gives it a number. Nothing is taken if it fails. */
+static enum syn table_enter(struct hca *hca, struct flow_table *table,
+                            const struct prm_flow_table_context *ctx)
+{
+    enum syn syn = table->sw_owner ? steering_take_scratch(hca) : SYN_OK;
+
+    if (syn != SYN_OK) {
+        return syn;
+    }
+    syn =
+        steering_set_miss(hca, table, (uint8_t)PRM_GET(flow_table_context, ctx, table_miss_action),
+                          PRM_GET(flow_table_context, ctx, table_miss_id));
+    if (syn == SYN_OK && !obj_insert(&hca->steering->tables, &table->obj)) {
+        steering_set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
+        syn = SYN_NO_MEMORY;
+    }
+    if (syn != SYN_OK && table->sw_owner) {
+        steering_give_scratch(hca);
+    }
+    return syn;
 }
 
 enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
@@ -118,16 +140,11 @@ enum syn flow_table_create(struct hca *hca, uint16_t uid, uint8_t type,
     table->decaps = PRM_GET(flow_table_context, ctx, decap_en);
     table->level = (uint8_t)PRM_GET(flow_table_context, ctx, level);
     table->log_size = (uint8_t)PRM_GET(flow_table_context, ctx, log_size);
+    table->is_last = PRM_GET(flow_table_context, ctx, termination_table);
     table->sw_owner = PRM_GET(flow_table_context, ctx, sw_owner);
     table->sw_root[0] = PRM_GET(flow_table_context, ctx, sws_sw_owner_icm_root_0);
     table->sw_root[1] = PRM_GET(flow_table_context, ctx, sws_sw_owner_icm_root_1);
-    syn =
-        steering_set_miss(hca, table, (uint8_t)PRM_GET(flow_table_context, ctx, table_miss_action),
-                          PRM_GET(flow_table_context, ctx, table_miss_id));
-    if (syn == SYN_OK && !obj_insert(&hca->steering->tables, &table->obj)) {
-        steering_set_miss(hca, table, PRM_FLOW_TABLE_MISS_ACTION_DEF, 0);
-        syn = SYN_NO_MEMORY;
-    }
+    syn = table_enter(hca, table, ctx);
     if (syn != SYN_OK) {
         obj_free(hca, &table->obj);
         return syn;
@@ -153,6 +170,7 @@ enum syn flow_table_query(struct hca *hca, uint8_t type, uint32_t table_id,
     PRM_SET(flow_table_context, ctx, log_size, table->log_size);
     PRM_SET(flow_table_context, ctx, table_miss_action, table->miss_action);
     PRM_SET(flow_table_context, ctx, table_miss_id, table->miss_id);
+    PRM_SET(flow_table_context, ctx, termination_table, table->is_last);
     PRM_SET(flow_table_context, ctx, sw_owner, table->sw_owner);
     /* of a table that software does not lay out: where its entries go to reach the table */
     PRM_SET(flow_table_context, ctx, sws_sw_owner_icm_root_0,
@@ -184,6 +202,9 @@ enum syn flow_table_modify(struct hca *hca, uint16_t uid, uint8_t type, uint32_t
 void steering_table_free(struct hca *hca, struct flow_table *table)
 {
     obj_remove(&hca->steering->tables, &table->obj);
+    if (table->sw_owner) {
+        steering_give_scratch(hca);
+    }
     steering_groups_free(hca, table);
     g_ptr_array_free(table->groups, TRUE);
     g_hash_table_destroy(table->entries);

@@ -49,6 +49,7 @@ struct flow_table {
     uint8_t type, level, log_size, miss_action;
     bool reformats, decaps; /* entries may; software says so when it makes the table */
     uint32_t miss_id;
+    bool is_last;        /* termination_table: its entries lead to no table */
     bool sw_owner;       /* software lays out its entries: no groups here */
     uint64_t sw_root[2]; /* sw_owner_icm_root: address of the first (model/steering/ste.h) */
     GPtrArray *groups;   /* by start index */

@@ -4,8 +4,9 @@
  *
  * The input is a list of steps. A step writes an entry, of which the input chooses the fields that
  * lead the walk on; writes bytes into an entry or into a list of header changes; or sends a frame
- * through the entries, received or sent, with a tunnel or without. A walk must end within its
- * steps, and the frame must stay in its room.
+ * through the entries, received or sent, with a tunnel or without; or through the whole domain of
+ * received or sent frames, whose root is software's, with samplers and meters that lead back to it.
+ * A walk must end within its steps, and the frame must stay in its room.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include "model/memory/place.h"
 #include "model/memory/sw_icm.h"
 #include "model/steering/contexts.h"
+#include "model/steering/meter.h"
+#include "model/steering/sampler.h"
 #include "model/steering/ste.h"
 #include "model/steering/steering.h"
 #include "tests/fuzz/take.h"
@@ -27,7 +30,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint64_t fuzz_clock(void *host)
 {
-    return 0;
+    static uint64_t now;
+
+    return now += 1000;
 }
 
 static void fuzz_arm(void *host, uint64_t deadline)
@@ -143,7 +148,7 @@ static size_t fuzz_build(uint8_t *frame, const uint8_t **data, size_t *size)
 
 static void fuzz_walk(struct hca *hca, const uint8_t **data, size_t *size)
 {
-    static uint8_t frame[512], room[STE_ROOM];
+    static uint8_t frame[512], room[STEER_PLACE];
     uint8_t how = take_u8_from(data, size);
     struct flow_regs regs = {.a = how};
     uint16_t ip_id = 0;
@@ -162,6 +167,59 @@ static void fuzz_walk(struct hca *hca, const uint8_t **data, size_t *size)
     if (end >= STE_ENDS || walk.steps > STEERING_MAX_STEPS + STE_MAX_MODIFY ||
         (walk.changed && (walk.frame < room || walk.len > WIRE_FRAME_MAX ||
                           walk.frame + walk.len > room + sizeof(room)))) {
+        abort();
+    }
+}
+
+static void fuzz_walk_domain(struct hca *hca, const uint8_t **data, size_t *size)
+{
+    static uint8_t frame[512];
+    bool is_tx = take_u8_from(data, size) & 1;
+    size_t len = fuzz_build(frame, data, size);
+    const struct steering_sent sent = {.sqn = 1};
+    const uint8_t *left = frame;
+    struct eth_info info;
+
+    if (is_tx) {
+        if (steering_tx(hca, &sent, &left, &len) && len > WIRE_FRAME_MAX) {
+            abort();
+        }
+    } else if (eth_parse(frame, len, &info)) {
+        steering_rx(hca, frame, len, &info, 1);
+    }
+}
+
+/* Makes the domain's root, which is software's, and a meter and a sampler that lead there. */
+static void fuzz_domain(struct hca *hca, uint8_t type)
+{
+    struct prm_flow_table_context ctx[1] = {0};
+    struct prm_flow_sampler sampler[1] = {0};
+    struct prm_flow_meter meter[1] = {0};
+    void *params = PRM_PTR(flow_meter, meter, flow_meter_params);
+    uint32_t table, num;
+
+    PRM_SET(flow_table_context, ctx, sw_owner, 1);
+    PRM_SET(flow_table_context, ctx, sws_sw_owner_icm_root_0, SW_ICM_STE_START);
+    if (flow_table_create(hca, 0, type, ctx, &table) ||
+        flow_table_set_root(hca, type, table, true)) {
+        abort();
+    }
+    PRM_SET(flow_meter, meter, active, 1);
+    PRM_SET(flow_meter, meter, table_type, type);
+    PRM_SET(flow_meter, meter, destination_table_id, table);
+    PRM_SET(flow_meter_parameters, params, valid, 1);
+    PRM_SET(flow_meter_parameters, params, start_color, PRM_FLOW_METER_COLOR_GREEN);
+    PRM_SET(flow_meter_parameters, params, cir_mantissa, 1);
+    PRM_SET(flow_meter_parameters, params, cbs_exponent, 8);
+    PRM_SET(flow_meter_parameters, params, cbs_mantissa, 1);
+    if (flow_meter_create(hca, 0, meter, &num)) {
+        abort();
+    }
+    PRM_SET(flow_sampler, sampler, sample_ratio, 2);
+    PRM_SET(flow_sampler, sampler, ignore_flow_level, 1);
+    PRM_SET(flow_sampler, sampler, sample_table_id, table);
+    PRM_SET(flow_sampler, sampler, default_table_id, table);
+    if (type == PRM_FLOW_TABLE_TYPE_NIC_RX && flow_sampler_create(hca, 0, sampler, &num)) {
         abort();
     }
 }
@@ -206,6 +264,8 @@ static struct hca *fuzz_hca(void)
     if (packet_reformat_create(&hca, 0, context, HEADERS, &num)) {
         abort();
     }
+    fuzz_domain(&hca, PRM_FLOW_TABLE_TYPE_NIC_RX);
+    fuzz_domain(&hca, PRM_FLOW_TABLE_TYPE_NIC_TX);
     return &hca;
 }
 
@@ -221,7 +281,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         switch (what & 3) {
         case 0:
-            fuzz_walk(hca, &data, &size);
+            if (what & 4) {
+                fuzz_walk_domain(hca, &data, &size);
+            } else {
+                fuzz_walk(hca, &data, &size);
+            }
             break;
         case 1:
             fuzz_put_bytes(hca, SW_ICM_MODIFY_START + (what >> 2) % (LISTS * 4) * 16, &data, &size);

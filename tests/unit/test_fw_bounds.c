@@ -9,17 +9,16 @@
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "fw/fw_internal.h"
 #include "model/core/obj_class.h"
 #include "model/memory/memic.h"
-#include "model/memory/sw_icm.h"
 #include "model/queue/tag_list.h"
 #include "model/rdma/dct.h"
 #include "model/rdma/rdma.h"
 #include "tests/unit/crypto_in.h"
+#include "tests/unit/steer_objects.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
@@ -244,9 +243,8 @@ static uint8_t make_modify_header(void)
 
 static uint8_t make_uctx(void)
 {
-    uint8_t status;
+    uint8_t status = run_in(PRM_CMD_OP_CREATE_UCTX, PRM_SIZE(create_uctx_in));
 
-    status = run_in(PRM_CMD_OP_CREATE_UCTX, PRM_SIZE(create_uctx_in));
     uid = MADE(create_uctx, uid);
     return status;
 }
@@ -298,17 +296,11 @@ static uint8_t make_memic(void)
     return run_in(PRM_CMD_OP_ALLOC_MEMIC, PRM_SIZE(alloc_memic_in));
 }
 
-/* The next block of the region: a range must be free. */
 static uint8_t make_sw_icm(void)
 {
-    struct prm_sw_icm *object = PRM_PTR(general_object_in, in, object);
-    static uint32_t block;
+    static uint32_t block; /* the next of the region: a range must be free */
 
-    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_SW_ICM);
-    PRM_SET(sw_icm, object, log_sw_icm_size, SW_ICM_LOG_BLOCK);
-    PRM_SET(sw_icm, object, sw_icm_start_addr,
-            SW_ICM_STE_START + (uint64_t)(block++ % 4096) * SW_ICM_BLOCK);
-    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, PRM_SIZE(general_object_in) + PRM_SIZE(sw_icm));
+    return run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, steer_fill_memory(in, block++ % 4096));
 }
 
 static uint8_t make_psv(void)
@@ -611,7 +603,6 @@ static uint8_t make_group(void)
 static uint8_t make_entry(void)
 {
     void *criteria = PRM_PTR(create_flow_group_in, in, match_criteria);
-    struct prm_flow_context *ctx = PRM_PTR(set_fte_in, in, flow_context);
     uint8_t status = 0;
 
     if (nth % 65536 == 0) {
@@ -623,14 +614,8 @@ static uint8_t make_entry(void)
     if (status) {
         return status;
     }
-    PRM_SET(set_fte_in, in, table_id, table_id);
-    PRM_SET(set_fte_in, in, flow_index, nth % 65536);
-    PRM_SET(flow_context, ctx, group_id, group_id);
-    PRM_SET(flow_context, ctx, action, PRM_FLOW_ACTION_DROP);
-    PRM_SET(fte_match_set_lyr_2_4,
-            PRM_PTR(fte_match_param, PRM_PTR(flow_context, ctx, match_value), outer_headers),
-            tcp_dport, nth % 65536);
-    return run_in(PRM_CMD_OP_SET_FLOW_TABLE_ENTRY, PRM_SIZE(set_fte_in));
+    return run_in(PRM_CMD_OP_SET_FLOW_TABLE_ENTRY,
+                  steer_fill_entry(in, table_id, group_id, nth % 65536));
 }
 
 static uint8_t make_page(void)
@@ -705,6 +690,22 @@ static uint8_t make_note(void)
     return status;
 }
 
+static uint8_t make_sampler(void)
+{
+    uint8_t status = nth ? 0 : make_table();
+    size_t len = steer_fill_sampler(in, table_id, table_id);
+
+    return status ? status : run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, len);
+}
+
+static uint8_t make_meter(void)
+{
+    uint8_t status = nth ? 0 : make_table();
+    size_t len = steer_fill_meter(in, table_id);
+
+    return status ? status : run_in(PRM_CMD_OP_CREATE_GENERAL_OBJECT, len);
+}
+
 static const struct {
     const char *name;
     enum obj_kind kind; /* OBJ_NONE: not an object, or another sort of an existing one */
@@ -725,6 +726,8 @@ static const struct {
     {"memory region", OBJ_MKEY, make_region, true},
     {"device memory", OBJ_MEMIC, make_memic, false},
     {"steering memory", OBJ_SW_ICM, make_sw_icm, false},
+    {"flow sampler", OBJ_SAMPLER, make_sampler, false},
+    {"flow meter", OBJ_FLOW_METER, make_meter, false},
     {"signature value", OBJ_PSV, make_psv, false},
     {"data encryption key", OBJ_ENCRYPTION_KEY, make_dek, false},
     {"crypto login", OBJ_CRYPTO_LOGIN, make_login, false},

@@ -16,11 +16,11 @@
 #include "model/core/obj_class.h"
 #include "model/core/pd.h"
 #include "model/eth/eth.h"
-#include "model/steering/tables.h"
 #include "model/memory/memic.h"
 #include "model/memory/mkey.h"
-#include "model/memory/sw_icm.h"
+#include "model/steering/tables.h"
 #include "tests/unit/crypto_in.h"
+#include "tests/unit/steer_objects.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/test_fw_driver.h"
 
@@ -75,6 +75,8 @@ enum {
     NEXT_TABLE,
     LAST_TABLE,
     TABLE,
+    SAMPLER,
+    METER,
     THINGS
 };
 
@@ -312,12 +314,7 @@ static void make_device_key(unsigned thing)
 
 static void make_steering_memory(unsigned thing)
 {
-    struct prm_sw_icm *icm = PRM_PTR(general_object_in, in, object);
-
-    PRM_SET(general_obj_in_cmd_hdr, in, obj_type, PRM_GENERAL_OBJ_TYPE_SW_ICM);
-    PRM_SET(sw_icm, icm, log_sw_icm_size, SW_ICM_LOG_BLOCK);
-    PRM_SET(sw_icm, icm, sw_icm_start_addr, SW_ICM_STE_START);
-    must(PRM_CMD_OP_CREATE_GENERAL_OBJECT, PRM_SIZE(general_object_in) + PRM_SIZE(sw_icm));
+    must(PRM_CMD_OP_CREATE_GENERAL_OBJECT, steer_fill_memory(in, 0));
     number[thing] = PRM_GET(general_obj_out_cmd_hdr, out, obj_id);
 }
 
@@ -617,6 +614,20 @@ static void make_table(unsigned thing)
 }
 
 /* In an order in which they can be made. */
+/* As tables do, they belong to the kernel. */
+static void make_sampler(unsigned thing)
+{
+    must_as(0, PRM_CMD_OP_CREATE_GENERAL_OBJECT,
+            steer_fill_sampler(in, number[NEXT_TABLE], number[LAST_TABLE]));
+    number[thing] = PRM_GET(general_obj_out_cmd_hdr, out, obj_id);
+}
+
+static void make_meter(unsigned thing)
+{
+    must_as(0, PRM_CMD_OP_CREATE_GENERAL_OBJECT, steer_fill_meter(in, number[LAST_TABLE]));
+    number[thing] = PRM_GET(general_obj_out_cmd_hdr, out, obj_id);
+}
+
 static const struct {
     enum obj_kind kind;
     void (*make)(unsigned thing);
@@ -669,6 +680,8 @@ static const struct {
     [TABLE] = {OBJ_FLOW_TABLE,
                make_table,
                {TIR, NEXT_TABLE, LAST_TABLE, COUNTER, COUNTER, REFORMAT, REFORMAT, MODIFY}},
+    [SAMPLER] = {OBJ_SAMPLER, make_sampler, {NEXT_TABLE, LAST_TABLE}},
+    [METER] = {OBJ_FLOW_METER, make_meter, {LAST_TABLE}},
 };
 
 static struct obj *object(unsigned thing)

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Tests steering by software: entries that a test writes into steering memory as bytes, and where
- * frames go. The layout of an entry and the hash are stated here again, independently of the
- * device.
+ * received frames go.
  */
 #include <check.h>
 #include <string.h>
 #include "model/core/pd.h"
 #include "model/eth/tir.h"
-#include "model/memory/place.h"
-#include "model/memory/sw_icm.h"
 #include "model/steering/contexts.h"
 #include "model/steering/ste.h"
 #include "model/steering/steering.h"
 #include "tests/unit/eth_bench.h"
+#include "tests/unit/ste_entries.h"
 #include "tests/unit/suite.h"
 
 #define NIC_RX PRM_FLOW_TABLE_TYPE_NIC_RX
@@ -24,7 +22,7 @@
 #define TABLE  (START + 0x1000) /* aligned to the tables that tests put there */
 #define CHAIN  (START + 0x8000)
 #define END    (START + 0x9000)
-#define ANY    0x0f
+#define ANY    STE_ANY
 #define L2_DST 0x1b
 #define TUPLE  0x20
 #define RX     2
@@ -37,60 +35,14 @@ static struct bench_queue rqs[QUEUES];
 static uint32_t tirs[QUEUES], table, icm;
 static uint64_t memory[QUEUES]; /* that is posted; 0: none is */
 
-/* An entry, in the terms of its fields. */
-struct entry {
-    uint8_t type; /* 0: RX */
-    uint8_t lookup, next_lookup;
-    uint16_t byte_mask;
-    uint64_t hit;     /* address of the next table, or of an end */
-    uint32_t entries; /* 0: 1 */
-    uint16_t hit_gvmi, miss_gvmi;
-    uint64_t miss;
-    uint32_t counter, word3, pointer;
-    uint8_t tunneling, description;
-    bool never; /* no frame hits it */
-    uint8_t tag[16], mask[16];
-};
-
-static void be(uint8_t *p, uint64_t value, unsigned bytes)
-{
-    while (bytes--) {
-        p[bytes] = (uint8_t)value;
-        value >>= 8;
-    }
-}
-
 static void put_bytes(uint64_t at, const void *bytes, size_t len)
 {
-    ck_assert(mem_place_write(hca, (struct mem_place){MEM_SPACE_SW_ICM, at}, bytes, len));
+    ste_put_bytes(hca, at, bytes, len);
 }
 
 static void put(uint64_t at, const struct entry *e)
 {
-    uint64_t both = e->hit >> 5 | (e->entries ? e->entries : 1);
-    uint8_t s[64] = {0};
-
-    s[0] = (uint8_t)((e->type ? e->type : RX) << 4);
-    s[1] = e->lookup;
-    be(s + 2, e->byte_mask, 2);
-    be(s + 4, e->hit_gvmi, 2);
-    s[6] = e->next_lookup;
-    s[7] = (uint8_t)(both >> 27);
-    be(s + 8, both << 5, 4);
-    be(s + 12, e->word3, 4);
-    be(s + 16, e->pointer, 4);
-    s[20] = (uint8_t)(e->tunneling << 4 | e->description);
-    be(s + 22, e->counter, 2);
-    be(s + 24, e->miss_gvmi, 2);
-    s[26] = (uint8_t)(e->counter >> 16);
-    s[27] = (uint8_t)(e->miss >> 32);
-    be(s + 28, e->miss, 4);
-    memcpy(s + 32, e->tag, 16);
-    memcpy(s + 48, e->mask, 16);
-    if (e->never) {
-        s[32] = 0xdc; /* driver: dr_ste_set_always_miss() */
-    }
-    put_bytes(at, s, sizeof(s));
+    ste_put(hca, RX, at, e);
 }
 
 /* An entry that every frame hits, and which leads to a table. */
@@ -114,27 +66,6 @@ static void put_miss(uint64_t at, uint64_t miss)
     put(at, &never);
 }
 
-static void take_memory(uint64_t start, unsigned log_size, uint32_t *num)
-{
-    struct prm_sw_icm object[1] = {0};
-
-    PRM_SET(sw_icm, object, sw_icm_start_addr, start);
-    PRM_SET(sw_icm, object, log_sw_icm_size, log_size);
-    ck_assert_int_eq(sw_icm_create(hca, 0, object, num), SYN_OK);
-}
-
-static uint32_t software_table(uint16_t uid, uint64_t root)
-{
-    struct prm_flow_table_context ctx[1] = {0};
-    uint32_t id;
-
-    PRM_SET(flow_table_context, ctx, sw_owner, 1);
-    PRM_SET(flow_table_context, ctx, level, 100);
-    PRM_SET(flow_table_context, ctx, sws_sw_owner_icm_root_0, root);
-    ck_assert_int_eq(flow_table_create(hca, uid, NIC_RX, ctx, &id), SYN_OK);
-    return id;
-}
-
 /* The driver's root table leads every frame to the table that software lays out. */
 static void setup(void)
 {
@@ -147,11 +78,11 @@ static void setup(void)
         bench_rq_new(b, NULL, &rqs[i]);
         tirs[i] = bench_direct_tir(b, rqs[i].num);
     }
-    take_memory(START, SW_ICM_LOG_BLOCK, &icm);
-    take_memory(SW_ICM_MODIFY_START, SW_ICM_LOG_BLOCK, &modify);
+    ste_take_memory(hca, START, &icm);
+    ste_take_memory(hca, SW_ICM_MODIFY_START, &modify);
     put_miss(ANCHOR, DROP);
     put_miss(END, DROP);
-    table = software_table(0, ANCHOR);
+    table = ste_table(hca, 0, NIC_RX, ANCHOR);
     root = bench_table(b, 1, 0);
     ck_assert_int_eq(
         bench_fte_set(b,
@@ -231,21 +162,6 @@ static int receive_packet(const struct bench_pkt *pkt)
 /* -- tables -------------------------------------------------------------------------------------
  */
 
-/* CRC-32 bit by bit, as in the driver's dr_crc32.c: it begins with 0 and is not inverted; the bytes
- * of the result are swapped. */
-static uint32_t hash(const uint8_t tag[16])
-{
-    uint32_t crc = 0;
-
-    for (unsigned i = 0; i < 16; i++) {
-        crc ^= tag[i];
-        for (unsigned bit = 0; bit < 8; bit++) {
-            crc = crc & 1 ? crc >> 1 ^ 0xedb88320u : crc >> 1;
-        }
-    }
-    return __builtin_bswap32(crc);
-}
-
 /* A table of n entries by destination address, all of which miss. */
 static void empty_table(uint32_t n)
 {
@@ -275,9 +191,9 @@ START_TEST(a_frame_goes_where_its_entry_leads)
 
         memcpy(mac, bench_mac, 6);
         e = entry_of_mac(mac, TIR(i % QUEUES));
-        put(TABLE + (hash(e.tag) % 32) * 64, &e);
+        put(TABLE + (ste_hash(e.tag) % 32) * 64, &e);
         ck_assert_int_eq(receive_packet(&pkt), (int)(i % QUEUES));
-        put_miss(TABLE + (hash(e.tag) % 32) * 64, END);
+        put_miss(TABLE + (ste_hash(e.tag) % 32) * 64, END);
         ck_assert_int_eq(receive_packet(&pkt), -1);
     }
     ck_assert_uint_eq(hca->vport->counters.rx_no_steering, 40);
@@ -320,12 +236,91 @@ START_TEST(nothing_of_entries_is_kept)
         put_miss(START + 0x4000 + i * 64, END);
     }
     e.hit = TIR(1);
-    put(START + 0x4000 + (hash(e.tag) % 16) * 64, &e);
+    put(START + 0x4000 + (ste_hash(e.tag) % 16) * 64, &e);
     ck_assert_int_eq(receive_packet(&pkt), 0);
     put_anchor(ANCHOR, START + 0x4000, 16, L2_DST, 0xfc00);
     ck_assert_int_eq(receive_packet(&pkt), 1);
     sw_icm_free(hca, obj_find(&hca->sw_icms, icm));
     ck_assert_int_eq(receive_packet(&pkt), -1);
+}
+END_TEST
+
+/* -- tables that grow ---------------------------------------------------------------------------
+ */
+
+#define FLOWS       16
+#define FIRST_PORT  1000
+#define MOST_SLOTS  32
+#define SOURCE_PORT 0x00c0 /* byte_mask: bytes 8 and 9 of a 5-tuple */
+
+static unsigned frames_sent;
+
+static struct entry entry_of_port(unsigned flow)
+{
+    struct entry e = {.lookup = TUPLE, .next_lookup = ANY, .hit = TIR(flow % QUEUES), .miss = END};
+
+    be(e.tag + 8, FIRST_PORT + flow, 2);
+    memset(e.mask + 8, 0xff, 2);
+    return e;
+}
+
+/* Writes an entry. Then a frame of the next flow comes, and goes where its rule says. */
+static void put_under_traffic(uint64_t at, const struct entry *e)
+{
+    struct bench_pkt pkt = packet();
+    unsigned flow = frames_sent++ % FLOWS;
+
+    put(at, e);
+    pkt.sport = (uint16_t)(FIRST_PORT + flow);
+    ck_assert_int_eq(receive_packet(&pkt), (int)(flow % QUEUES));
+}
+
+/* Lays out a table with the rules of all flows. Those whose place is taken are in a list. */
+static void lay_out(uint64_t at, uint64_t lists, uint32_t slots,
+                    void (*write)(uint64_t at, const struct entry *e))
+{
+    const struct entry never = {.lookup = ANY, .next_lookup = ANY, .miss = END, .never = true};
+    struct entry first[MOST_SLOTS];
+    bool used[MOST_SLOTS] = {false};
+
+    for (uint32_t i = 0; i < slots; i++) {
+        write(at + i * 64, &never);
+    }
+    for (unsigned flow = 0; flow < FLOWS; flow++) {
+        struct entry e = entry_of_port(flow);
+        uint32_t slot = ste_hash(e.tag) % slots;
+
+        if (used[slot]) {
+            e.miss = first[slot].miss;
+            write(lists + flow * 64, &e);
+            first[slot].miss = lists + flow * 64;
+        } else {
+            first[slot] = e;
+            used[slot] = true;
+        }
+        write(at + slot * 64, &first[slot]);
+    }
+}
+
+/* Driver: dr_rule_rehash_htbl(). The larger table is written while frames use the smaller one; then
+ * the anchor changes. No frame of any flow is lost at any moment. */
+START_TEST(tables_grow_under_traffic)
+{
+    frames_sent = 0;
+    lay_out(START + 0x2000, START + 0x4000, 1, put);
+    put_anchor(ANCHOR, START + 0x2000, 1, TUPLE, SOURCE_PORT);
+    for (unsigned log = 1; 1u << log <= MOST_SLOTS; log++) {
+        uint64_t at = START + (log & 1 ? 0x3000 : 0x2000);
+        struct entry anchor = {.lookup = ANY,
+                               .next_lookup = TUPLE,
+                               .byte_mask = SOURCE_PORT,
+                               .hit = at,
+                               .entries = 1u << log};
+
+        lay_out(at, at + 0x2000, 1u << log, put_under_traffic);
+        put_under_traffic(ANCHOR, &anchor);
+    }
+    ck_assert_uint_gt(frames_sent, 10 * FLOWS);
 }
 END_TEST
 
@@ -653,7 +648,7 @@ START_TEST(entries_name_what_their_owner_may_use)
 {
     uint32_t root = bench_table(b, 1, 0), counter;
     struct bench_pkt pkt = packet();
-    uint32_t theirs = software_table(RIG_USER, ANCHOR);
+    uint32_t theirs = ste_table(hca, RIG_USER, NIC_RX, ANCHOR);
 
     ck_assert_int_eq(
         bench_fte_set(b,
@@ -774,6 +769,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_frame_goes_where_its_entry_leads);
     tcase_add_test(tc, entries_with_one_hash_are_a_list);
     tcase_add_test(tc, nothing_of_entries_is_kept);
+    tcase_add_test(tc, tables_grow_under_traffic);
     tcase_add_loop_test(tc, each_type_of_tag_is_compared, 0, G_N_ELEMENTS(tags));
     tcase_add_test(tc, without_the_headers_an_entry_is_missed);
     tcase_add_test(tc, a_hit_counts_and_tags);

@@ -177,7 +177,7 @@ START_TEST(tables_that_ask_for_more_are_refused)
         PRM_SET(flow_table_context, ctx, lag_master_next_table_id, 1);
         break;
     }
-    if (_i > 2) {
+    if (_i > 3) {
         ck_assert_int_eq(flow_table_create(hca, 0, NIC_RX, ctx, &id), SYN_FT_FEATURE);
     }
     ck_assert_int_eq(flow_table_create(hca, 0, PRM_FLOW_TABLE_TYPE_SNIFFER_RX, ctx, &id),
