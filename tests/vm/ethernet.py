@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tests the netdev: tunnels and stacked VLAN tags over it, with segmentation and checksums of the
-device, and channels that change while TCP uses them.
+device, and settings that change while TCP uses it.
 
 A list of checks for tests/vm/run (--suite ethernet), with two guests of two processors each, so
 that a netdev has two channels.
@@ -154,6 +154,57 @@ def change(lab, *commands):
 @check("ethtool -L: one channel and two in turn, under TCP", only="hcasim")
 def channels(lab):
     return change(lab, *["ethtool -L {netdev} combined 1", "ethtool -L {netdev} combined 2"] * 3)
+
+
+@check("ethtool -G: rings of other lengths, under TCP", only="hcasim")
+def rings(lab):
+    return change(lab, *[f"ethtool -G {{netdev}} rx {rx} tx {tx}" for rx, tx in
+                         ((256, 256), (4096, 512), (512, 4096), (1024, 1024))])
+
+
+@check("ethtool -K: each offload off and on, under TCP", only="hcasim")
+def offloads(lab):
+    names = ("tso", "gro", "tx", "rx", "sg", "rxvlan", "txvlan", "rxhash", "ntuple", "rx-vlan-filter")
+    return change(lab, *[f"ethtool -K {{netdev}} {name} {state}" for name in names for state in ("off", "on")],
+                  "ethtool -K {netdev} ntuple off tso on tx on rx on sg on")
+
+
+@check("ethtool --set-priv-flags: receive and send queues of other kinds, under TCP", only="hcasim")
+def kinds_of_queues(lab):
+    flags = ("rx_striding_rq", "skb_tx_mpwqe", "xdp_tx_mpwqe", "tx_cqe_moder", "rx_cqe_moder")
+    return change(lab, *[f"ethtool --set-priv-flags {{netdev}} {flag} {state}" for flag in flags
+                         for state in ("off", "on")])
+
+
+@check("ethtool -C: moderation of completions, fixed and adaptive, under TCP", only="hcasim")
+def moderation(lab):
+    return change(lab, *[f"ethtool -C {{netdev}} {setting}" for setting in (
+        "adaptive-rx off adaptive-tx off", "rx-usecs 0 rx-frames 1 tx-usecs 0 tx-frames 1",
+        "rx-usecs 200 rx-frames 64 tx-usecs 200 tx-frames 64", "adaptive-rx on adaptive-tx on")])
+
+
+@check("ethtool -X: another table, key and function of receive-side scaling, under TCP", only="hcasim")
+def scaling(lab):
+    return change(lab, *[f"ethtool -X {{netdev}} {setting}" for setting in (
+        "weight 0 1", "weight 1 0", "equal 2", "hfunc xor", "hfunc toeplitz",
+        "hkey " + ":".join(f"{i * 7 + 1 & 0xff:02x}" for i in range(40)), "default")])
+
+
+@check("ethtool -N: rules and fields of the hash, under TCP", only="hcasim")
+def rules(lab):
+    return change(lab, "ethtool -K {netdev} ntuple on",
+                  f"ethtool -N {{netdev}} flow-type tcp4 dst-port {STREAM_PORT} action 1 loc 5",
+                  f"ethtool -N {{netdev}} flow-type tcp4 src-port {STREAM_PORT} action 1 loc 6",
+                  "ethtool -N {netdev} flow-type tcp4 src-ip 10.0.0.1 action 0 loc 4",
+                  "ethtool -n {netdev} | grep -q 'Total 3 rules'",
+                  "ethtool -N {netdev} delete 5; ethtool -N {netdev} delete 6; ethtool -N {netdev} delete 4",
+                  "ethtool -N {netdev} rx-flow-hash udp4 sdfn; ethtool -N {netdev} rx-flow-hash udp4 sd",
+                  "ethtool -K {netdev} ntuple off")
+
+
+@check("MTUs from 1280 to 9000, under TCP", only="hcasim")
+def mtus(lab):
+    return change(lab, *[f"ip link set {{netdev}} mtu {mtu}" for mtu in (9000, 1280, 4200, 1500)])
 
 
 check("no warning or error of mlx5 or infiniband in either guest's dmesg")(suite.clean_dmesg)
