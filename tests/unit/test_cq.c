@@ -746,7 +746,6 @@ START_TEST(overrun_can_be_ignored)
     memset(cqc, 0, sizeof(cqc));
     ck_assert_int_eq(cq_modify(&rig.hca, 0, t.cqn, PRM_CQ_MODIFY_OI, cqc, NULL), SYN_OK);
     for (unsigned i = 9; i <= 12; i++) {
-        ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_OK);
         post(&t, PRM_CQE_OPCODE_REQ, i, false);
     }
     ck_assert_uint_eq(status(&t), PRM_CQC_STATUS_CQ_OVERFLOW);

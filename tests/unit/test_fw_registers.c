@@ -320,14 +320,14 @@ static bool paths_have_changed(void)
     return changed;
 }
 
-/* Driver MLX5_DSCP_SUPPORTED(): QCAM names these two. No other register of its group exists. */
+/* Driver MLX5_CAP_QCAM_REG(): QCAM names exactly the registers of its group that exist. */
 START_TEST(where_priorities_come_from_can_be_set)
 {
     struct prm_qcam_reg qcam[1] = {0};
     const uint8_t *mask = (void *)PRM_PTR(qcam_reg, qcam, qos_access_reg_cap_mask_reg_cap);
 
     ck_assert_uint_eq(READ(QCAM, qcam), SYN_OK);
-    ck_assert_mem_eq(mask, ((uint8_t[16]){[12] = 0x02, [13] = 0x08, [15] = 0x04}), 16);
+    ck_assert_mem_eq(mask, ((uint8_t[16]){[12] = 0x02, [13] = 0x08, [14] = 0x04, [15] = 0x24}), 16);
     PRM_SET(qcam_reg, qcam, feature_group, 1);
     ck_assert_uint_eq(READ(QCAM, qcam), SYN_REG_VALUE);
 
