@@ -117,7 +117,7 @@ static void meter_set_buckets(struct flow_meter *meter)
     meter->excess.tokens.debt = MAX(meter->excess.tokens.debt, -meter->excess.size);
 }
 
-/* Whether the meter can do what its context says. Sizes have exponents of 5 bits, as rates have. */
+/* Whether the meter can do what its context says. */
 static enum syn meter_check(const struct prm_flow_meter *object)
 {
     const void *params = PRM_PTR(flow_meter, object, flow_meter_params);
@@ -131,9 +131,7 @@ static enum syn meter_check(const struct prm_flow_meter *object)
     }
     return PRM_GET(flow_meter_parameters, params, start_color) > PRM_FLOW_METER_COLOR_GREEN ||
                    PRM_GET(flow_meter_parameters, params, meter_mode) >
-                       PRM_FLOW_METER_MODE_BYTES_CALC_WITH_L2_IPG ||
-                   PRM_GET(flow_meter_parameters, params, cbs_exponent) > 31 ||
-                   PRM_GET(flow_meter_parameters, params, ebs_exponent) > 31
+                       PRM_FLOW_METER_MODE_BYTES_CALC_WITH_L2_IPG
                ? SYN_METER_PARAMS
                : SYN_OK;
 }

@@ -548,9 +548,7 @@ END_TEST
 START_TEST(a_meter_that_cannot_be_is_refused)
 {
     const struct rates bad[] = {{.start = PRM_FLOW_METER_COLOR_UNDEFINED},
-                                {.mode = PRM_FLOW_METER_MODE_NUM_PACKETS},
-                                {.cbs_exp = 32},
-                                {.ebs_exp = 255}};
+                                {.mode = PRM_FLOW_METER_MODE_NUM_PACKETS}};
     struct rates r = {.start = GREEN};
     uint32_t table = table_of(NIC_RX, -1, counter_new());
     struct flow_meter *m;
