@@ -21,8 +21,8 @@ import capture
 JOBS = ("--jobs", "3", "--ops", "40", "--seed", "2", "--processes", "1")
 FAULTS = ("--loss", "1", "--duplication", "1", "--corruption", "3", "--reorder", "2", "--ecn", "20000", "--rate", "10000")
 NO_FAULTS = ("--loss", "0", "--duplication", "0", "--corruption", "0")
-# Raw packets of this kind have wrong checksums on purpose, and the receiver must judge them (eth_message.h).
-OWN_CHECKSUMS = ("eth", "steering")
+# Raw packets of these kinds have wrong checksums on purpose, and the receiver must judge them (eth_message.h, offload.c).
+OWN_CHECKSUMS = ("eth", "offloads", "steering")
 # In these captures tshark must notice frames that were corrupted: a judge that notices nothing would prove nothing.
 COUNTED = ("rc, with faults", "ud, with faults", "dc, with faults")
 NEEDS_A_GPU = ("gpu", "peers")
