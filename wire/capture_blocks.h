@@ -35,7 +35,7 @@ struct capture_record {
     uint64_t bytes;  /* of the file, that are whole blocks */
     uint32_t number; /* of the file in its ring, from 1 */
     struct capture_ring ring;
-    bool is_full; /* the next file of the ring has its place */
+    bool is_full; /* the next file of the ring has its place, or was about to take it */
     char run[CAPTURE_RUN_MAX + 1];
 };
 

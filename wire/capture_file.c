@@ -13,10 +13,10 @@
  *   that the record counts: the writer of these bytes died before it had counted them.
  *
  * In a ring, the holder of the turn who finds the file full makes the next one under another name,
- * with the turn of that, too, and puts it into the place of path (wire/capture_ring.c). Then it
- * marks the record of the full file. Whoever has the turn of a full file later opens path again. A
- * process that is killed on the way leaves a file that is full and not marked: its next writer sees
- * that path is another file.
+ * with the turn of that, too. It marks the record of the full file, and puts the next one into the
+ * place of path (wire/capture_ring.c). Whoever has the turn of a full file later opens path again.
+ * A process that is killed on the way may leave a file that is marked and still at path: its next
+ * writer makes the next file.
  */
 #include "wire/capture_file.h"
 #include "wire/cancel.h"
@@ -351,7 +351,9 @@ static void capture_file_give_up(struct capture_file *f, const char *why)
 /* -- the next file of a ring ------------------------------------------------------------------- */
 
 /* In this port's turn of a full file, which is at path: the next file takes its place. This port
- * has the turn of that, then. False: errno; this port still has the turn of the full file. */
+ * has the turn of that, then. The full file is marked first: nobody may write a small frame into a
+ * file that is not at path any more. False: errno; this port still has the turn of the full file.
+ */
 static bool capture_file_next(struct capture_file *f, struct capture_record *record)
 {
     g_autofree char *next_path = capture_ring_next_name(f->path);
@@ -364,18 +366,20 @@ static bool capture_file_next(struct capture_file *f, struct capture_record *rec
     if (next->fd < 0) {
         return false;
     }
+    record->is_full = true;
     if (!capture_file_lock(next->fd, F_OFD_SETLK, F_WRLCK, TURN) ||
         !capture_file_lock(next->fd, F_OFD_SETLK, F_RDLCK, PRESENCE) ||
-        !capture_file_start(next->fd, &made) || !capture_ring_advance(f->path, next_path, record)) {
+        !capture_file_start(next->fd, &made) || !capture_file_write_record(full->fd, record) ||
+        !capture_ring_advance(f->path, next_path, record)) {
         int why = errno ? errno : ENOSPC;
 
+        record->is_full = false;
+        capture_file_write_record(full->fd, record);
         unlink(next_path);
         own_fd_close(next);
         errno = why;
         return false;
     }
-    record->is_full = true;
-    capture_file_write_record(full->fd, record);
     own_fd_close(full);
     f->at = !f->at;
     f->has_interface = false;
@@ -418,7 +422,7 @@ static bool capture_file_find_room(struct capture_file *f, uint32_t len,
              record->bytes + len + sizeof(struct capture_interface) <= f->ring.size)) {
             return true;
         }
-        if (record->is_full || !capture_file_is_at_path(f)) {
+        if (!capture_file_is_at_path(f)) {
             has_turn = capture_file_follow(f);
         } else if (!capture_file_next(f, record)) {
             capture_file_give_up(f, g_strerror(errno));

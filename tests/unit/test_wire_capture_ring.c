@@ -3,6 +3,7 @@
  * Tests captures that are a ring of files: what stays, who shares them, and what becomes of them
  * when a writer is killed.
  */
+#include "wire/capture_blocks.h"
 #include "wire/capture_file.h"
 #include "wire/port.h"
 #include "tests/unit/capture_reader.h"
@@ -228,6 +229,39 @@ START_TEST(processes_share_a_ring)
 }
 END_TEST
 
+static void mark_as_full(void)
+{
+    struct capture_section section;
+    struct capture_record record;
+    int fd = open(capture_path, O_RDWR);
+
+    ck_assert_int_eq(pread(fd, &section, sizeof(section), 0), sizeof(section));
+    ck_assert(capture_record_parse((uint8_t *)&section, sizeof(section), &record));
+    record.is_full = true;
+    capture_record_print(section.record, &record);
+    ck_assert_int_eq(pwrite(fd, &section, sizeof(section), 0), sizeof(section));
+    close(fd);
+}
+
+/* A writer marks the full file, then puts the next one into its place. Even a small frame goes into
+ * a next file if the writer was killed between the two. */
+START_TEST(a_marked_file_at_path_takes_no_frame)
+{
+    struct capture_file *file;
+
+    capture_make_folder("ring.pcapng");
+    file = capture_open_as("first", "4711.1", &three);
+    capture_write_frame(file, 1, 100);
+    mark_as_full();
+    capture_write_frame(file, 2, 100);
+    ck_assert(has_number(1));
+    ck_assert_uint_eq(read_number(1).packets, 1);
+    ck_assert_uint_eq(capture_read_file(capture_path).packets, 1);
+    capture_file_close(file);
+    capture_remove_folder();
+}
+END_TEST
+
 /* Writers of large frames change the file all the time, and one is killed at any moment. */
 START_TEST(killed_writers_leave_a_ring)
 {
@@ -365,6 +399,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_ring_of_one_file_begins_anew);
     tcase_add_test(tc, each_file_has_the_interfaces_of_its_frames);
     tcase_add_test(tc, processes_share_a_ring);
+    tcase_add_test(tc, a_marked_file_at_path_takes_no_frame);
     tcase_add_test(tc, killed_writers_leave_a_ring);
     tcase_add_test(tc, a_change_that_was_not_finished_is_finished);
     tcase_add_test(tc, another_ring_is_refused);
