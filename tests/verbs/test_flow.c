@@ -667,11 +667,17 @@ START_TEST(a_closed_device_leaves_nothing)
             other, sizeof(headers), headers,
             MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L2_TUNNEL,
             MLX5DV_FLOW_TABLE_TYPE_NIC_TX)};
+    struct mlx5dv_flow_matcher *matcher = matcher_of(other, MLX5DV_FLOW_TABLE_TYPE_NIC_TX);
+    struct ibv_flow *flow;
 
     ck_assert_ptr_nonnull(action.action);
-    ck_assert_ptr_nonnull(flow_of(matcher_of(other, MLX5DV_FLOW_TABLE_TYPE_NIC_TX), 1, &action));
+    flow = flow_of(matcher, 1, &action);
+    ck_assert_ptr_nonnull(flow);
     ck_assert_int_eq(ibv_close_device(other), 0);
     ck_assert_ptr_null(v->hca[0]->flow_tables[PRM_FLOW_TABLE_TYPE_NIC_TX]);
+    free(flow); /* the structures stay */
+    free(matcher);
+    free(action.action);
 }
 END_TEST
 

@@ -213,9 +213,10 @@ static int flow_add_mpls(struct flow_parse *p, const void *spec)
 
 static int flow_add_handle(struct flow_parse *p, const void *spec)
 {
-    const struct ibv_flow_spec_action_handle *handle = spec;
+    struct ibv_flow_spec_action_handle handle;
 
-    return hv_flow_take_action(p->rule, (struct ibv_flow_action *)(uintptr_t)handle->action);
+    memcpy(&handle, spec, sizeof(handle)); /* specifications follow one another unaligned */
+    return hv_flow_take_action(p->rule, (struct ibv_flow_action *)(uintptr_t)handle.action);
 }
 
 static int flow_add_tag(struct flow_parse *p, const void *spec)
