@@ -488,8 +488,8 @@ class Clusters(unittest.TestCase):
         """Both hosts ping: each counts for itself, and loses the third packet that it sends."""
         with tempfile.TemporaryDirectory() as folder:
             trace = pathlib.Path(folder, "t.jsonl")
-            script = (f"cd {folder}; if [ $HCASIM_HOST = 1 ]; then ibv_rc_pingpong -g 1 -n 10 -s 64; "
-                      "else sleep 1; ibv_rc_pingpong -g 1 -n 10 -s 64 127.0.0.1; fi")
+            script = (f"cd {folder}; if [ $HCASIM_HOST = 1 ]; then ibv_rc_pingpong -p 18555 -g 1 -n 10 -s 64; "
+                      "else sleep 1; ibv_rc_pingpong -p 18555 -g 1 -n 10 -s 64 127.0.0.1; fi")
             done = hcasim("cluster", "-n", "2", "--fault", "drop RC_SEND_ONLY nth 3; command CREATE_CQ slow 1ms once", "--explain",
                           "--trace-file", str(trace), "--", "sh", "-c", script)
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -72,7 +72,7 @@ class Trace(Explained):
 
     def test_a_program_that_waits_gets_events_and_interrupts(self):
         subprocess.run([HCASIM, "run", "--wire", f"explain-{id(self)}", "--trace-file", str(self.trace), "--", "sh", "-c",
-                        "ibv_rc_pingpong -e -g 1 -n 5 >&2 & sleep 1; ibv_rc_pingpong -e -g 1 -n 5 127.0.0.1 >&2; wait"],
+                        "ibv_rc_pingpong -p 18565 -e -g 1 -n 5 >&2 & sleep 1; ibv_rc_pingpong -p 18565 -e -g 1 -n 5 127.0.0.1 >&2; wait"],
                        check=True, stderr=subprocess.DEVNULL, timeout=60)
         kinds = {json.loads(line).get("e") for line in self.trace.read_text(encoding="utf-8").splitlines()}
         self.assertLessEqual({"eqe", "interrupt", "post", "poll"}, kinds)
@@ -215,7 +215,7 @@ class Story(Explained):
 class Faults(Explained):
     """Faults of the device have events."""
 
-    def run_with(self, rules, command="ibv_rc_pingpong -g 1 -n 20 >&2 & sleep 1; ibv_rc_pingpong -g 1 -n 20 127.0.0.1 >&2; wait"):
+    def run_with(self, rules, command="ibv_rc_pingpong -p 18565 -g 1 -n 20 >&2 & sleep 1; ibv_rc_pingpong -p 18565 -g 1 -n 20 127.0.0.1 >&2; wait"):
         subprocess.run([HCASIM, "run", "--wire", f"explain-{id(self)}", "--trace-file", str(self.trace), "--fault", rules, "--",
                         "sh", "-c", command], check=False, stderr=subprocess.DEVNULL, timeout=60)
         events = [json.loads(line) for line in self.trace.read_text(encoding="utf-8").splitlines()[1:]]
@@ -223,8 +223,8 @@ class Faults(Explained):
 
     def test_a_doorbell_that_is_not_seen_belongs_to_its_message(self):
         # the other end waits for the message, so no doorbell comes that makes good for it
-        faults = self.run_with("doorbell unseen nth 3", "timeout 10 ibv_rc_pingpong -g 1 >&2 & sleep 1;"
-                               " timeout 5 ibv_rc_pingpong -g 1 127.0.0.1 >&2; wait")
+        faults = self.run_with("doorbell unseen nth 3", "timeout 10 ibv_rc_pingpong -p 18565 -g 1 >&2 & sleep 1;"
+                               " timeout 5 ibv_rc_pingpong -p 18565 -g 1 127.0.0.1 >&2; wait")
         self.assertEqual({(fault["what"], fault["of"]) for fault in faults}, {("doorbell unseen", "doorbell unseen nth 3")})
         self.assertIn("qpn", faults[0])
         story = self.story(self.trace)
@@ -233,16 +233,16 @@ class Faults(Explained):
         self.assertEqual(marked[0]["title"], "fault: doorbell unseen (rule 1: doorbell unseen nth 3)")
 
     def test_commands_and_interrupts(self):
-        faults = self.run_with("command CREATE_CQ fail once", "ibv_rc_pingpong -g 1 127.0.0.1 >&2")
+        faults = self.run_with("command CREATE_CQ fail once", "ibv_rc_pingpong -p 18565 -g 1 127.0.0.1 >&2")
         self.assertEqual((faults[0]["what"], faults[0]["command"], faults[0]["rule"]), ("command fails", "CREATE_CQ", 1))
-        faults = self.run_with("interrupt late 1ms once", "ibv_rc_pingpong -e -g 1 -n 5 >&2 & sleep 1;"
-                               " ibv_rc_pingpong -e -g 1 -n 5 127.0.0.1 >&2; wait")
+        faults = self.run_with("interrupt late 1ms once", "ibv_rc_pingpong -p 18565 -e -g 1 -n 5 >&2 & sleep 1;"
+                               " ibv_rc_pingpong -p 18565 -e -g 1 -n 5 127.0.0.1 >&2; wait")
         self.assertEqual((faults[0]["what"], faults[0]["late_ns"]), ("interrupt late", 1000000))
         self.assertIn("vector", faults[0])
 
     def test_a_wrong_bit_is_told_by_the_sender(self):
         faults = self.run_with("corrupt RC_SEND_ONLY byte 60 once; duplicate RC_SEND_ONLY nth 2",
-                               "ibv_rc_pingpong -g 1 -n 20 -s 64 >&2 & sleep 1; ibv_rc_pingpong -g 1 -n 20 -s 64 127.0.0.1 >&2; wait")
+                               "ibv_rc_pingpong -p 18565 -g 1 -n 20 -s 64 >&2 & sleep 1; ibv_rc_pingpong -p 18565 -g 1 -n 20 -s 64 127.0.0.1 >&2; wait")
         self.assertRegex(faults[0]["what"], r"^corrupted: bit [0-7] of byte 60 is wrong$")
         self.assertEqual((faults[0]["inbound"], faults[0]["opcode"]), (0, "RC_SEND_ONLY"))
         self.assertIn("duplicate", {fault["what"] for fault in faults})

@@ -54,7 +54,7 @@ class FullDisk(unittest.TestCase):
     """A trace on a disk that is full: one line, and the program goes on."""
     DISK = "mount -t tmpfs -o size={} tmpfs /mnt"
     PINGPONG = ("$hcasim run --wire places-$$ --trace-file /mnt/t.jsonl -- sh -c '"
-                "ibv_rc_pingpong -g 1 -n 50 -s 64 >&2 & sleep 1; ibv_rc_pingpong -g 1 -n 50 -s 64 127.0.0.1 || exit 7; wait'")
+                "ibv_rc_pingpong -p 18545 -g 1 -n 50 -s 64 >&2 & sleep 1; ibv_rc_pingpong -p 18545 -g 1 -n 50 -s 64 127.0.0.1 || exit 7; wait'")
 
     def test_the_disk_fills_while_the_program_runs(self):
         done = inside(f"{self.DISK.format('64k')}; {self.PINGPONG} 2>&1 >/dev/null | grep trace >&2; head -c 300 /mnt/t.jsonl")

@@ -52,7 +52,7 @@ def wait_until(condition):
 
 
 @contextlib.contextmanager
-def host(wire, *options, port=18515):
+def host(wire, *options, port=18535):
     """Starts a program that has opened its device and waits for a client."""
     before = len(hosts(wire))
     command = ["ibv_rc_pingpong", "-d", "mlx5_0", "-g", "1", "-n", "10", "-p", str(port)]
@@ -89,7 +89,7 @@ class Lists(Wires):
         self.assertEqual(wires(), [])
 
     def test_hosts_are_listed(self):
-        with host("lab", "--host", "7") as one, host("lab", "--ip", "10.0.9.9", port=18516) as two:
+        with host("lab", "--host", "7") as one, host("lab", "--ip", "10.0.9.9", port=18536) as two:
             before = segment("lab").stat()
             rows = {row["ADDRESS"]: row for row in self.rows()}
             self.assertEqual(set(rows), {"10.0.0.7", "10.0.9.9"})
@@ -125,7 +125,7 @@ class Lists(Wires):
             process.kill()
 
     def test_the_dead_are_told_from_the_living(self):
-        with host("lab") as one, host("lab", port=18516) as two:
+        with host("lab") as one, host("lab", port=18536) as two:
             one.kill()
             one.wait()
             rows = {row["ADDRESS"]: row for row in self.rows()}
@@ -227,14 +227,15 @@ class Foreign(Wires):
 class Removes(Wires):
     def test_a_wire_in_use_stays_and_works(self):
         with host("lab", "--host", "7") as server:
-            with host("other", port=18516):
+            with host("other", port=18536):
                 pass
             done = hcasim("wires", "--clean")
             self.assertEqual(done.stdout, f"removed {segment('other')}.0\nremoved {segment('other')}\n")
             done = hcasim("wires", "--clean", "lab")
             self.assertEqual((done.returncode, done.stdout, done.stderr),
                              (1, "", f"hcasim: {segment('lab')}: is in-use, and stays\n"))
-            client = hcasim("run", "--wire", "lab", "ibv_rc_pingpong", "-d", "mlx5_0", "-g", "1", "-n", "10", "localhost")
+            client = hcasim("run", "--wire", "lab", "ibv_rc_pingpong", "-d", "mlx5_0", "-g", "1", "-n", "10",
+                            "-p", "18535", "localhost")
             self.assertEqual(client.returncode, 0, client.stderr)
             self.assertEqual(server.wait(PATIENCE), 0)
         self.assertEqual(list(SHM.iterdir()), [])
