@@ -116,7 +116,7 @@ static uint64_t caps_allow_address(const struct fw *fw)
     return ste_end_address(STE_ALLOW, 0);
 }
 
-/* What entries do to frames (model/steering/actions.c). */
+/* Actions of entries that change frames (model/steering/actions.c). */
 #define CHANGES(at)                                                                                \
     FT(at, reformat, 1, CAP_NEEDS(PRM_CMD_OP_ALLOC_PACKET_REFORMAT_CONTEXT)),                      \
         FT(at, reformat_and_vlan_action, 1), FT(at, reformat_and_modify_action, 1),                \

@@ -230,7 +230,8 @@ void sched_stop(struct sched_member *m)
     }
 }
 
-/* What a member refers to; NULL: nothing. */
+/* The object that a member of this leaf refers to. NULL: the leaf is the device's own, and no
+ * object. */
 static struct obj *sched_object(struct sched_elem *leaf)
 {
     return leaf && !leaf->is_own ? &leaf->obj : NULL;

@@ -5,7 +5,7 @@
 #include "model/steering/ste.h"
 #include "model/steering/tables.h"
 
-/* What a frame takes on the wire beside its bytes: preamble, FCS and the gap between frames. */
+/* Bytes on the wire that belong to no frame: preamble, FCS and the gap between two frames. */
 #define BETWEEN_FRAMES 24
 
 #define PARAM(meter, field)                                                                        \

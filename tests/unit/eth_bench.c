@@ -181,6 +181,16 @@ uint32_t bench_td(struct bench *b)
     return tdn;
 }
 
+void bench_set_priority(struct bench *b, uint32_t tisn, unsigned priority)
+{
+    struct prm_modify_tis_bitmask bitmask[1] = {0};
+    struct prm_tisc tisc[1] = {0};
+
+    PRM_SET(modify_tis_bitmask, bitmask, prio, 1);
+    PRM_SET(tisc, tisc, prio, priority << 1);
+    ck_assert_int_eq(tis_modify(&b->rig.hca, 0, tisn, bitmask, tisc), SYN_OK);
+}
+
 uint32_t bench_tis(struct bench *b, uint32_t tdn)
 {
     struct prm_tisc tisc[1] = {0};
@@ -343,6 +353,20 @@ void bench_send(struct bench_queue *sq, const struct bench_wr *wr)
     bench_write_wqe(sq, wr);
     bench_ring_sq(sq);
     bench_run(sq->bench);
+}
+
+unsigned bench_send_metadata(struct bench_queue *sq, const struct bench_wr *wr, uint32_t metadata)
+{
+    uint16_t first = sq->pi;
+    struct prm_wqe_ctrl_seg *ctrl;
+
+    sq->bench->num_frames = 0;
+    ctrl = bench_write_wqe(sq, wr);
+    PRM_SET(wqe_eth_seg, (void *)(ctrl + 1), flow_table_metadata, metadata);
+    bench_ring_sq(sq);
+    bench_run(sq->bench);
+    bench_expect(sq, PRM_CQE_OPCODE_REQ, 0, first);
+    return sq->bench->num_frames;
 }
 
 void bench_post_recv(struct bench_queue *rq, uint64_t addr, uint32_t len)
@@ -612,4 +636,17 @@ bool bench_sums_ok(const uint8_t *frame, size_t len)
         return false;
     }
     return l4_sum(ip, ip + header, ip_len - header, proto) == 0xffff;
+}
+
+uint32_t bench_root_to(struct bench *b, uint32_t table)
+{
+    uint32_t root = bench_table(b, 1, 0);
+    const struct bench_fte fte = {.table = root,
+                                  .group = bench_group(b, root, 0, 0, NULL),
+                                  .dests = {{PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE, table}},
+                                  .num_dests = 1};
+
+    ck_assert_int_eq(bench_fte_set(b, &fte), SYN_OK);
+    ck_assert_int_eq(flow_table_set_root(&b->rig.hca, b->table_type, root, true), SYN_OK);
+    return root;
 }

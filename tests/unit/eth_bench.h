@@ -94,6 +94,8 @@ uint64_t bench_mem(struct bench *b, const void *data, size_t len);
 
 /* Makes a TIS of a transport domain. */
 uint32_t bench_tis(struct bench *b, uint32_t tdn);
+/* MODIFY_TIS: its queues have this priority. */
+void bench_set_priority(struct bench *b, uint32_t tisn, unsigned priority);
 uint32_t bench_td(struct bench *b);
 
 /* Make queues in state RDY. rqc, sqc: a context with further fields set, or NULL. */
@@ -115,6 +117,9 @@ void *bench_write_wqe(struct bench_queue *sq, const struct bench_wr *wr);
 void bench_ring_sq(struct bench_queue *sq);
 /* Writes a WQE, rings the doorbell, and runs. */
 void bench_send(struct bench_queue *sq, const struct bench_wr *wr);
+/* The same for a frame with metadata, for flow tables. Returns how many frames came out. The WQE
+ * must complete in any case. */
+unsigned bench_send_metadata(struct bench_queue *sq, const struct bench_wr *wr, uint32_t metadata);
 /* Posts a receive WQE of one segment. */
 void bench_post_recv(struct bench_queue *rq, uint64_t addr, uint32_t len);
 /* Returns the next CQE, a cqe64 or err_cqe (valid until the ring wraps), or NULL. */
@@ -127,6 +132,8 @@ void bench_expect_fatal(struct bench_queue *queue, uint8_t kind);
 
 /* -- steering: each function returns the number of the object that it made */
 uint32_t bench_table(struct bench *b, unsigned level, unsigned log_size);
+/* A root table that leads every frame to a table. */
+uint32_t bench_root_to(struct bench *b, uint32_t table);
 /* mask: NULL for none. */
 uint32_t bench_group(struct bench *b, uint32_t table, uint32_t start, uint32_t end,
                      const struct prm_fte_match_set_lyr_2_4 *mask);

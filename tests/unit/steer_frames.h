@@ -9,6 +9,7 @@
 #include <check.h>
 #include <glib.h>
 #include <string.h>
+#include "model/steering/contexts.h"
 #include "model/steering/packet.h"
 
 /* TCP 10.0.0.2:1000 -> 10.0.0.1:2000; TOS 0xb8, TTL 64, sequence 0x01020304, flags PSH and ACK. */
@@ -67,6 +68,24 @@ static inline void steer_expect_hex(const struct steer_frame *f, const char *hex
     uint8_t bytes[512];
 
     steer_expect(f, bytes, steer_hex(bytes, hex), what);
+}
+
+/* Makes a packet reformat context with these headers; returns its number. */
+static inline uint32_t steer_reformat(struct hca *hca, uint16_t uid, uint8_t type,
+                                      const char *headers)
+{
+    struct {
+        struct prm_packet_reformat_context_in context[1];
+        uint8_t more[REFORMAT_MAX];
+    } in = {0};
+    uint8_t *data = PRM_PTR(packet_reformat_context_in, in.context, reformat_data);
+    size_t len = steer_hex(data, headers);
+    uint32_t id;
+
+    PRM_SET(packet_reformat_context_in, in.context, reformat_type, type);
+    PRM_SET(packet_reformat_context_in, in.context, reformat_data_size, (uint32_t)len);
+    ck_assert_int_eq(packet_reformat_create(hca, uid, in.context, len, &id), SYN_OK);
+    return id;
 }
 
 #endif

@@ -14,16 +14,6 @@ static struct uplink_phy *phy;
 static struct flow flow[FLOWS];
 static struct flow *const flows[FLOWS] = {&flow[0], &flow[1], &flow[2], &flow[3]};
 
-static void set_priority(uint32_t tisn, unsigned priority)
-{
-    struct prm_modify_tis_bitmask bitmask[1] = {0};
-    struct prm_tisc tisc[1] = {0};
-
-    PRM_SET(modify_tis_bitmask, bitmask, prio, 1);
-    PRM_SET(tisc, tisc, prio, priority << 1);
-    ck_assert_int_eq(tis_modify(&b->rig.hca, 0, tisn, bitmask, tisc), SYN_OK);
-}
-
 static void setup(void)
 {
     b = bench_new();
@@ -34,7 +24,7 @@ static void setup(void)
     }
     for (unsigned i = 0; i < FLOWS; i++) {
         b->tisn = bench_tis(b, b->tdn);
-        set_priority(b->tisn, i);
+        bench_set_priority(b, b->tisn, i);
         flow_new(b, &flow[i], i % 2 ? 1514 : 600);
     }
 }
@@ -82,7 +72,7 @@ START_TEST(classes_divide_by_their_percentages)
 }
 END_TEST
 
-/* What a class does not use goes to the others of its group. */
+/* The other classes of a group get the bandwidth that one class does not use. */
 START_TEST(a_class_leaves_what_it_does_not_use)
 {
     divide((uint8_t[]){20, 30, 50, 100}, NULL);
@@ -151,8 +141,8 @@ START_TEST(a_queue_may_change_its_priority)
 {
     divide((uint8_t[]){20, 80, 100, 100}, NULL);
     EXPECT(200, 800);
-    set_priority(b->tisn - 3, 1);
-    set_priority(b->tisn - 2, 0);
+    bench_set_priority(b, b->tisn - 3, 1);
+    bench_set_priority(b, b->tisn - 2, 0);
     EXPECT(800, 200);
 }
 END_TEST

@@ -18,16 +18,6 @@ static struct bench_queue sq[2]; /* of priority 0 and 3 */
 
 static const uint8_t control_mac[6] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01};
 
-static void set_priority(uint32_t tisn, unsigned priority)
-{
-    struct prm_modify_tis_bitmask bitmask[1] = {0};
-    struct prm_tisc tisc[1] = {0};
-
-    PRM_SET(modify_tis_bitmask, bitmask, prio, 1);
-    PRM_SET(tisc, tisc, prio, priority << 1);
-    ck_assert_int_eq(tis_modify(&b->rig.hca, 0, tisn, bitmask, tisc), SYN_OK);
-}
-
 static void setup(void)
 {
     uint32_t tisn;
@@ -39,7 +29,7 @@ static void setup(void)
     tisn = bench_tis(b, b->tdn);
     bench_sq_new(b, b->tisn, &sq[0]);
     bench_sq_new(b, tisn, &sq[1]);
-    set_priority(tisn, 3); /* after the queue was made: drivers may do that */
+    bench_set_priority(b, tisn, 3); /* after the queue was made: drivers may do that */
 }
 
 static void teardown(void)

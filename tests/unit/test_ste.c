@@ -69,7 +69,7 @@ static void put_miss(uint64_t at, uint64_t miss)
 /* The driver's root table leads every frame to the table that software lays out. */
 static void setup(void)
 {
-    uint32_t root, modify;
+    uint32_t modify;
 
     b = bench_new();
     hca = &b->rig.hca;
@@ -83,15 +83,7 @@ static void setup(void)
     put_miss(ANCHOR, DROP);
     put_miss(END, DROP);
     table = ste_table(hca, 0, NIC_RX, ANCHOR);
-    root = bench_table(b, 1, 0);
-    ck_assert_int_eq(
-        bench_fte_set(b,
-                      &(struct bench_fte){.table = root,
-                                          .group = bench_group(b, root, 0, 0, NULL),
-                                          .dests = {{PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE, table}},
-                                          .num_dests = 1}),
-        SYN_OK);
-    ck_assert_int_eq(flow_table_set_root(hca, NIC_RX, root, true), SYN_OK);
+    bench_root_to(b, table);
 }
 
 static void teardown(void)

@@ -160,7 +160,7 @@ START_TEST(a_rhythm_is_not_sampled)
 }
 END_TEST
 
-/* What becomes of the copy does not change the frame: here, the copy's table removes a VLAN tag. */
+/* Changes of the copy do not change the frame: here, the copy's table removes a VLAN tag. */
 START_TEST(the_frame_goes_on_as_it_was)
 {
     struct bench_pkt pkt = {.ip_version = 4, .proto = 17, .payload = 100, .vlan = true};

@@ -26,7 +26,7 @@
 #define TX     1
 #define RX     2
 #define MODIFY 6
-/* What an entry of type TX does, in its fourth word. */
+/* Actions of an entry of type TX, in its fourth word. */
 #define PUSH_VLAN (1u << 23)
 #define ENCAP_L3  (3u << 23)
 #define ENCAP     (4u << 23)
@@ -63,7 +63,7 @@ static void put_catch_all(uint64_t at, const struct entry *e)
 /* The root table leads every sent frame to the table that software lays out. */
 static void setup(void)
 {
-    uint32_t root, num;
+    uint32_t num;
 
     b = bench_new();
     hca = &b->rig.hca;
@@ -74,15 +74,7 @@ static void setup(void)
     ste_take_memory(hca, SW_ICM_MODIFY_START, &num);
     put_catch_all(ANCHOR, &(struct entry){.hit = ALLOW});
     table = ste_table(hca, 0, NIC_TX, ANCHOR);
-    root = bench_table(b, 1, 0);
-    ck_assert_int_eq(
-        bench_fte_set(b,
-                      &(struct bench_fte){.table = root,
-                                          .group = bench_group(b, root, 0, 0, NULL),
-                                          .dests = {{PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE, table}},
-                                          .num_dests = 1}),
-        SYN_OK);
-    ck_assert_int_eq(flow_table_set_root(hca, NIC_TX, root, true), SYN_OK);
+    bench_root_to(b, table);
 }
 
 static void teardown(void)
@@ -97,16 +89,8 @@ static unsigned sends_from(struct bench_queue *queue, const char *hex, uint32_t 
     uint8_t bytes[512];
     struct bench_wr wr = {
         .opcode = PRM_WQE_OPCODE_SEND, .hdr = bytes, .hdr_len = steer_hex(bytes, hex)};
-    struct prm_wqe_ctrl_seg *ctrl;
-    uint16_t first = queue->pi;
 
-    b->num_frames = 0;
-    ctrl = bench_write_wqe(queue, &wr);
-    PRM_SET(wqe_eth_seg, (void *)(ctrl + 1), flow_table_metadata, metadata);
-    bench_ring_sq(queue);
-    bench_run(b);
-    bench_expect(queue, PRM_CQE_OPCODE_REQ, 0, first);
-    return b->num_frames;
+    return bench_send_metadata(queue, &wr, metadata);
 }
 
 static unsigned sends(const char *hex)
@@ -125,25 +109,9 @@ static void leaves_as(const char *hex, const char *want)
     ck_assert_mem_eq(b->frames[0].data, bytes, len);
 }
 
-static uint32_t reformat(uint16_t uid, uint8_t type, const char *headers)
-{
-    struct {
-        struct prm_packet_reformat_context_in context[1];
-        uint8_t more[REFORMAT_MAX];
-    } in = {0};
-    uint8_t *data = PRM_PTR(packet_reformat_context_in, in.context, reformat_data);
-    size_t len = steer_hex(data, headers);
-    uint32_t id;
-
-    PRM_SET(packet_reformat_context_in, in.context, reformat_type, type);
-    PRM_SET(packet_reformat_context_in, in.context, reformat_data_size, (uint32_t)len);
-    ck_assert_int_eq(packet_reformat_create(hca, uid, in.context, len, &id), SYN_OK);
-    return id;
-}
-
 static uint32_t mpls(void)
 {
-    return reformat(0, PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, MPLS);
+    return steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, MPLS);
 }
 
 static uint32_t counter_new(void)
@@ -304,7 +272,8 @@ END_TEST
 
 START_TEST(bad_entries_drop_the_frame)
 {
-    uint32_t decap = reformat(0, PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2, "0200000000ab0200000000020800");
+    uint32_t decap =
+        steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2, "0200000000ab0200000000020800");
     const struct entry bad[] = {
         {.hit = ANCHOR},
         {.hit = ste_end_address(STE_TIR, 1)},
@@ -341,8 +310,8 @@ END_TEST
 
 START_TEST(entries_name_what_their_owner_may_use)
 {
-    uint32_t theirs = reformat(RIG_USER + 1, PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, MPLS);
-    uint32_t mine = reformat(RIG_USER, PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, MPLS);
+    uint32_t theirs = steer_reformat(hca, RIG_USER + 1, PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, MPLS);
+    uint32_t mine = steer_reformat(hca, RIG_USER, PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, MPLS);
 
     ck_assert_int_eq(
         flow_table_set_root(hca, NIC_TX, ste_table(hca, RIG_USER, NIC_TX, ANCHOR), true), SYN_OK);

@@ -171,22 +171,6 @@ static struct dest to_table(uint32_t id)
     return (struct dest){PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE, id, 0};
 }
 
-static uint32_t reformat(uint8_t type, const char *headers)
-{
-    struct {
-        struct prm_packet_reformat_context_in context[1];
-        uint8_t more[REFORMAT_MAX];
-    } in = {0};
-    uint8_t *data = PRM_PTR(packet_reformat_context_in, in.context, reformat_data);
-    size_t len = steer_hex(data, headers);
-    uint32_t id;
-
-    PRM_SET(packet_reformat_context_in, in.context, reformat_type, type);
-    PRM_SET(packet_reformat_context_in, in.context, reformat_data_size, (uint32_t)len);
-    ck_assert_int_eq(packet_reformat_create(hca, 0, in.context, len, &id), SYN_OK);
-    return id;
-}
-
 /* A context of one action: sets the whole field. */
 static uint32_t modify(uint16_t field, uint8_t bits, uint32_t value)
 {
@@ -278,7 +262,8 @@ END_TEST
 START_TEST(an_l3_tunnel_becomes_an_ethernet_frame)
 {
     uint32_t root = table(0);
-    uint32_t id = reformat(PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2, "248a07a52801248a07a528c80800");
+    uint32_t id =
+        steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2, "248a07a52801248a07a528c80800");
 
     must(&(struct rule){.table = root,
                         .action = A(PACKET_REFORMAT) | A(FWD_DEST),
@@ -443,8 +428,8 @@ START_TEST(a_tunnel_is_inserted_on_the_way_to_one_destination)
                         .num_dests = 2,
                         .extended = true};
 
-    rule.dests[0].reformat =
-        reformat(PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, "020000000001020000000002884700064140");
+    rule.dests[0].reformat = steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL,
+                                            "020000000001020000000002884700064140");
     must(&rule);
     set_root(root);
     receive(FRAME_UDP4);
@@ -527,7 +512,8 @@ END_TEST
 START_TEST(a_context_in_use_stays)
 {
     uint32_t root = table(0);
-    uint32_t id = reformat(PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2, "248a07a52801248a07a528c80800");
+    uint32_t id =
+        steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2, "248a07a52801248a07a528c80800");
     uint32_t list = modify(PRM_MODIFY_HEADER_FIELD_OUT_SMAC_15_0, 16, 1);
 
     must(&(struct rule){.table = root,
@@ -548,8 +534,10 @@ END_TEST
 START_TEST(actions_that_do_not_go_together_are_refused)
 {
     uint32_t root = table(0), plain;
-    uint32_t l3 = reformat(PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2, "248a07a52801248a07a528c80800");
-    uint32_t encap_l3 = reformat(PRM_REFORMAT_TYPE_L2_TO_L3_TUNNEL, "248a07a52801248a07a528c80800");
+    uint32_t l3 =
+        steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2, "248a07a52801248a07a528c80800");
+    uint32_t encap_l3 =
+        steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L2_TO_L3_TUNNEL, "248a07a52801248a07a528c80800");
     uint32_t list = modify(PRM_MODIFY_HEADER_FIELD_OUT_SMAC_15_0, 16, 1);
     struct rule rule = {.table = root, .dests = {to_tir(0)}, .num_dests = 1};
     struct {
@@ -622,7 +610,8 @@ END_TEST
 START_TEST(a_query_says_what_an_entry_does)
 {
     uint32_t root = table(0);
-    uint32_t id = reformat(PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2, "248a07a52801248a07a528c80800");
+    uint32_t id =
+        steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2, "248a07a52801248a07a528c80800");
     uint32_t list = modify(PRM_MODIFY_HEADER_FIELD_OUT_SMAC_15_0, 16, 1);
     struct {
         struct prm_flow_context ctx[1];

@@ -75,16 +75,8 @@ static unsigned sends(struct bench_queue *queue, uint32_t metadata)
                             .payload = 100};
     struct bench_wr wr = {
         .opcode = PRM_WQE_OPCODE_SEND, .hdr = packet, .hdr_len = bench_build(packet, &pkt)};
-    struct prm_wqe_ctrl_seg *ctrl;
-    uint16_t first = queue->pi;
 
-    b->num_frames = 0;
-    ctrl = bench_write_wqe(queue, &wr);
-    PRM_SET(wqe_eth_seg, (void *)(ctrl + 1), flow_table_metadata, metadata);
-    bench_ring_sq(queue);
-    bench_run(b);
-    bench_expect(queue, PRM_CQE_OPCODE_REQ, 0, first);
-    return b->num_frames;
+    return bench_send_metadata(queue, &wr, metadata);
 }
 
 START_TEST(a_rule_drops_what_it_matches_and_the_rest_is_sent)

@@ -90,22 +90,6 @@ static void set_rule(const struct rule *rule)
     ck_assert_int_eq(try_rule(rule), SYN_OK);
 }
 
-static uint32_t reformat(uint8_t type, const char *headers)
-{
-    struct {
-        struct prm_packet_reformat_context_in context[1];
-        uint8_t more[REFORMAT_MAX];
-    } in = {0};
-    uint8_t *data = PRM_PTR(packet_reformat_context_in, in.context, reformat_data);
-    size_t len = steer_hex(data, headers);
-    uint32_t id;
-
-    PRM_SET(packet_reformat_context_in, in.context, reformat_type, type);
-    PRM_SET(packet_reformat_context_in, in.context, reformat_data_size, (uint32_t)len);
-    ck_assert_int_eq(packet_reformat_create(hca, 0, in.context, len, &id), SYN_OK);
-    return id;
-}
-
 static uint32_t modify(uint16_t field, uint8_t bits, uint32_t value)
 {
     struct prm_set_action_in action[1] = {0};
@@ -154,8 +138,9 @@ START_TEST(a_tunnel_is_inserted)
 {
     size_t at;
 
-    set_rule(&(struct rule){.action = A(ALLOW) | A(PACKET_REFORMAT),
-                            .reformat = reformat(PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, VXLAN_GIVEN)});
+    set_rule(&(struct rule){
+        .action = A(ALLOW) | A(PACKET_REFORMAT),
+        .reformat = steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, VXLAN_GIVEN)});
     sends(PLAIN);
     at = expect_at(0, VXLAN_BEFORE);
     ck_assert_uint_ge(b->frames[0].data[at], 0xc0);
@@ -167,9 +152,9 @@ END_TEST
 START_TEST(an_l3_tunnel_takes_the_ethernet_header_away)
 {
     set_rule(&(struct rule){.action = A(ALLOW) | A(PACKET_REFORMAT),
-                            .reformat = reformat(PRM_REFORMAT_TYPE_L2_TO_L3_TUNNEL,
-                                                 "0200000000ab0200000000028847"
-                                                 "00064140")});
+                            .reformat = steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L2_TO_L3_TUNNEL,
+                                                       "0200000000ab0200000000028847"
+                                                       "00064140")});
     sends(PLAIN);
     /* 60 - 14 + 18 bytes */
     ck_assert_uint_eq(b->frames[0].len, 64);
@@ -214,13 +199,14 @@ END_TEST
 /* The order is that of the device: the rewrite is of the frame inside, the tag is inside, too. */
 START_TEST(actions_come_in_the_order_of_the_device)
 {
-    set_rule(&(struct rule){
-        .action = A(ALLOW) | A(MOD_HDR) | A(VLAN_PUSH) | A(PACKET_REFORMAT),
-        .modify = modify(PRM_MODIFY_HEADER_FIELD_OUT_SMAC_47_16, 32, 0x88888888),
-        .reformat = reformat(PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, "0200000000ab0200000000028847"
-                                                                "00064140"),
-        .tpid = {0x8100},
-        .tci = {5}});
+    set_rule(
+        &(struct rule){.action = A(ALLOW) | A(MOD_HDR) | A(VLAN_PUSH) | A(PACKET_REFORMAT),
+                       .modify = modify(PRM_MODIFY_HEADER_FIELD_OUT_SMAC_47_16, 32, 0x88888888),
+                       .reformat = steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL,
+                                                  "0200000000ab0200000000028847"
+                                                  "00064140"),
+                       .tpid = {0x8100},
+                       .tci = {5}});
     sends(PLAIN);
     expect_at(0, "0200000000ab0200000000028847"
                  "00064140"
@@ -247,8 +233,9 @@ START_TEST(segments_are_tunnelled)
                           .hdr_len = headers,
                           .num_sge = 1};
 
-    set_rule(&(struct rule){.action = A(ALLOW) | A(PACKET_REFORMAT),
-                            .reformat = reformat(PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, VXLAN_GIVEN)});
+    set_rule(&(struct rule){
+        .action = A(ALLOW) | A(PACKET_REFORMAT),
+        .reformat = steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, VXLAN_GIVEN)});
     bench_build(message, &pkt);
     wr.sge[0] =
         (struct bench_sge){bench_mem(b, message + headers, pkt.payload), (uint32_t)pkt.payload, 0};
@@ -274,8 +261,9 @@ START_TEST(a_frame_that_becomes_too_long_is_lost)
     struct bench_wr wr = {.opcode = PRM_WQE_OPCODE_SEND, .num_sge = 1};
     uint8_t mac[14] = {2, [5] = 0xaa, 2, [11] = 2, 0x88, 0xb5};
 
-    set_rule(&(struct rule){.action = A(ALLOW) | A(PACKET_REFORMAT),
-                            .reformat = reformat(PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, VXLAN_GIVEN)});
+    set_rule(&(struct rule){
+        .action = A(ALLOW) | A(PACKET_REFORMAT),
+        .reformat = steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L2_TO_L2_TUNNEL, VXLAN_GIVEN)});
     for (unsigned longer = 0; longer < 2; longer++) {
         uint32_t len = WIRE_FRAME_MAX - 50 + longer;
 
@@ -301,7 +289,8 @@ START_TEST(a_sent_frame_is_not_decapsulated)
     rule.tpid[0] = 0x8100;
     ck_assert_int_eq(try_rule(&rule), SYN_OK);
     rule.action = A(ALLOW) | A(PACKET_REFORMAT);
-    rule.reformat = reformat(PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2, "0200000000ab0200000000020800");
+    rule.reformat =
+        steer_reformat(hca, 0, PRM_REFORMAT_TYPE_L3_TUNNEL_TO_L2, "0200000000ab0200000000020800");
     ck_assert_int_eq(try_rule(&rule), SYN_FTE_ACTION);
 }
 END_TEST
