@@ -14,9 +14,9 @@
  *
  * In a ring, the holder of the turn who finds the file full makes the next one under another name,
  * with the turn of that, too. It marks the record of the full file, and puts the next one into the
- * place of path (wire/capture_ring.c). A port that gets the turn of a full file later opens path again.
- * A process that is killed on the way may leave a file that is marked and still at path: its next
- * writer makes the next file.
+ * place of path (wire/capture_ring.c). A port that gets the turn of a full file later opens path
+ * again. A process that is killed on the way may leave a file that is marked and still at path: its
+ * next writer makes the next file.
  */
 #include "wire/capture_file.h"
 #include "wire/cancel.h"
