@@ -346,10 +346,11 @@ struct hv_rwq {
     struct hv_pd *pd;
     gint users; /* indirection tables */
     uint32_t events_reported;
-    /* mlx5dv_create_wq() with striding: log2 of the strides of a WQE, or 0; log2 of a stride's
-     * bytes; two bytes are left before each packet */
+    /* Striding (mlx5dv_create_wq(), ibv_exp_create_wq()): log2 of the strides of a WQE, or 0; log2
+     * of a stride's bytes; two bytes are left before each packet */
     uint8_t log_strides, log_stride;
     bool stride_shift;
+    uint32_t *strides_used; /* with striding, of each WQE: strides whose CQEs were polled */
 };
 
 struct hv_mcast;

@@ -117,6 +117,16 @@ static void eth_rx_fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
     }
 }
 
+/* byte_cnt of the CQE. That of a striding queue has the strides, and counts the bytes before the
+ * frame (libmlx5 of MLNX_OFED 4.6 subtracts them: poll_length()). */
+static uint32_t eth_rx_byte_cnt(const struct eth_rq *rq, size_t stored,
+                                const struct eth_place *place)
+{
+    return G_UNLIKELY(place->strides)
+               ? (uint32_t)(stored + rq->strides->shift) | CQE_STRIDES_IN(place->strides)
+               : (uint32_t)stored;
+}
+
 /* Puts the frame check sequence, as it was on the cable, behind the stored bytes. */
 static enum mem_result eth_rx_scatter_fcs(struct hca *hca, struct eth_rq *rq,
                                           const struct eth_place *place, size_t stored,
@@ -265,7 +275,7 @@ bool eth_rq_try(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a)
                                     .index = place.counter,
                                     .real_time = rq->real_time,
                                     .strides = place.strides},
-                 PRM_CQE_OPCODE_RESP_SEND, (uint32_t)stored | CQE_STRIDES_IN(place.strides), false);
+                 PRM_CQE_OPCODE_RESP_SEND, eth_rx_byte_cnt(rq, stored, &place), false);
     cq_post(hca, rq->cq, cqe, false);
     return true;
 }

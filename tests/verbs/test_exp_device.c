@@ -237,7 +237,18 @@ START_TEST(values_of_packets_and_calculations)
     ck_assert_int_eq(attr.rx_pad_end_addr_align, CAP(end_pad) ? 64 : 0);
     ck_assert_uint_eq(attr.tso_caps.max_tso, 1u << ETH_CAP(max_lso_cap));
     ck_assert_uint_eq(attr.tso_caps.supported_qpts, 1u << IBV_QPT_RAW_PACKET);
-    ck_assert_uint_eq(attr.mp_rq_caps.supported_qps, 0);
+    ck_assert_uint_eq(attr.mp_rq_caps.supported_qps,
+                      CAP(striding_rq) ? IBV_EXP_MP_RQ_SUP_TYPE_WQ_RQ : 0);
+    ck_assert_uint_eq(attr.mp_rq_caps.allowed_shifts,
+                      CAP(striding_rq) ? IBV_EXP_MP_RQ_2BYTES_SHIFT : 0);
+    ck_assert_uint_eq(attr.mp_rq_caps.min_single_wqe_log_num_of_strides, !CAP(striding_rq) ? 0
+                                                                         : CAP(ext_stride_num_range)
+                                                                             ? 3
+                                                                             : 9);
+    ck_assert_uint_eq(attr.mp_rq_caps.max_single_wqe_log_num_of_strides, CAP(striding_rq) ? 16 : 0);
+    ck_assert_uint_eq(attr.mp_rq_caps.min_single_stride_log_num_of_bytes, CAP(striding_rq) ? 6 : 0);
+    ck_assert_uint_eq(attr.mp_rq_caps.max_single_stride_log_num_of_bytes,
+                      CAP(striding_rq) ? 13 : 0);
     ck_assert_uint_eq(
         attr.tunnel_offloads_caps,
         (ETH_CAP(tunnel_stateless_vxlan) ? IBV_EXP_RAW_PACKET_CAP_TUNNELED_OFFLOAD_VXLAN : 0) |

@@ -221,7 +221,7 @@ START_TEST(frames_come_to_strides_of_a_programs_memory)
             const uint8_t *frame = send_frame(lens[i], (uint8_t)(wqe + i));
             uint32_t n = (lens[i] + shift + SIZE - 1) / SIZE;
 
-            expect(wqe, stride, n << 16 | lens[i]);
+            expect(wqe, stride, n << 16 | (lens[i] + shift));
             ck_assert_mem_eq((uint8_t *)to.mr[wqe % DEPTH]->addr + stride * SIZE + shift, frame,
                              lens[i]);
             stride = (uint16_t)(stride + n);

@@ -157,6 +157,23 @@ static void exp_fill_memory(const struct exp_facts *f, struct ibv_exp_device_att
     };
 }
 
+/* All 0 if the device has no striding receive queues. Messages of RC have none on any. */
+static struct ibv_exp_mp_rq_caps exp_mp_rq_caps(struct hv_hca *hca)
+{
+    if (!HV_CAP(hca, striding_rq)) {
+        return (struct ibv_exp_mp_rq_caps){0};
+    }
+    return (struct ibv_exp_mp_rq_caps){
+        .supported_qps = IBV_EXP_MP_RQ_SUP_TYPE_WQ_RQ,
+        .allowed_shifts = IBV_EXP_MP_RQ_2BYTES_SHIFT,
+        .min_single_wqe_log_num_of_strides =
+            HV_CAP(hca, ext_stride_num_range) ? HV_MIN_LOG_STRIDES_EXT : HV_MIN_LOG_STRIDES,
+        .max_single_wqe_log_num_of_strides = HV_MAX_LOG_STRIDES,
+        .min_single_stride_log_num_of_bytes = HV_MIN_LOG_STRIDE,
+        .max_single_stride_log_num_of_bytes = HV_MAX_LOG_STRIDE,
+    };
+}
+
 static void exp_fill_ethernet(const struct exp_facts *f, struct ibv_exp_device_attr *attr)
 {
     const struct ibv_rss_caps *rss = &f->verbs.rss_caps;
@@ -170,6 +187,7 @@ static void exp_fill_ethernet(const struct exp_facts *f, struct ibv_exp_device_a
             .supported_qps = rss->supported_qpts ? IBV_EXP_QPT_RAW_PACKET : 0,
         };
         attr->max_wq_type_rq = f->verbs.max_wq_type_rq;
+        attr->mp_rq_caps = exp_mp_rq_caps(f->hca);
         attr->wq_vlan_offloads_cap = f->verbs.raw_packet_caps & IBV_RAW_PACKET_CAP_CVLAN_STRIPPING
                                          ? IBV_EXP_RECEIVE_WQ_CVLAN_STRIP
                                          : 0;

@@ -215,56 +215,96 @@ static int32_t exp_intf_poll_cnt(struct ibv_cq *cq, uint32_t max)
 
 /* The results of a poll besides the length; each may be NULL. */
 struct exp_intf_told {
-    uint32_t *flags;
+    uint32_t *offset;    /* of a packet in the memory of a multi-packet WQE */
+    uint32_t *flags;     /* IBV_EXP_CQ_RX_ */
     uint16_t *tci;       /* the stripped tag, with IBV_EXP_CQ_RX_CVLAN_STRIPPED_V1 */
     uint64_t *timestamp; /* with IBV_EXP_CQ_RX_WITH_TIMESTAMP: device cycles */
 };
 
-/* Whether the next CQE is of a send or an error; otherwise *tag receives whether a tag was
- * stripped, and *tci the tag. One thread polls a CQ of accelerated verbs. */
-static bool exp_intf_is_other(struct user_cq *cq, bool *tag, uint16_t *tci)
+/* What the next CQE says that ibv_exp_poll_cq() does not tell. */
+struct exp_intf_next {
+    bool is_other; /* of a send, or an error */
+    bool has_tag;  /* a tag was stripped */
+    uint16_t tci;
+    uint32_t l4;               /* IBV_EXP_CQ_RX_TCP_PACKET, IBV_EXP_CQ_RX_UDP_PACKET */
+    const struct hv_rwq *many; /* its WQ, if that is a multi-packet WQ; else NULL */
+};
+
+static uint32_t exp_intf_l4(const struct prm_cqe64 *cqe)
 {
+    switch (PRM_GET(cqe64, cqe, l4_hdr_type)) {
+    case PRM_CQE_L4_HDR_TYPE_TCP_NO_ACK:
+    case PRM_CQE_L4_HDR_TYPE_TCP_ACK_NO_DATA:
+    case PRM_CQE_L4_HDR_TYPE_TCP_ACK_AND_DATA:
+        return IBV_EXP_CQ_RX_TCP_PACKET;
+    case PRM_CQE_L4_HDR_TYPE_UDP:
+        return IBV_EXP_CQ_RX_UDP_PACKET;
+    default:
+        return 0;
+    }
+}
+
+/* One thread polls a CQ of accelerated verbs. */
+static struct exp_intf_next exp_intf_peek(struct user_cq *cq)
+{
+    struct exp_intf_next next = {0};
     const struct prm_cqe64 *cqe;
-    uint8_t opcode = PRM_CQE_OPCODE_RESP_SEND;
+    const struct hv_rsc *rsc;
+    uint8_t opcode;
 
     cq_lock(cq);
     cqe = cq_sw_cqe64(cq, cq->ci);
-    *tag = cqe && PRM_GET(cqe64, cqe, cv);
     if (cqe) {
         opcode = cqe_op_own(cqe) >> 4;
-        *tci = (uint16_t)PRM_GET(cqe64, cqe, vlan_info);
+        rsc = hv_uidx_find(hv_context(cq->ibv.context), PRM_GET(cqe64, cqe, srqn));
+        next = (struct exp_intf_next){
+            .is_other = opcode == PRM_CQE_OPCODE_REQ || opcode == PRM_CQE_OPCODE_REQ_ERR ||
+                        opcode == PRM_CQE_OPCODE_RESP_ERR,
+            .has_tag = PRM_GET(cqe64, cqe, cv),
+            .tci = (uint16_t)PRM_GET(cqe64, cqe, vlan_info),
+            .l4 = exp_intf_l4(cqe),
+            .many = rsc && rsc->type == HV_RSC_RWQ && ((struct hv_rwq *)rsc->obj)->log_strides
+                        ? rsc->obj
+                        : NULL,
+        };
     }
     cq_unlock(cq);
-    return opcode == PRM_CQE_OPCODE_REQ || opcode == PRM_CQE_OPCODE_REQ_ERR ||
-           opcode == PRM_CQE_OPCODE_RESP_ERR;
+    return next;
 }
 
-static uint32_t exp_intf_packet_flags(const struct ibv_exp_wc *wc)
+static uint32_t exp_intf_packet_flags(const struct ibv_exp_wc *wc, const struct exp_intf_next *next)
 {
     return (wc->exp_wc_flags & IBV_EXP_WC_RX_IP_CSUM_OK ? IBV_EXP_CQ_RX_IP_CSUM_OK : 0) |
            (wc->exp_wc_flags & IBV_EXP_WC_RX_TCP_UDP_CSUM_OK ? IBV_EXP_CQ_RX_TCP_UDP_CSUM_OK : 0) |
            (wc->exp_wc_flags & IBV_EXP_WC_RX_IPV4_PACKET ? IBV_EXP_CQ_RX_IPV4_PACKET : 0) |
-           (wc->exp_wc_flags & IBV_EXP_WC_RX_IPV6_PACKET ? IBV_EXP_CQ_RX_IPV6_PACKET : 0);
+           (wc->exp_wc_flags & IBV_EXP_WC_RX_IPV6_PACKET ? IBV_EXP_CQ_RX_IPV6_PACKET : 0) |
+           (wc->exp_wc_flags & IBV_EXP_WC_MP_WR_CONSUMED ? IBV_EXP_CQ_RX_MULTI_PACKET_LAST_V1 : 0) |
+           next->l4;
 }
 
-/* Takes a receive CQE. The data of a message is always in the receive's own memory. */
+/* Takes a receive CQE. The data of a message is always in the receive's own memory. The length of a
+ * packet of a multi-packet WQ is nothing without its offset. */
 static int32_t exp_intf_poll(struct ibv_cq *cq, const struct exp_intf_told *told)
 {
     uint32_t flags = 0;
-    uint16_t tci = 0;
+    struct exp_intf_next next;
     struct ibv_exp_wc wc;
-    bool tag;
     int n;
 
     hv_progress(user_cq(cq)->hca);
-    if (exp_intf_is_other(user_cq(cq), &tag, &tci)) {
+    next = exp_intf_peek(user_cq(cq));
+    if (next.is_other || (next.many && !told->offset)) {
         return -1;
     }
     n = ibv_exp_poll_cq(cq, 1, &wc, sizeof(wc));
     if (n > 0) {
-        flags = exp_intf_packet_flags(&wc);
-        if (told->tci && tag) {
-            *told->tci = tci;
+        flags = exp_intf_packet_flags(&wc, &next);
+        if (next.many) {
+            *told->offset = ((uint32_t)wc.mp_wr.strides_offset << next.many->log_stride) +
+                            (next.many->stride_shift ? 2 : 0);
+        }
+        if (told->tci && next.has_tag) {
+            *told->tci = next.tci;
             flags |= IBV_EXP_CQ_RX_CVLAN_STRIPPED_V1;
         }
         if (told->timestamp && wc.exp_wc_flags & IBV_EXP_WC_WITH_TIMESTAMP) {
@@ -275,7 +315,10 @@ static int32_t exp_intf_poll(struct ibv_cq *cq, const struct exp_intf_told *told
     if (told->flags) {
         *told->flags = flags;
     }
-    return n <= 0 ? n : wc.status == IBV_WC_SUCCESS ? (int32_t)wc.byte_len : -1;
+    return n <= 0                        ? n
+           : wc.status != IBV_WC_SUCCESS ? -1
+           : next.many                   ? (int32_t)wc.mp_wr.byte_len
+                                         : (int32_t)wc.byte_len;
 }
 
 /* The functions of the family say which results each has. buf receives nothing, so *inl is 0. */
@@ -325,37 +368,37 @@ static int32_t exp_intf_poll_length_flags_cvlan_ts(struct ibv_cq *cq, void *buf,
         cq, inl, &(const struct exp_intf_told){.flags = flags, .tci = tci, .timestamp = timestamp});
 }
 
-/* Those for multi-packet receive queues, which the device does not have, take other queues, too, as
- * libmlx5's do, and leave *offset alone. */
+/* Those for multi-packet receive queues take other queues, too, as libmlx5's do, and then leave
+ * *offset alone. A filler has length 0, and says with the flags whether it was the last of its WQE:
+ * an empty CQ has length 0 and no flags. */
 
 static int32_t exp_intf_poll_length_flags_mp_rq(struct ibv_cq *cq, uint32_t *offset,
                                                 uint32_t *flags)
 {
-    (void)offset;
-    return exp_intf_poll(cq, &(const struct exp_intf_told){.flags = flags});
+    return exp_intf_poll(cq, &(const struct exp_intf_told){.offset = offset, .flags = flags});
 }
 
 static int32_t exp_intf_poll_length_flags_mp_rq_cvlan(struct ibv_cq *cq, uint32_t *offset,
                                                       uint32_t *flags, uint16_t *tci)
 {
-    (void)offset;
-    return exp_intf_poll(cq, &(const struct exp_intf_told){.flags = flags, .tci = tci});
+    return exp_intf_poll(
+        cq, &(const struct exp_intf_told){.offset = offset, .flags = flags, .tci = tci});
 }
 
 static int32_t exp_intf_poll_length_flags_mp_rq_ts(struct ibv_cq *cq, uint32_t *offset,
                                                    uint32_t *flags, uint64_t *timestamp)
 {
-    (void)offset;
-    return exp_intf_poll(cq, &(const struct exp_intf_told){.flags = flags, .timestamp = timestamp});
+    return exp_intf_poll(cq, &(const struct exp_intf_told){
+                                 .offset = offset, .flags = flags, .timestamp = timestamp});
 }
 
 static int32_t exp_intf_poll_length_flags_mp_rq_cvlan_ts(struct ibv_cq *cq, uint32_t *offset,
                                                          uint32_t *flags, uint16_t *tci,
                                                          uint64_t *timestamp)
 {
-    (void)offset;
-    return exp_intf_poll(
-        cq, &(const struct exp_intf_told){.flags = flags, .tci = tci, .timestamp = timestamp});
+    return exp_intf_poll(cq,
+                         &(const struct exp_intf_told){
+                             .offset = offset, .flags = flags, .tci = tci, .timestamp = timestamp});
 }
 
 static struct ibv_exp_cq_family_v1 exp_intf_cq = {

@@ -83,6 +83,17 @@ static uint64_t exp_poll_packet_flags(const struct prm_cqe64 *cqe)
            (l3 == PRM_CQE_L3_HDR_TYPE_IPV6 ? IBV_EXP_WC_RX_IPV6_PACKET : 0);
 }
 
+/* A packet of a multi-packet WQ: its place and length; a filler has none. The flags say whether its
+ * WQE takes no more. libmlx5 has these members for SRQs, and no such WQ in ibv_exp_poll_cq(). */
+static uint64_t exp_poll_strides(struct ibv_exp_wc *wc, const struct prm_cqe64 *cqe,
+                                 const struct completion *done)
+{
+    wc->exp_opcode = done->len ? IBV_EXP_WC_RECV : IBV_EXP_WC_RECV_NOP;
+    wc->mp_wr.strides_offset = (uint16_t)PRM_GET(cqe64, cqe, wqe_counter);
+    wc->mp_wr.byte_len = (uint16_t)done->len;
+    return done->last ? IBV_EXP_WC_MP_WR_CONSUMED : 0;
+}
+
 /* Names the queue of the completion; returns the flags that say so. Each member is written only if
  * the caller's structure has it. */
 static uint64_t exp_poll_queue(const struct hv_rsc *rsc, bool receive, struct ibv_exp_wc *wc,
@@ -147,8 +158,8 @@ static void exp_poll_fill(struct user_cq *cq, const struct prm_cqe64 *cqe,
             wc->exp_opcode == IBV_EXP_WC_MASKED_FETCH_ADD) {
             wc->byte_len = PRM_GET(cqe64, cqe, byte_cnt);
         }
-    } else if (done->csum_valid) {
-        flags |= exp_poll_packet_flags(cqe);
+    } else if (done->csum_valid || rsc->type == HV_RSC_RWQ) {
+        flags |= exp_poll_packet_flags(cqe) | (done->strides ? exp_poll_strides(wc, cqe, done) : 0);
     }
     if (cq->exp_timestamps && !failed && wc_size > offsetof(struct ibv_exp_wc, timestamp)) {
         wc->timestamp = PRM_GET(cqe64, cqe, timestamp);

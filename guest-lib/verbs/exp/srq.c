@@ -18,7 +18,8 @@ static int exp_srq_check(struct hv_hca *hca, const struct ibv_exp_create_srq_att
     }
     if (attr->comp_mask & IBV_EXP_CREATE_SRQ_MP_WR) {
         return hv_refuse(hca, EOPNOTSUPP,
-                         "exp_create_srq: the device has no multi-packet receive queues");
+                         "exp_create_srq: SRQs have one message in a WQE; leave out "
+                         "IBV_EXP_CREATE_SRQ_MP_WR");
     }
     if (attr->srq_type == IBV_EXP_SRQT_TAG_MATCHING && !(attr->comp_mask & IBV_EXP_CREATE_SRQ_TM)) {
         return hv_refuse(hca, EINVAL, "exp_create_srq: tag matching needs tm_cap");

@@ -4,6 +4,8 @@
  * verbs (user/wq.c).
  */
 #include "guest-lib/verbs/exp/wq.h"
+#include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/user/qp.h"
 
 #define WQ_FLAGS                                                                                   \
     (IBV_EXP_CREATE_WQ_FLAG_RX_END_PADDING | IBV_EXP_CREATE_WQ_FLAG_SCATTER_FCS |                  \
@@ -17,11 +19,10 @@ static int exp_wq_check(struct hv_hca *hca, const struct ibv_exp_wq_init_attr *a
     if (attr->wq_type != IBV_EXP_WQT_RQ) {
         return hv_refuse(hca, ENOSYS, "exp_create_wq: wq_type must be IBV_EXP_WQT_RQ");
     }
-    if (attr->comp_mask & IBV_EXP_CREATE_WQ_MP_RQ) {
-        return hv_refuse(
-            hca, EOPNOTSUPP,
-            "exp_create_wq: experimental verbs have no multi-packet receive queues here; "
-            "mlx5dv_create_wq() makes them");
+    if (attr->comp_mask & IBV_EXP_CREATE_WQ_MP_RQ &&
+        attr->mp_rq.use_shift & ~(unsigned)IBV_EXP_MP_RQ_2BYTES_SHIFT) {
+        return hv_refuse(hca, EINVAL, "exp_create_wq: use_shift is 0x%x; it may be 0 or 0x%x",
+                         (unsigned)attr->mp_rq.use_shift, (unsigned)IBV_EXP_MP_RQ_2BYTES_SHIFT);
     }
     if (vlan & ~(unsigned)IBV_EXP_RECEIVE_WQ_CVLAN_STRIP) {
         return hv_refuse(hca, EOPNOTSUPP, "exp_create_wq: vlan_offloads is 0x%x; it may be 0x%x",
@@ -55,6 +56,12 @@ static struct ibv_exp_wq *exp_create_wq(struct ibv_context *context,
                         (checks ? IBV_WQ_FLAGS_SCATTER_FCS : 0) |
                         (delays ? IBV_WQ_FLAGS_DELAY_DROP : 0),
     };
+    const struct mlx5dv_wq_init_attr many = {
+        .comp_mask = MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ,
+        .striding_rq_attrs = {attr->mp_rq.single_stride_log_num_of_bytes,
+                              attr->mp_rq.single_wqe_log_num_of_strides,
+                              attr->mp_rq.use_shift == IBV_EXP_MP_RQ_2BYTES_SHIFT},
+    };
     int err = exp_wq_check(hv_hca_of(context), attr);
     struct hv_exp_wq *wq = err ? NULL : calloc(1, sizeof(*wq));
 
@@ -62,7 +69,8 @@ static struct ibv_exp_wq *exp_create_wq(struct ibv_context *context,
         errno = err ? err : ENOMEM;
         return NULL;
     }
-    wq->verbs = ibv_create_wq(context, &verbs);
+    wq->verbs =
+        hv_wq_create(context, &verbs, attr->comp_mask & IBV_EXP_CREATE_WQ_MP_RQ ? &many : NULL);
     if (!wq->verbs) {
         free(wq);
         return NULL;

@@ -114,7 +114,16 @@ struct completion {
     enum ibv_wc_opcode opcode; /* of a send WQE */
     bool csum_valid;
     bool tm_sync; /* IBV_WC_TM_SYNC_REQ */
+    bool strides; /* of a striding WQ; the next two are then set */
+    bool last;    /* the WQE takes no more packets */
+    uint32_t len; /* bytes of the packet; 0: strides that no packet has (a filler) */
 };
+
+/* byte_cnt of a CQE of a striding WQ: the length, which counts the two bytes before the packet; the
+ * strides; and whether it is a filler (libmlx5 of MLNX_OFED 4.6: poll_length()). */
+#define HV_STRIDES_BYTES         0xffffu
+#define HV_STRIDES_NUM(byte_cnt) ((byte_cnt) >> 16 & 0x7fff)
+#define HV_STRIDES_FILLER        (1u << 31)
 
 /* Removes the CQE's WQE from its queue. Returns 0 or CQ_POLL_ERR. The CQ's lock is held.
  *

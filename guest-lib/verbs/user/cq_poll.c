@@ -114,6 +114,29 @@ static inline int cq_poll_complete_rq(const struct user_cq *cq, struct hv_wq *rq
     return 0;
 }
 
+/* A packet, or a filler, of a WQE that takes many: the WQE ends with the CQE of its last stride. A
+ * failed CQE names the WQE as those of other queues do, and ends it. */
+static G_GNUC_NO_INLINE int cq_poll_complete_strides(struct hv_rwq *wq, const struct prm_cqe64 *cqe,
+                                                     struct completion *done)
+{
+    bool failed = done->status != IBV_WC_SUCCESS;
+    uint32_t index =
+        (uint32_t)(failed ? PRM_GET(cqe64, cqe, wqe_counter) : PRM_GET(cqe64, cqe, wqe_id)) &
+        (wq->rq.wqe_cnt - 1);
+    uint32_t byte_cnt = PRM_GET(cqe64, cqe, byte_cnt), len = byte_cnt & HV_STRIDES_BYTES;
+
+    done->wr_id = wq->rq.wrid[index];
+    done->strides = true;
+    done->len = byte_cnt & HV_STRIDES_FILLER ? 0 : len - MIN(len, wq->stride_shift ? 2u : 0);
+    wq->strides_used[index] += HV_STRIDES_NUM(byte_cnt);
+    done->last = failed || wq->strides_used[index] >= 1u << wq->log_strides;
+    if (done->last) {
+        wq->strides_used[index] = 0;
+        __atomic_store_n(&wq->rq.tail, wq->rq.tail + 1, __ATOMIC_RELEASE);
+    }
+    return 0;
+}
+
 static inline int cq_poll_complete_recv(const struct user_cq *cq, const struct hv_rsc *rsc,
                                         const struct prm_cqe64 *cqe, struct completion *done)
 {
@@ -129,6 +152,9 @@ static inline int cq_poll_complete_recv(const struct user_cq *cq, const struct h
     case HV_RSC_XSRQ:
         return cq_poll_complete_srq(cq, rsc->obj, cqe, done);
     case HV_RSC_RWQ:
+        if (G_UNLIKELY(((struct hv_rwq *)rsc->obj)->log_strides)) {
+            return cq_poll_complete_strides(rsc->obj, cqe, done);
+        }
         return cq_poll_complete_rq(cq, &((struct hv_rwq *)rsc->obj)->rq, cqe, done);
     default:
         return CQ_POLL_ERR;
@@ -249,7 +275,7 @@ static inline void cq_poll_fill_send(struct ibv_wc *wc, const struct prm_cqe64 *
 static inline void cq_poll_fill_recv(struct ibv_wc *wc, const struct prm_cqe64 *cqe,
                                      const struct completion *done)
 {
-    wc->byte_len = PRM_GET(cqe64, cqe, byte_cnt);
+    wc->byte_len = G_UNLIKELY(done->strides) ? done->len : PRM_GET(cqe64, cqe, byte_cnt);
     wc->wc_flags = done->csum_valid ? cqe_csum_ok(cqe) : 0;
     switch (cqe_op_own(cqe) >> 4) {
     case PRM_CQE_OPCODE_RESP_WR_IMM:

@@ -103,7 +103,7 @@ static void dv_obj_get_rwq(struct ibv_wq *ibwq, struct mlx5dv_rwq *out)
 {
     const struct hv_rwq *wq = (const struct hv_rwq *)ibwq;
 
-    out->buf = shadow_real(wq->rq.buf);
+    out->buf = shadow_real(wq->ring);
     out->dbrec = shadow_real(wq->dbrec);
     out->wqe_cnt = wq->rq.wqe_cnt;
     out->stride = 1u << wq->rq.wqe_shift;

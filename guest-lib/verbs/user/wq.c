@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Separate work queues (RQs), and the indirection tables from which an RSS QP selects. */
+#include <string.h>
 #include "guest-lib/verbs/user/cq.h"
 #include "guest-lib/verbs/user/qp.h"
 
@@ -36,11 +37,16 @@ static int wq_post_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr, struct ibv_
 /* -- creation ----------------------------------------------------------------------------------
  */
 
+/* Bytes of a WQE before its data segments: WQEs of a striding queue begin with a next segment. */
+static uint32_t wq_first_segment(const struct hv_rwq *wq)
+{
+    return wq->log_strides ? PRM_SIZE(wqe_srq_next_seg) : 0;
+}
+
 /* Chooses sizes, rounded up as in libmlx5: 0 or errno. */
 static int wq_choose_size(struct hv_rwq *wq, const struct ibv_wq_init_attr *attr)
 {
-    /* WQEs of a striding queue begin with a next segment */
-    uint32_t first = wq->log_strides ? PRM_SIZE(wqe_srq_next_seg) : 0, stride;
+    uint32_t first = wq_first_segment(wq), stride;
     uint32_t max_stride = HV_CAP(wq->hca, max_wqe_sz_rq) - first;
 
     if (!attr->max_wr || attr->max_wr > 1u << HV_CAP(wq->hca, log_max_qp_sz) ||
@@ -75,6 +81,7 @@ static void wq_free(struct hv_rwq *wq)
         hv_uidx_free(hv_context(wq->ibv.context), (uint32_t)wq->uidx);
     }
     free(wq->rq.wrid);
+    free(wq->strides_used);
     pthread_mutex_destroy(&wq->ibv.mutex);
     pthread_cond_destroy(&wq->ibv.cond);
     pthread_spin_destroy(&wq->rq.lock);
@@ -84,9 +91,16 @@ static void wq_free(struct hv_rwq *wq)
 static int wq_alloc_memory(struct hv_rwq *wq, struct hv_context *ctx)
 {
     wq->ring = hv_buf_alloc(wq->pd, wq->ring_size, PCI_PAGE, MLX5DV_RES_TYPE_RWQ, &wq->ring_from);
-    wq->rq.buf = wq->ring;
-    wq->rq.wrid = wq->ring ? calloc(wq->rq.wqe_cnt, sizeof(*wq->rq.wrid)) : NULL;
-    wq->dbrec = wq->rq.wrid ? hv_db_alloc(ctx, wq->pd, &wq->dbrec_from) : NULL;
+    if (!wq->ring) {
+        return ENOMEM;
+    }
+    wq->rq.buf = wq->ring + wq_first_segment(wq);
+    wq->rq.wrid = calloc(wq->rq.wqe_cnt, sizeof(*wq->rq.wrid));
+    wq->strides_used = wq->log_strides ? calloc(wq->rq.wqe_cnt, sizeof(*wq->strides_used)) : NULL;
+    if (!wq->rq.wrid || (wq->log_strides && !wq->strides_used)) {
+        return ENOMEM;
+    }
+    wq->dbrec = hv_db_alloc(ctx, wq->pd, &wq->dbrec_from);
     wq->uidx = wq->dbrec ? hv_uidx_alloc(ctx, HV_RSC_RWQ, wq) : -1;
     if (wq->uidx >= 0 && (shadow_is(wq->ring) || shadow_is(wq->dbrec))) {
         wq->rq.gpu_max = wq->rq.max_post;
@@ -125,14 +139,14 @@ static int wq_take_strides(struct hv_rwq *wq, const struct mlx5dv_wq_init_attr *
         return 0;
     }
     if (!HV_CAP(wq->hca, striding_rq)) {
-        return hv_refuse(wq->hca, EINVAL, "dv_create_wq: the device has no striding RQs");
+        return hv_refuse(wq->hca, EINVAL, "create_wq: the device has no striding RQs");
     }
     if (strides->single_stride_log_num_of_bytes < HV_MIN_LOG_STRIDE ||
         strides->single_stride_log_num_of_bytes > HV_MAX_LOG_STRIDE ||
         strides->single_wqe_log_num_of_strides < least ||
         strides->single_wqe_log_num_of_strides > HV_MAX_LOG_STRIDES) {
         return hv_refuse(wq->hca, EINVAL,
-                         "dv_create_wq: a stride has 2^%u bytes and a WQE 2^%u strides; they may "
+                         "create_wq: a stride has 2^%u bytes and a WQE 2^%u strides; they may "
                          "be %u to %u and %u to %u",
                          strides->single_stride_log_num_of_bytes,
                          strides->single_wqe_log_num_of_strides, HV_MIN_LOG_STRIDE,
@@ -229,6 +243,9 @@ static void wq_reset_ring(struct hv_rwq *wq)
     hv_cq_clean(cq, (uint32_t)wq->uidx, NULL);
     cq_unlock(cq);
     wq->rq.head = wq->rq.tail = 0;
+    if (wq->strides_used) {
+        memset(wq->strides_used, 0, wq->rq.wqe_cnt * sizeof(*wq->strides_used));
+    }
     wq->dbrec[0] = 0;
     shadow_flush(wq->dbrec, HV_DBREC_SIZE);
 }

@@ -45,9 +45,8 @@ BOTH = {
     "windows": "bound: success, data right\nno longer bound: remote access error",
 }
 # The old kernel did not look at what the PCI bus guarantees
-# (mlx5_ib_get_atomic_caps()), and libmlx5 does. Only direct verbs have striding queues here.
-OLD = {"atomics": BOTH["atomics"].replace("global", "between HCAs"),
-       "striding": "the device has strides: no\na queue with strides: Operation not supported"}
+# (mlx5_ib_get_atomic_caps()), and libmlx5 does.
+OLD = {"atomics": BOTH["atomics"].replace("global", "between HCAs")}
 # Features of experimental verbs alone (only_NAME).
 ONLY = {
     "as_notify": "a CQ with AS notify: Operation not supported\nexit status 77",
