@@ -11,6 +11,7 @@ that becomes JSON in the page (page.js says what it reads):
               the receives that it took
 """
 import bisect
+import collections
 import itertools
 import json
 import math
@@ -23,7 +24,6 @@ MOST_LINE = 1 << 20
 MOST_EVENTS = 500_000       # of all files together: two kibibytes of memory each, or so
 MOST_TIME = 1 << 63
 MOST_NESTING = 16           # of an event's fields
-MOST_WQES = 1 << 15         # of a queue, among which that of a packet or CQE is sought
 MOST_COPIES = 256           # of a packet, among which the one that arrived is sought
 PCAPNG = b"\x0a\x0d\x0d\x0a"
 NEAR = 2_000_000        # ns between a packet's event in a trace and the same packet in a capture
@@ -111,6 +111,31 @@ def _around(events, time):
 def before(a, b):
     """Whether PSN a is b, or comes before it."""
     return (b - a) & PSN_MASK < PSN_HALF
+
+
+class Queue:
+    """The WQEs that a queue has started, in their order. Their first PSNs grow, so that the WQE of a packet is found by
+    halving, however many there are. Where a PSN goes back, a queue with the same number begins anew."""
+
+    def __init__(self):
+        self.started = []       # (first PSN, counted on past 24 bits; message)
+        self.by_wqe = {}        # index -> message of the last WQE there
+
+    def add(self, psn, wqe, message):
+        last = self.started[-1][0] if self.started else psn
+        if before(last, psn):
+            self.started.append((last + ((psn - last) & PSN_MASK), message))
+        else:
+            self.started = [(psn, message)]
+        self.by_wqe[wqe] = message
+
+    def message_of(self, psn):
+        """Returns the message of the last WQE that begins with this PSN or before it; -1: there is none."""
+        last = self.started[-1][0] if self.started else psn
+        ahead = (psn - last) & PSN_MASK
+        wanted = last + (ahead if ahead < PSN_HALF else ahead - PSN_MASK - 1)
+        at = bisect.bisect_right(self.started, wanted, key=lambda started: started[0])
+        return self.started[at - 1][1] if at else -1
 
 
 class Story:
@@ -253,7 +278,7 @@ class Story:
     # -- messages
 
     def _find_messages(self):
-        queues = {}         # (host, qpn) -> (first PSN, WQE, message) of its WQEs, in order
+        queues = collections.defaultdict(Queue)     # (host, qpn)
         posted = {}         # (host, qpn, wqe) -> messages posted and not started
         self.last_arrival = {}
         self.receives = {}  # (host, "srqn" or "qpn", number, wqe) -> postings of receives that are not taken
@@ -279,7 +304,7 @@ class Story:
         key = (event["host"], number(event, "qpn"), number(event, "wqe"))
         message = self._new_message(at, event)
         self.messages[message]["wr_id"] = str(event.get("wr_id", ""))
-        posted.setdefault(key, []).append(message)
+        posted.setdefault(key, collections.deque()).append(message)
         posted.setdefault(key[:2], []).append(message)      # any that was posted to the queue
 
     @staticmethod
@@ -288,7 +313,7 @@ class Story:
         return event["host"], queue, number(event, queue), number(event, "wqe")
 
     def _on_post_recv(self, at, event, queues, posted, completions):
-        self.receives.setdefault(self._receive_key(event), []).append(at)
+        self.receives.setdefault(self._receive_key(event), collections.deque()).append(at)
 
     def _on_lost(self, at, event, queues, posted, completions):
         start = event.get("sent_by", -1)
@@ -318,7 +343,7 @@ class Story:
             message = came
             self._join(at, event, message)
         elif waiting:
-            message = waiting.pop(0)
+            message = waiting.popleft()
             self._join(at, event, message)
         else:
             message = self._new_message(at, event)
@@ -326,26 +351,18 @@ class Story:
             self.messages[message].update(len=number(event, "len", 0), opcode=str(event.get("opcode", "?")))
         # The device counts its own WQEs apart, and they have no completion.
         wqe = -1 if is_fetch else number(event, "wqe")
-        queues.setdefault(key[:2], []).append((number(event, "psn"), wqe, message))
-
-    @staticmethod
-    def _message_of_psn(queue, psn):
-        for first, _, message in itertools.islice(reversed(queue), MOST_WQES):
-            if before(first, psn):
-                return message
-        return -1
+        queues[key[:2]].add(number(event, "psn"), wqe, message)
 
     def _on_sent(self, at, event, queues, posted, completions):
         if "psn" not in event:
             return
         message = -1
         if "request_psn" in event:
-            queue = queues.get((self.addresses.get(str(event.get("dst"))), number(event, "dqpn")), [])
-            message = self._message_of_psn(queue, number(event, "request_psn"))
+            queue = queues[self.addresses.get(str(event.get("dst"))), number(event, "dqpn")]
+            message = queue.message_of(number(event, "request_psn"))
         elif "qpn" in event:
-            queue = queues.get((event["host"], number(event, "qpn")), [])
             # A queue that starts a WQE writes the WQE's event first.
-            message = self._message_of_psn(queue, number(event, "first_psn", number(event, "psn")))
+            message = queues[event["host"], number(event, "qpn")].message_of(number(event, "first_psn", number(event, "psn")))
         if message >= 0:
             self._join(at, event, message)
 
@@ -359,7 +376,7 @@ class Story:
     def _on_receive(self, at, event, queues, posted, completions):
         message = self.last_arrival.get((event["host"], number(event, "qpn")), -1)
         waiting = self.receives.get(self._receive_key(event))
-        posting = waiting.pop(0) if waiting else -1
+        posting = waiting.popleft() if waiting else -1
         if message >= 0:
             self._join(at, event, message)
             if posting >= 0:
@@ -370,17 +387,14 @@ class Story:
         key = (event["host"], number(event, "qpn"))
         message = -1
         if event.get("of_send"):
-            for _, wqe, candidate in itertools.islice(reversed(queues.get(key, [])), MOST_WQES):
-                if wqe == number(event, "wqe"):
-                    message = candidate
-                    break
+            message = queues[key].by_wqe.get(number(event, "wqe"), -1)
             if message >= 0:
                 self.messages[message]["status"] = str(event.get("syndrome", "success"))
         else:
             message = self.last_arrival.get(key, -1)
         if message >= 0:
             self._join(at, event, message)
-        completions.setdefault(self._completion_key(event), []).append(message)
+        completions.setdefault(self._completion_key(event), collections.deque()).append(message)
 
     @staticmethod
     def _completion_key(event):
@@ -388,7 +402,7 @@ class Story:
 
     def _on_poll(self, at, event, queues, posted, completions):
         waiting = completions.get(self._completion_key(event))
-        message = waiting.pop(0) if waiting else -1
+        message = waiting.popleft() if waiting else -1
         if message >= 0:
             self._join(at, event, message)
 

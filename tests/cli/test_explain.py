@@ -19,8 +19,12 @@ import unittest
 import hostile_captures
 import ladders
 
-HCASIM = ""
 EXPLAIN = pathlib.Path(__file__).resolve().parents[2] / "cli/explain"
+sys.path.insert(0, str(EXPLAIN))
+
+import story as stories  # noqa: E402
+
+HCASIM = ""
 
 
 class Explained(unittest.TestCase):
@@ -311,6 +315,84 @@ class Refused(Explained):
             result = self.explain(capture)
             self.assertIn(result.returncode, (0, 1))
             self.assertNotIn("Traceback", result.stderr, f"byte {at}")
+
+
+def packet(time, kind, psn, **more):
+    """An event of a packet of QP 1 of host a to QP 2 of host b, as traces have it."""
+    return {"t": time, "e": kind, "host": "a" if kind == "sent" else "b", "psn": psn, "opcode": "RC_SEND_ONLY", "src": "10.0.0.1",
+            "dst": "10.0.0.2", **({"qpn": 1, "dqpn": 2} if kind == "sent" else {"qpn": 2}), **more}
+
+
+def wqe(time, index, psn):
+    return {"t": time, "e": "wqe", "host": "a", "qpn": 1, "wqe": index, "psn": psn, "opcode": "SEND", "len": 1}
+
+
+class Pairing(unittest.TestCase):
+    """Which packets of a trace and a capture are the same, and to which WQE a packet belongs: within bounds."""
+    SECONDS = 30  # each takes less than two, on a machine without other work
+
+    def setUp(self):
+        self.begin = time.process_time()
+
+    def tearDown(self):
+        self.assertLess(time.process_time() - self.begin, self.SECONDS)
+
+    @staticmethod
+    def frames(story):
+        return [event.get("frame") for event in story.events]
+
+    def test_packets_join_if_they_are_near_in_time(self):
+        for apart, frames in (stories.NEAR - 1, [7]), (stories.NEAR, [None]):
+            story = stories.Story([packet(10 * stories.NEAR, "sent", 1)], [packet(10 * stories.NEAR + apart, "sent", 1, frame=7)])
+            self.assertEqual(self.frames(story), frames)
+
+    def test_each_packet_joins_the_nearest_of_its_copies_and_one_only(self):
+        story = stories.Story([packet(0, "sent", 1), packet(1000, "sent", 1)],
+                              [packet(990, "sent", 1, frame=7), packet(995, "sent", 1, frame=8), packet(999, "sent", 1, frame=9)])
+        self.assertEqual(self.frames(story), [8, 7])
+
+    def test_a_capture_of_another_run_changes_nothing(self):
+        trace = [wqe(0, 0, 1), packet(1, "sent", 1), packet(2, "received", 1)]
+        alone = stories.Story([dict(event) for event in trace], []).as_json()
+        for other in (10 ** 15, 0), (0, 5000):  # another time, other PSNs
+            capture = [packet(other[0] + n, kind, other[1] + n, frame=n) for n in range(1, 100) for kind in ("sent", "received")]
+            self.assertEqual(stories.Story([dict(event) for event in trace], capture).as_json(), alone)
+
+    def test_a_capture_of_other_hosts_is_beside_the_trace(self):
+        story = stories.Story([packet(1, "sent", 1)], [packet(2, "sent", 1, host="c", src="10.0.0.3", frame=1)])
+        self.assertEqual(self.frames(story), [None, 1])
+        self.assertEqual([event["host"] for event in story.events], ["a", "c"])
+
+    def test_many_packets_with_the_same_numbers(self):
+        """Each one of the capture is compared with the nearest ones of the trace, not with all."""
+        count = 20_000
+        story = stories.Story([packet(n * stories.NEAR, "sent", 1) for n in range(count)],
+                              [packet(n * stories.NEAR + 1, "sent", 1, frame=n) for n in range(count)])
+        self.assertEqual(self.frames(story), list(range(count)))
+
+    def test_many_packets_that_belong_to_none_of_many_wqes(self):
+        count = 20_000
+        story = stories.Story([wqe(n, n & 0xffff, 1000 + n) for n in range(count)] + [packet(count + n, "sent", 5) for n in range(count)], [])
+        self.assertEqual({event["message"] for event in story.events if event["e"] == "sent"}, {-1})
+
+    def test_many_postings_at_the_same_place_of_a_queue(self):
+        count = 50_000
+        story = stories.Story([{"t": n, "e": "post", "host": "a", "qpn": 1, "wqe": 0, "wr_id": n} for n in range(count)] +
+                              [wqe(count + n, 0, n) for n in range(count)], [])
+        self.assertEqual(len(story.messages), count)
+        self.assertEqual(story.messages[-1]["events"], [count - 1, 2 * count - 1])
+
+    def test_packets_between_the_first_psns_of_two_wqes_are_the_first_ones(self):
+        top = stories.PSN_MASK
+        story = stories.Story([wqe(0, 0, top - 3), wqe(1, 1, top), wqe(2, 2, 1)] +
+                              [packet(3 + n, "sent", psn & top) for n, psn in enumerate((top - 4, top - 3, top - 1, top, top + 1, top + 2, 9))], [])
+        self.assertEqual([event["message"] for event in story.events[3:]], [-1, 0, 0, 1, 1, 2, 2])
+
+    def test_a_queue_with_a_number_that_another_one_had(self):
+        sent = [(1, 5000), (3, 5010), (5, 100), (6, 109), (8, 110), (9, 50)]
+        story = stories.Story([wqe(0, 0, 5000), wqe(2, 1, 5010), wqe(4, 0, 100), wqe(7, 1, 110)] +
+                              [packet(time, "sent", psn) for time, psn in sent], [])
+        self.assertEqual([event["message"] for event in story.events if event["e"] == "sent"], [0, 1, 2, 2, 3, -1])
 
 
 class Hostile(Explained):
