@@ -37,7 +37,8 @@ const struct fault_action fault_actions[] = {
      AT(time_ns), 0, HELD_MOST, "interrupt", "The interrupt comes TIME later."},
     {"doorbell unseen", FAULT_DOORBELL_UNSEEN, FAULT_ABOUT_DOORBELLS, .stream = "doorbell",
      .help = "The device does not see a send doorbell. The next doorbell of the queue makes good "
-             "for it."},
+             "for it. A program that rings only after an answer, such as a ping-pong, waits for "
+             "ever: end it with Ctrl-C, or start it with timeout 60 PROGRAM."},
     {"receive returned", FAULT_RECEIVE_RETURNED, FAULT_ABOUT_RECEIVES, .stream = "receive",
      .help = "A receive of an SRQ whose page is missing is not kept until the page is there. It "
              "ends with the syndrome 0x22 and the vendor's syndrome 0x93, and rdma-core posts it "
