@@ -168,6 +168,14 @@ CALL(
     import_mr, struct ibv_mr *made = ibv_import_mr(pd, mr->handle); int err = ptr(made);
     if (made) { ibv_unimport_mr(made); } return err;)
 
+/* Counters of flows, or NULL with errno. */
+static struct ibv_counters *a_counters(void)
+{
+    struct ibv_counters_init_attr attr = {0};
+
+    return ibv_create_counters(ctx, &attr);
+}
+
 /* Device memory of 64 bytes, or NULL with errno. */
 static struct ibv_dm *a_dm(void)
 {
@@ -357,13 +365,36 @@ CALL(advise_mr, struct ibv_mr *paged = ibv_reg_mr(pd, buf, 64, IBV_ACCESS_ON_DEM
      return paged ? (ibv_dereg_mr(paged), err) : err;)
 CALL(alloc_null_mr, struct ibv_mr *made = ibv_alloc_null_mr(pd);
      return made ? num(ibv_dereg_mr(made)) : errno;)
-CALL(read_counters, struct ibv_counters c = {ctx}; uint64_t value;
-     return num(ibv_read_counters(&c, &value, 1, 0));)
-CALL(attach_counters, struct ibv_counters c = {ctx}; struct ibv_counter_attach_attr attr = {0};
-     return num(ibv_attach_counters_point_flow(&c, &attr, NULL));)
+/* Counters are read while a flow has them. */
+static int call_read_counters(void)
+{
+    struct ibv_counters *counters = a_counters();
+    struct ibv_counter_attach_attr packets = {.counter_desc = IBV_COUNTER_PACKETS};
+    struct ibv_flow_spec_counter_action count = {IBV_FLOW_SPEC_ACTION_COUNT, sizeof(count),
+                                                 counters};
+    uint32_t rule[(sizeof(struct ibv_flow_attr) + sizeof(count)) / sizeof(uint32_t)] = {0};
+    struct ibv_flow_attr *attr = (void *)rule;
+    struct ibv_flow *flow = NULL;
+    uint64_t value;
+    int result;
+
+    *attr = (struct ibv_flow_attr){.size = sizeof(rule), .num_of_specs = 1, .port = 1};
+    memcpy(attr + 1, &count, sizeof(count));
+    if (!counters || ibv_attach_counters_point_flow(counters, &packets, NULL) ||
+        !(flow = ibv_create_flow(raw, attr))) {
+        return ptr(flow);
+    }
+    result = num(ibv_read_counters(counters, &value, 1, 0));
+    ibv_destroy_flow(flow);
+    return result;
+}
+CALL(attach_counters, struct ibv_counters *c = a_counters();
+     struct ibv_counter_attach_attr attr = {0};
+     return c ? num(ibv_attach_counters_point_flow(c, &attr, NULL)) : ptr(c);)
 CALL(create_counters, struct ibv_counters_init_attr attr = {0};
      return ptr(ibv_create_counters(ctx, &attr));)
-CALL(destroy_counters, struct ibv_counters c = {ctx}; return num(ibv_destroy_counters(&c));)
+CALL(destroy_counters, struct ibv_counters *c = a_counters();
+     return c ? num(ibv_destroy_counters(c)) : ptr(c);)
 CALL(alloc_dm, struct ibv_dm *dm = a_dm(); return dm ? num(ibv_free_dm(dm)) : errno;)
 
 static int call_reg_dm_mr(void)

@@ -123,16 +123,31 @@ static int cleanup_flow_action(void *action)
     return uverbs_destroy_flow_action(action);
 }
 
+static int cleanup_counters(void *counters)
+{
+    return uverbs_destroy_counters(counters);
+}
+
 static int (*const cleanup_of[HV_HANDLE_KINDS])(void *obj) = {
-    [HV_HANDLE_PD] = cleanup_pd,           [HV_HANDLE_MR] = cleanup_mr,
-    [HV_HANDLE_MW] = cleanup_mw,           [HV_HANDLE_AH] = cleanup_ah,
-    [HV_HANDLE_CQ] = cleanup_cq,           [HV_HANDLE_SRQ] = cleanup_srq,
-    [HV_HANDLE_QP] = cleanup_qp,           [HV_HANDLE_XRCD] = cleanup_xrcd,
-    [HV_HANDLE_WQ] = cleanup_wq,           [HV_HANDLE_IND_TABLE] = cleanup_ind_table,
-    [HV_HANDLE_FLOW] = cleanup_flow,       [HV_HANDLE_DM] = cleanup_dm,
-    [HV_HANDLE_MATCHER] = cleanup_matcher, [HV_HANDLE_DEVX_OBJ] = cleanup_devx_obj,
-    [HV_HANDLE_UMEM] = cleanup_umem,       [HV_HANDLE_UAR] = cleanup_uar,
-    [HV_HANDLE_PP] = cleanup_pp,           [HV_HANDLE_FLOW_ACTION] = cleanup_flow_action,
+    [HV_HANDLE_PD] = cleanup_pd,
+    [HV_HANDLE_MR] = cleanup_mr,
+    [HV_HANDLE_MW] = cleanup_mw,
+    [HV_HANDLE_AH] = cleanup_ah,
+    [HV_HANDLE_CQ] = cleanup_cq,
+    [HV_HANDLE_SRQ] = cleanup_srq,
+    [HV_HANDLE_QP] = cleanup_qp,
+    [HV_HANDLE_XRCD] = cleanup_xrcd,
+    [HV_HANDLE_WQ] = cleanup_wq,
+    [HV_HANDLE_IND_TABLE] = cleanup_ind_table,
+    [HV_HANDLE_FLOW] = cleanup_flow,
+    [HV_HANDLE_DM] = cleanup_dm,
+    [HV_HANDLE_MATCHER] = cleanup_matcher,
+    [HV_HANDLE_DEVX_OBJ] = cleanup_devx_obj,
+    [HV_HANDLE_UMEM] = cleanup_umem,
+    [HV_HANDLE_UAR] = cleanup_uar,
+    [HV_HANDLE_PP] = cleanup_pp,
+    [HV_HANDLE_FLOW_ACTION] = cleanup_flow_action,
+    [HV_HANDLE_COUNTERS] = cleanup_counters,
 };
 
 void hv_cleanup_file(struct hv_hca *hca, struct hv_file *file)

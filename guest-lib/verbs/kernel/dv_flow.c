@@ -4,8 +4,8 @@
  * actions. Mask and values are a fte_match_param, whose end a program may leave out.
  *
  * These calls work like MLX5_IB_METHOD_FLOW_MATCHER_CREATE and MLX5_IB_METHOD_CREATE_FLOW of
- * mlx5_ib. There is no e-switch (FDB), and no other table that MLX5DV_FLOW_ACTION_DEFAULT_MISS
- * could lead to.
+ * mlx5_ib. There is no e-switch (FDB). MLX5DV_FLOW_ACTION_DEFAULT_MISS leads to the kernel's tables
+ * there; the kernel half of the library has none, so it does what happens if no rule matches.
  */
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
@@ -109,8 +109,7 @@ static int dv_flow_to_qp(struct outcome *out, const struct mlx5dv_flow_action_at
     out->qp = hv_qp(action->qp);
     out->decided = true;
     out->rule->action |= PRM_FLOW_ACTION_FWD_DEST;
-    out->rule->dest_type = PRM_FLOW_DESTINATION_TYPE_TIR;
-    out->rule->dest = out->qp->tirn;
+    out->rule->dest = (struct hv_flow_dest){PRM_FLOW_DESTINATION_TYPE_TIR, out->qp->tirn};
     return hv_flow_can_reach(out->qp) ? 0 : EINVAL;
 }
 
@@ -123,9 +122,9 @@ static int dv_flow_to_devx(struct outcome *out, const struct mlx5dv_flow_action_
     }
     out->decided = true;
     out->rule->action |= PRM_FLOW_ACTION_FWD_DEST;
-    out->rule->dest_type = object == PRM_OBJECT(TIR) ? PRM_FLOW_DESTINATION_TYPE_TIR
+    out->rule->dest.type = object == PRM_OBJECT(TIR) ? PRM_FLOW_DESTINATION_TYPE_TIR
                                                      : PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE;
-    out->rule->dest = action->obj->id;
+    out->rule->dest.id = action->obj->id;
     return object == PRM_OBJECT(TIR) || object == PRM_OBJECT(FLOW_TABLE) ? 0 : EINVAL;
 }
 
@@ -137,6 +136,19 @@ static int dv_flow_drop(struct outcome *out, const struct mlx5dv_flow_action_att
     }
     out->decided = true;
     out->rule->action |= PRM_FLOW_ACTION_DROP;
+    return 0;
+}
+
+static int dv_flow_miss(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
+{
+    (void)action;
+    if (out->decided) {
+        return EOPNOTSUPP;
+    }
+    out->decided = true;
+    out->rule->misses = true;
+    out->rule->action |= PRM_FLOW_ACTION_FWD_DEST;
+    out->rule->dest.type = PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE;
     return 0;
 }
 
@@ -172,6 +184,7 @@ static int (*const actions_of[])(struct outcome *, const struct mlx5dv_flow_acti
     [MLX5DV_FLOW_ACTION_DEST_DEVX] = dv_flow_to_devx,
     [MLX5DV_FLOW_ACTION_COUNTERS_DEVX] = dv_flow_count,
     [MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION] = dv_flow_change,
+    [MLX5DV_FLOW_ACTION_DEFAULT_MISS] = dv_flow_miss,
 };
 
 static int dv_flow_read_action(struct outcome *out, const struct mlx5dv_flow_action_attr *action)
@@ -189,14 +202,14 @@ static int dv_flow_read_action(struct outcome *out, const struct mlx5dv_flow_act
 static int dv_flow_check_dest(struct hv_flow_rule *rule, bool decided)
 {
     bool to_table = rule->action & PRM_FLOW_ACTION_FWD_DEST &&
-                    rule->dest_type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE;
+                    rule->dest.type == PRM_FLOW_DESTINATION_TYPE_FLOW_TABLE;
     bool to_tir = rule->action & PRM_FLOW_ACTION_FWD_DEST && !to_table;
 
     switch (rule->table) {
     case PRM_FLOW_TABLE_TYPE_NIC_RX:
         return decided ? 0 : EINVAL;
     case PRM_FLOW_TABLE_TYPE_RDMA_RX:
-        return to_tir || to_table ? 0 : EINVAL;
+        return to_tir || (to_table && !rule->misses) ? 0 : EINVAL;
     default:
         rule->action |= decided ? 0 : PRM_FLOW_ACTION_ALLOW;
         return to_tir ? EINVAL : 0;

@@ -219,6 +219,14 @@ static int flow_add_handle(struct flow_parse *p, const void *spec)
     return hv_flow_take_action(p->rule, (struct ibv_flow_action *)(uintptr_t)handle.action);
 }
 
+static int flow_add_count(struct flow_parse *p, const void *spec)
+{
+    struct ibv_flow_spec_counter_action count;
+
+    memcpy(&count, spec, sizeof(count));
+    return hv_counters_take(p->rule, count.counters);
+}
+
 static int flow_add_tag(struct flow_parse *p, const void *spec)
 {
     const struct ibv_flow_spec_action_tag *tag = spec;
@@ -251,6 +259,7 @@ static const struct {
     {IBV_FLOW_SPEC_ACTION_TAG, sizeof(struct ibv_flow_spec_action_tag), flow_add_tag},
     {IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop), flow_add_drop},
     {IBV_FLOW_SPEC_ACTION_HANDLE, sizeof(struct ibv_flow_spec_action_handle), flow_add_handle},
+    {IBV_FLOW_SPEC_ACTION_COUNT, sizeof(struct ibv_flow_spec_counter_action), flow_add_count},
 };
 
 /* The beginning of every specification. Specifications follow each other at multiples of 4. */
@@ -313,10 +322,6 @@ static int flow_check_attr(const struct ibv_flow_attr *attr)
     if (attr->comp_mask || (attr->flags & ~(IBV_FLOW_ATTR_FLAGS_DONT_TRAP | egress))) {
         return EINVAL;
     }
-    if (attr->flags & IBV_FLOW_ATTR_FLAGS_DONT_TRAP) {
-        return EOPNOTSUPP; /* there is one table, so no table follows that could get the packet, too
-                            */
-    }
     if (attr->type > IBV_FLOW_ATTR_SNIFFER || attr->port != 1 ||
         attr->priority >= HV_FLOW_PRIORITIES ||
         (!normal && (attr->num_of_specs || attr->flags & egress))) {
@@ -334,6 +339,8 @@ static int flow_read_rule(struct hv_flow_rule *rule, const struct ibv_flow_attr 
 
     rule->table = egress ? PRM_FLOW_TABLE_TYPE_NIC_TX : PRM_FLOW_TABLE_TYPE_NIC_RX;
     rule->sniffs = attr->type == IBV_FLOW_ATTR_SNIFFER;
+    rule->passes_on =
+        attr->type == IBV_FLOW_ATTR_NORMAL && attr->flags & IBV_FLOW_ATTR_FLAGS_DONT_TRAP;
     if (attr->type == IBV_FLOW_ATTR_MC_DEFAULT) { /* matches a group address: IEEE 802 */
         MATCH_IN(fte_match_set_lyr_2_4, PRM_PTR(fte_match_param, rule->mask, outer_headers),
                  PRM_PTR(fte_match_param, rule->value, outer_headers), dmac_47_16, 1u << 24,
@@ -368,7 +375,7 @@ bool hv_flow_can_reach(const struct hv_qp *qp)
 static struct ibv_flow *create_flow(struct ibv_qp *ibqp, struct ibv_flow_attr *attr)
 {
     struct hv_qp *qp = hv_qp(ibqp);
-    struct hv_flow_rule rule = {.dest_type = PRM_FLOW_DESTINATION_TYPE_TIR, .dest = qp->tirn};
+    struct hv_flow_rule rule = {.dest = {PRM_FLOW_DESTINATION_TYPE_TIR, qp->tirn}};
     int err = flow_read_rule(&rule, attr);
 
     err = err ? err : hv_qp_check(ibqp);
@@ -388,4 +395,5 @@ void hv_flow_ops(struct verbs_context *ops)
     ops->ibv_create_flow = create_flow;
     ops->ibv_destroy_flow = hv_flow_free;
     hv_flow_action_ops(ops);
+    hv_counters_ops(ops);
 }

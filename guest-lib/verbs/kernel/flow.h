@@ -16,6 +16,14 @@
     2 /* of ibv_flow_action in a flow (MLX5_IB_CREATE_FLOW_MAX_FLOW_ACTIONS)                       \
        */
 
+/* What a flow can have that may not end before it: a matcher, counters, and actions. */
+#define HV_FLOW_USERS (2 + HV_FLOW_ACTIONS)
+
+struct hv_flow_dest {
+    uint8_t type; /* PRM_FLOW_DESTINATION_TYPE_ */
+    uint32_t id;
+};
+
 /* A flow's rule. */
 struct hv_flow_rule {
     struct prm_fte_match_param mask[1], value[1];
@@ -23,12 +31,13 @@ struct hv_flow_rule {
     uint8_t table;     /* PRM_FLOW_TABLE_TYPE_ */
     unsigned priority; /* 0 to HV_FLOW_PRIORITIES; 0 is matched first */
     bool sniffs; /* gets copies of all frames, in both directions; only dest counts besides it */
-    uint16_t action;   /* bits PRM_FLOW_ACTION_ */
-    uint8_t dest_type; /* with FWD_DEST: PRM_FLOW_DESTINATION_TYPE_ */
-    uint32_t dest;     /* with FWD_DEST: its number */
+    uint16_t action;          /* bits PRM_FLOW_ACTION_ */
+    struct hv_flow_dest dest; /* with FWD_DEST */
+    bool passes_on;           /* what it matches also goes on to the rules behind it */
+    bool misses;              /* with FWD_DEST, in place of dest: as if no rule matched */
     uint32_t tag, counter, reformat, modify;
     unsigned num_users;
-    gint *users[1 + HV_FLOW_ACTIONS]; /* where the flow is counted while it exists */
+    gint *users[HV_FLOW_USERS]; /* where the flow is counted while it exists */
 };
 
 /* An object of mlx5dv_create_flow_action_*() (flow_action.c). */
@@ -39,6 +48,14 @@ struct hv_flow_action {
     uint32_t handle;
     gint flows; /* number of flows that have it */
 };
+
+/* Counters of flows (counters.c). hv_counters_take() adds them to a rule: 0; EINVAL: the rule has
+ * some already, nothing is attached to them, or too much; or the errno of a command. */
+struct hv_counters;
+void hv_counters_ops(struct verbs_context *ops);
+int hv_counters_take(struct hv_flow_rule *rule, struct ibv_counters *counters);
+/* Ends counters: 0 or errno. The structure stays. */
+int uverbs_destroy_counters(struct hv_counters *counters);
 
 /* The device's type (PRM_FLOW_TABLE_TYPE_) of a table that a program names by its
  * mlx5dv_flow_table_type. False: there is no such type. */

@@ -14,11 +14,20 @@ static int flow_set_root(struct hv_hca *hca, uint8_t type, uint32_t table_id, ui
     return hv_cmd_simple(hca, in, sizeof(in));
 }
 
+int hv_flow_set_root(struct hv_hca *hca, uint8_t type, uint32_t table_id)
+{
+    return flow_set_root(hca, type, table_id, PRM_SET_FLOW_TABLE_ROOT_OP_SET);
+}
+
+int hv_flow_unset_root(struct hv_hca *hca, uint8_t type, uint32_t table_id)
+{
+    return flow_set_root(hca, type, table_id, PRM_SET_FLOW_TABLE_ROOT_OP_UNSET);
+}
+
 void hv_flow_destroy_table(struct hv_hca *hca, uint8_t type, uint32_t table_id)
 {
     struct prm_destroy_flow_table_in in[1] = {0};
 
-    flow_set_root(hca, type, table_id, PRM_SET_FLOW_TABLE_ROOT_OP_UNSET);
     PRM_SET(destroy_flow_table_in, in, opcode, PRM_CMD_OP_DESTROY_FLOW_TABLE);
     PRM_SET(destroy_flow_table_in, in, table_type, type);
     PRM_SET(destroy_flow_table_in, in, table_id, table_id);
@@ -38,7 +47,15 @@ static void flow_enable_changes(struct hv_hca *hca, uint8_t type,
     }
 }
 
-int hv_flow_create_table(struct hv_hca *hca, uint8_t type, unsigned log_size, uint32_t *table_id)
+static void flow_put_miss(struct prm_flow_table_context *ctx, const uint32_t *next)
+{
+    PRM_SET(flow_table_context, ctx, table_miss_action,
+            next ? PRM_FLOW_TABLE_MISS_ACTION_FWD : PRM_FLOW_TABLE_MISS_ACTION_DEF);
+    PRM_SET(flow_table_context, ctx, table_miss_id, next ? *next : 0);
+}
+
+int hv_flow_create_table(struct hv_hca *hca, const struct hv_flow_shape *shape,
+                         const uint32_t *next, uint32_t *table_id)
 {
     struct prm_create_flow_table_in in[1] = {0};
     struct prm_create_flow_table_out out[1] = {0};
@@ -46,19 +63,26 @@ int hv_flow_create_table(struct hv_hca *hca, uint8_t type, unsigned log_size, ui
     int err;
 
     PRM_SET(create_flow_table_in, in, opcode, PRM_CMD_OP_CREATE_FLOW_TABLE);
-    PRM_SET(create_flow_table_in, in, table_type, type);
-    PRM_SET(flow_table_context, ctx, log_size, log_size);
-    flow_enable_changes(hca, type, ctx);
+    PRM_SET(create_flow_table_in, in, table_type, shape->type);
+    PRM_SET(flow_table_context, ctx, level, shape->level);
+    PRM_SET(flow_table_context, ctx, log_size, shape->log_size);
+    flow_put_miss(ctx, next);
+    flow_enable_changes(hca, shape->type, ctx);
     err = hv_cmd(hca, in, sizeof(in), out, sizeof(out));
-    if (err) {
-        return err;
-    }
     *table_id = PRM_GET(create_flow_table_out, out, table_id);
-    err = flow_set_root(hca, type, *table_id, PRM_SET_FLOW_TABLE_ROOT_OP_SET);
-    if (err) {
-        hv_flow_destroy_table(hca, type, *table_id);
-    }
     return err;
+}
+
+int hv_flow_set_miss(struct hv_hca *hca, uint8_t type, uint32_t table_id, const uint32_t *next)
+{
+    struct prm_modify_flow_table_in in[1] = {0};
+
+    PRM_SET(modify_flow_table_in, in, opcode, PRM_CMD_OP_MODIFY_FLOW_TABLE);
+    PRM_SET(modify_flow_table_in, in, modify_field_select, PRM_MODIFY_FLOW_TABLE_MISS_TABLE_ID);
+    PRM_SET(modify_flow_table_in, in, table_type, type);
+    PRM_SET(modify_flow_table_in, in, table_id, table_id);
+    flow_put_miss(PRM_PTR(modify_flow_table_in, in, flow_table_context), next);
+    return hv_cmd_simple(hca, in, sizeof(in));
 }
 
 int hv_flow_create_group(struct hv_hca *hca, struct hv_flow_place *place,
@@ -92,8 +116,8 @@ int hv_flow_destroy_group(struct hv_hca *hca, const struct hv_flow_place *place)
 }
 
 int hv_flow_set_entry(struct hv_hca *hca, const struct hv_flow_place *place,
-                      const struct hv_flow_rule *rule, const uint32_t *dests, unsigned num,
-                      bool change)
+                      const struct hv_flow_rule *rule, const struct hv_flow_dest *dests,
+                      unsigned num, bool change)
 {
     unsigned num_dests = rule->action & PRM_FLOW_ACTION_FWD_DEST ? num : 0;
     unsigned counters = rule->action & PRM_FLOW_ACTION_COUNT ? 1 : 0;
@@ -122,8 +146,8 @@ int hv_flow_set_entry(struct hv_hca *hca, const struct hv_flow_place *place,
     for (unsigned i = 0; i < num_dests; i++) {
         struct prm_dest_format_struct *dest = PRM_PTR_AT(flow_context, ctx, destination, i);
 
-        PRM_SET(dest_format_struct, dest, destination_type, rule->dest_type);
-        PRM_SET(dest_format_struct, dest, destination_id, dests[i]);
+        PRM_SET(dest_format_struct, dest, destination_type, dests[i].type);
+        PRM_SET(dest_format_struct, dest, destination_id, dests[i].id);
     }
     if (counters) {
         struct prm_flow_counter_list *list = (void *)(bytes + counters_at);

@@ -12,9 +12,21 @@ struct hv_flow_place {
     uint32_t table_id, group_id, index;
 };
 
-/* Creates a table and makes it the root of its type. */
-int hv_flow_create_table(struct hv_hca *hca, uint8_t type, unsigned log_size, uint32_t *table_id);
+struct hv_flow_shape {
+    uint8_t type;      /* PRM_FLOW_TABLE_TYPE_ */
+    uint8_t level;     /* entries lead to tables of higher levels */
+    unsigned log_size; /* log2 of its entries */
+};
+
+/* Creates a table. Packets that no entry matches go on to table *next, or are treated as those for
+ * which there is no table (next is NULL). */
+int hv_flow_create_table(struct hv_hca *hca, const struct hv_flow_shape *shape,
+                         const uint32_t *next, uint32_t *table_id);
+int hv_flow_set_miss(struct hv_hca *hca, uint8_t type, uint32_t table_id, const uint32_t *next);
 void hv_flow_destroy_table(struct hv_hca *hca, uint8_t type, uint32_t table_id);
+/* Makes a table the root of its type, in place of another one; ends that. */
+int hv_flow_set_root(struct hv_hca *hca, uint8_t type, uint32_t table_id);
+int hv_flow_unset_root(struct hv_hca *hca, uint8_t type, uint32_t table_id);
 
 /* Creates a group with only the index of place, and with the rule's mask; stores the group's number
  * in place. */
@@ -25,8 +37,8 @@ int hv_flow_destroy_group(struct hv_hca *hca, const struct hv_flow_place *place)
 /* Writes the entry: a rule, and its destinations, if it has any. change: the entry exists, and gets
  * these destinations. */
 int hv_flow_set_entry(struct hv_hca *hca, const struct hv_flow_place *place,
-                      const struct hv_flow_rule *rule, const uint32_t *dests, unsigned num,
-                      bool change);
+                      const struct hv_flow_rule *rule, const struct hv_flow_dest *dests,
+                      unsigned num, bool change);
 int hv_flow_delete_entry(struct hv_hca *hca, const struct hv_flow_place *place);
 
 #endif

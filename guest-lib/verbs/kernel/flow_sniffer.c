@@ -21,8 +21,18 @@ struct hv_sniffers {
     unsigned num;
 };
 
-static const struct hv_flow_rule everything = {.action = PRM_FLOW_ACTION_FWD_DEST,
-                                               .dest_type = PRM_FLOW_DESTINATION_TYPE_TIR};
+static const struct hv_flow_rule everything = {.action = PRM_FLOW_ACTION_FWD_DEST};
+
+static int sniffer_set(struct hv_hca *hca, const struct hv_flow_place *place, const uint32_t *tirns,
+                       unsigned num, bool change)
+{
+    struct hv_flow_dest dests[MOST];
+
+    for (unsigned i = 0; i < num; i++) {
+        dests[i] = (struct hv_flow_dest){PRM_FLOW_DESTINATION_TYPE_TIR, tirns[i]};
+    }
+    return hv_flow_set_entry(hca, place, &everything, dests, num, change);
+}
 
 static int sniffer_begin(struct hv_hca *hca, struct hv_flow_place *place, uint8_t type,
                          uint32_t tirn)
@@ -30,14 +40,17 @@ static int sniffer_begin(struct hv_hca *hca, struct hv_flow_place *place, uint8_
     int err;
 
     place->type = type;
-    err = hv_flow_create_table(hca, type, 0, &place->table_id);
+    err = hv_flow_create_table(hca, &(const struct hv_flow_shape){.type = type}, NULL,
+                               &place->table_id);
     if (err) {
         return err;
     }
     err = hv_flow_create_group(hca, place, &everything);
     if (!err) {
-        err = hv_flow_set_entry(hca, place, &everything, &tirn, 1, false);
+        err = sniffer_set(hca, place, &tirn, 1, false);
+        err = err ? err : hv_flow_set_root(hca, type, place->table_id);
         if (err) {
+            hv_flow_delete_entry(hca, place);
             hv_flow_destroy_group(hca, place);
         }
     }
@@ -49,6 +62,7 @@ static int sniffer_begin(struct hv_hca *hca, struct hv_flow_place *place, uint8_
 
 static void sniffer_end(struct hv_hca *hca, const struct hv_flow_place *place)
 {
+    hv_flow_unset_root(hca, place->type, place->table_id);
     hv_flow_delete_entry(hca, place);
     hv_flow_destroy_group(hca, place);
     hv_flow_destroy_table(hca, place->type, place->table_id);
@@ -82,7 +96,7 @@ static int sniffer_tell(struct hv_hca *hca, const uint32_t *tirns, unsigned num)
     int err = 0;
 
     for (unsigned i = 0; !err && i < DIRECTIONS; i++) {
-        err = hv_flow_set_entry(hca, &hca->sniffers->place[i], &everything, tirns, num, true);
+        err = sniffer_set(hca, &hca->sniffers->place[i], tirns, num, true);
     }
     return err;
 }

@@ -7,6 +7,7 @@
  * releases the lock, so a thread that polls never waits behind a command.
  */
 #define _GNU_SOURCE
+#include "guest-lib/verbs/kernel/flow_chain.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -310,6 +311,7 @@ static void hca_free_parts(struct hv_hca *hca)
     pthread_mutex_destroy(&hca->rate_lock);
     pthread_mutex_destroy(&hca->devx_lock);
     g_free(hca->rates);
+    hv_flow_chain_free(hca);
     hv_said_fini(&hca->said);
     g_free(hca);
 }

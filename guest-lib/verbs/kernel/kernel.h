@@ -43,12 +43,13 @@ enum hv_handle_kind {
     HV_HANDLE_DM,      /* struct hv_dm that is not imported */
     HV_HANDLE_MATCHER, /* struct mlx5dv_flow_matcher; from here on, kinds of mlx5_ib */
     HV_HANDLE_DEVX_OBJ,
-    HV_HANDLE_UMEM,       /* struct hv_dv_umem */
-    HV_HANDLE_UAR,        /* struct hv_dv_uar */
-    HV_HANDLE_PP,         /* struct hv_dv_pp */
-    HV_HANDLE_FLOW_ACTION /* struct hv_flow_action */
+    HV_HANDLE_UMEM,        /* struct hv_dv_umem */
+    HV_HANDLE_UAR,         /* struct hv_dv_uar */
+    HV_HANDLE_PP,          /* struct hv_dv_pp */
+    HV_HANDLE_FLOW_ACTION, /* struct hv_flow_action */
+    HV_HANDLE_COUNTERS     /* struct hv_counters */
 };
-#define HV_HANDLE_KINDS (HV_HANDLE_FLOW_ACTION + 1)
+#define HV_HANDLE_KINDS (HV_HANDLE_COUNTERS + 1)
 
 /* Makes the file of a newly opened device: the handles of one context, until others share them
  * (handles.c). */
