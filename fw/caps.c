@@ -312,6 +312,8 @@ void caps_reset(struct fw *fw)
                    PRM_per_protocol_networking_offload_caps_tunnel_stateless_gre_FIELD, true) ||
         caps_value(fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
                    PRM_per_protocol_networking_offload_caps_tunnel_stateless_geneve_rx_FIELD, true);
+    fw->hca.limits.hairpin =
+        caps_value(fw, PRM_HCA_CAP_TYPE_GENERAL, PRM_cmd_hca_cap_hairpin_FIELD, true);
     fw->hca.limits.cqe_checksum_full =
         caps_value(fw, PRM_HCA_CAP_TYPE_ETHERNET_OFFLOADS,
                    PRM_per_protocol_networking_offload_caps_cqe_checksum_full_FIELD, true);

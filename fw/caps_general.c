@@ -5,6 +5,7 @@
  */
 #include "fw/caps.h"
 #include "model/core/obj_class.h"
+#include "model/eth/eth_hairpin.h"
 #include "model/steering/meter.h"
 #include "model/steering/steering.h"
 #include "model/memory/mkey.h"
@@ -37,6 +38,11 @@
 static uint64_t caps_uar_sz(const struct fw *fw)
 {
     return fw->hca.limits.log_max_uar + 12 - LOG_MIB;
+}
+
+static uint64_t caps_vhca_id(const struct fw *fw)
+{
+    return eth_hairpin_vhca(&fw->hca);
 }
 
 static uint64_t caps_general_obj_types(const struct fw *fw)
@@ -139,6 +145,12 @@ const struct cap caps_general[] = {
     FLAG(basic_cyclic_rcv_wqe, NEEDS(CREATE_RMP)),
     VALUE(cqe_version, PRM_CAP_CQE_VERSION_1),
     FLAG(rq_delay_drop, NEEDS(SET_DELAY_DROP_PARAMS)),
+    /* hairpin queues: model/eth/eth_hairpin.h. Queues of other functions are named by vhca_id. */
+    FLAG(hairpin, NEEDS(CREATE_RQ)),
+    VALUE(log_max_hairpin_queues, ETH_HAIRPIN_LOG_QUEUES),
+    VALUE(log_max_hairpin_wq_data_sz, ETH_HAIRPIN_LOG_DATA_MAX),
+    VALUE(log_min_hairpin_wq_data_sz, ETH_HAIRPIN_LOG_DATA_MIN),
+    VALUE(log_max_hairpin_num_packets, ETH_HAIRPIN_LOG_PACKETS_MAX),
     FLAG(general_notification_event, NEEDS(SET_DELAY_DROP_PARAMS)),
     FLAG(cq_oi),
     FLAG(cd, NEEDS(CREATE_QP)),
@@ -311,6 +323,7 @@ const struct cap caps_general[] = {
           NEEDS(CREATE_FLOW_TABLE)),
 
     /* the function */
+    {CAP_NAMED(cmd_hca_cap, vhca_id), .of = caps_vhca_id},
     VALUE(device_frequency_khz, FREQUENCY_KHZ),
     VALUE(device_frequency_mhz, FREQUENCY_KHZ / 1000),
     VALUE(uctx_cap, PRM_UCTX_CAP_RAW_TX, NEEDS(CREATE_UCTX)),

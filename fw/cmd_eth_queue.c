@@ -5,9 +5,9 @@
 #include "model/eth/eth_queue.h"
 
 /* Finds the ring of an SQ or RQ. Both contexts end with the same wq; its page list is at the end of
- * the command. */
-static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, const struct prm_wq *wq,
-                            struct mem_buf *buf, struct fw_dbr *dbr)
+ * the command. A hairpin queue has no ring; one in a umem is not supported. */
+static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, bool hairpin,
+                            const struct prm_wq *wq, struct mem_buf *buf, struct fw_dbr *dbr)
 {
     struct fw_ring_ref ref = {
         .umem_valid = PRM_GET(wq, wq, wq_umem_valid),
@@ -22,6 +22,9 @@ static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, const struct prm_
     /* page_offset counts 64ths of a page */
     ref.page_offset = (uint32_t)(((uint64_t)PRM_GET(wq, wq, page_offset) << ref.log_page) / 64);
 
+    if (hairpin) {
+        return ref.umem_valid || PRM_GET(wq, wq, dbr_umem_valid) ? SYN_ETH_WQ : SYN_OK;
+    }
     if (!size) {
         return SYN_ETH_WQ;
     }
@@ -40,7 +43,8 @@ static enum syn cmd_create_sq(struct fw *fw, struct fw_cmd *cmd)
     struct mem_buf buf = {0};
     uint32_t sqn = 0;
     struct fw_dbr dbr = {0};
-    enum syn syn = cmd_ring_of(fw, cmd, PRM_PTR(sqc, sqc, wq), &buf, &dbr);
+    enum syn syn =
+        cmd_ring_of(fw, cmd, PRM_GET(sqc, sqc, hairpin), PRM_PTR(sqc, sqc, wq), &buf, &dbr);
 
     if (syn != SYN_OK) {
         return syn;
@@ -79,7 +83,8 @@ static enum syn cmd_create_rq(struct fw *fw, struct fw_cmd *cmd)
     struct mem_buf buf = {0};
     uint32_t rqn = 0;
     struct fw_dbr dbr = {0};
-    enum syn syn = cmd_ring_of(fw, cmd, PRM_PTR(rqc, rqc, wq), &buf, &dbr);
+    enum syn syn =
+        cmd_ring_of(fw, cmd, PRM_GET(rqc, rqc, hairpin), PRM_PTR(rqc, rqc, wq), &buf, &dbr);
 
     if (syn != SYN_OK) {
         return syn;

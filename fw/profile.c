@@ -159,7 +159,8 @@ static const struct fw_cap_limit of_cx8[] = {
  * a -4 Lx and a ConnectX-5, but no tunneled atomics on the -4 Lx (docs/adr/0032); Mellanox's
  * library EC names ConnectX-4 and -4 Lx as its cards. No source tells the generations apart by AS
  * notify. Packet pacing is older than ConnectX-5 (Linux, "net/mlx5: Rate limit tables support",
- * June 2016). Scheduling elements of the NIC are newer; no source shows them on a -4. */
+ * June 2016). Scheduling elements of the NIC are newer; no source shows them on a -4. Hairpin queues
+ * came with ConnectX-5 (DPDK's mlx5 guide, "Hairpin"). */
 static const struct fw_cap_limit before_cx5[] = {
     BEFORE_CX7,
     BEFORE_CX6DX,
@@ -179,6 +180,11 @@ static const struct fw_cap_limit before_cx5[] = {
     NO_SW_OWNER,
     AT_MOST(GENERAL, cmd_hca_cap, flex_parser_protocols, 0),
     AT_MOST(GENERAL, cmd_hca_cap, device_memory, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, hairpin, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, log_max_hairpin_queues, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, log_max_hairpin_wq_data_sz, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, log_min_hairpin_wq_data_sz, 0),
+    AT_MOST(GENERAL, cmd_hca_cap, log_max_hairpin_num_packets, 0),
     AT_MOST(GENERAL, cmd_hca_cap, tunneled_atomic, 0),
     AT_MOST(GENERAL, cmd_hca_cap, tag_matching, 0),
     AT_MOST(GENERAL, cmd_hca_cap, log_tag_matching_list_sz, 0),

@@ -85,6 +85,7 @@ struct hca_limits {
     bool swp;           /* SQs may have a software parser: sqc.allow_swp */
     bool multi_packet;  /* send WQEs may have several packets: model/eth/eth_mpw.c */
     bool tunnels;       /* TIRs may look into tunnels: tirc.tunneled_offload_en */
+    bool hairpin;       /* SQs and RQs may be joined: model/eth/eth_hairpin.h */
     bool cqe_checksum_full; /* check_sum of a CQE covers a received frame to its end */
 };
 
@@ -178,6 +179,7 @@ struct hca {
     uint64_t delay_drop_ns;       /* how long a frame waits for a WQE (model/eth/eth_delay.h) */
     size_t delayed_bytes;         /* what the waiting frames take */
     struct eth_lro *lro;          /* sessions of LRO (model/eth/eth_lro.h); NULL: no TIR has it */
+    unsigned hairpin_sqs, hairpin_rqs; /* how many there are (model/eth/eth_hairpin.h) */
     bool sniffs_tx;               /* sniffers of sent frames exist, or rules for sent RoCE frames */
     bool steers_roce; /* sniffers exist, or rules that a RoCE frame passes before its QP */
     struct q_counter *scratch_q_counter; /* counts for objects that name no counter set */

@@ -19,11 +19,11 @@ bool eth_rx(struct hca *hca, const uint8_t *frame, size_t len, uint32_t from_td,
 bool eth_steer_roce(struct hca *hca, const uint8_t *frame, size_t len);
 /* For struct port_receivers: copies a sent frame to the sniffers. */
 void eth_sniff_tx(struct hca *hca, const uint8_t *frame, size_t len);
-/* Takes a frame that steering led to a TIR: RSS chooses the RQ. flow_tag goes into the CQE. False:
- * the TIR does not take the frame, because its own transport domain has sent it (from_td; see
- * tir_takes()). */
+/* Takes a frame that steering led to a TIR: RSS chooses the RQ. flow_tag goes into the CQE;
+ * metadata goes on with a frame of a hairpin RQ. False: the TIR does not take the frame, because
+ * its own transport domain has sent it (from_td; see tir_takes()). */
 bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
-            const struct eth_info *info, uint32_t flow_tag, uint32_t from_td);
+            const struct eth_info *info, uint32_t flow_tag, uint32_t metadata, uint32_t from_td);
 /* Whether some TIR takes multicasts that the transport domain from_td has sent. */
 bool tir_takes_group(struct hca *hca, uint32_t from_td);
 

@@ -33,12 +33,11 @@ static uint8_t *eth_commit_changed(struct hca *hca, const struct eth_sq *sq, uin
     return place;
 }
 
-bool eth_commit(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe, uint8_t *frame,
-                size_t len)
+bool eth_commit(struct hca *hca, struct eth_sq *sq, uint32_t metadata, uint8_t *frame, size_t len)
 {
     if (G_UNLIKELY(steering_has_tx(hca))) {
         const struct steering_sent sent = {
-            .sqn = sq->obj.num, .metadata = wqe->metadata, .counted = sq->counted};
+            .sqn = sq->obj.num, .metadata = metadata, .counted = sq->counted};
         const uint8_t *steered = frame;
         size_t steered_len = len;
 
@@ -60,7 +59,7 @@ bool eth_commit(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe, u
     }
     pace_note_sent(&sq->pace, len);
     sched_note_sent(&sq->sched, len);
-    if ((frame[0] & 1) && tir_takes_group(hca, sq->tdn)) {
+    if ((frame[0] & 1) && !sq->hairpin && tir_takes_group(hca, sq->tdn)) {
         port_loop(hca, frame, len, 0, sq->tdn);
     }
     port_tx_commit(hca, len, sq->tdn);

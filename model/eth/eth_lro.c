@@ -305,7 +305,8 @@ bool eth_lro_take(struct hca *hca, const struct eth_tir *tir, struct eth_rq *rq,
     struct eth_lro_session *s;
     bool plain;
 
-    if (info->l4 != ETH_L4_TCP || a->rss->tunnel || rq->fcs || rq->state != PRM_RQC_STATE_RDY) {
+    if (info->l4 != ETH_L4_TCP || a->rss->tunnel || rq->fcs || rq->hairpin ||
+        rq->state != PRM_RQC_STATE_RDY) {
         return false;
     }
     plain = eth_lro_is_plain(tir, a);

@@ -134,7 +134,7 @@ enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_
             return ETH_BAD_WQE;
         }
         memset(frame + len, 0, padded - len);
-        if (!eth_commit(hca, sq, wqe, frame, padded)) {
+        if (!eth_commit(hca, sq, wqe->metadata, frame, padded)) {
             return ETH_NO_CREDIT;
         }
         sq->done += payload;

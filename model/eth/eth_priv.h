@@ -43,7 +43,8 @@ struct eth_sq {
     struct work work; /* RDY: sends; ERR: flushes */
     struct pace pace;
     struct sched_member sched;
-    struct hca_timer wait_timer; /* of a WAIT at ci (model/eth/eth_wait.c) */
+    struct hca_timer wait_timer;    /* of a WAIT at ci (model/eth/eth_wait.c) */
+    struct eth_hairpin_sq *hairpin; /* model/eth/eth_hairpin.h; NULL: it has a ring */
 };
 
 /* Receive queue (model/eth/eth_rx.c). */
@@ -60,6 +61,7 @@ struct eth_rq {
     struct eth_strides
         *strides;            /* model/eth/eth_stride.h; NULL: a ring of WQEs of one frame each */
     struct eth_delay *delay; /* model/eth/eth_delay.h; NULL: no delayed drop */
+    struct eth_hairpin_rq *hairpin; /* model/eth/eth_hairpin.h; NULL: it has a ring */
     struct cq *cq;
     struct work flush_work; /* runs in ERR */
 };
@@ -149,6 +151,7 @@ struct eth_arrival {
     const struct eth_info *info;
     const struct rss *rss;
     uint32_t flow_tag;
+    uint32_t metadata;               /* register B of rules, for a hairpin RQ */
     const struct eth_merged *merged; /* NULL: the frame is as it came */
 };
 
@@ -264,12 +267,12 @@ enum eth_sent eth_send_mpw(struct hca *hca, struct eth_sq *sq, struct eth_wqe *w
 /* Sends an LSO message, from where it stopped last time (model/eth/eth_lso.c). */
 enum eth_sent eth_send_lso(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe);
 
-/* Sends the frame of this WQE in the last reserved place, unless a rule drops it. If it is a group
- * frame, copies it to the TIRs that take group frames of this SQ's transport domain. False: rules
- * have changed the frame so that it needs another place on the wire, for which there is no credit;
- * then the frame is made again when there is (model/eth/eth_commit.c). */
-bool eth_commit(struct hca *hca, struct eth_sq *sq, const struct eth_wqe *wqe, uint8_t *frame,
-                size_t len) __attribute__((warn_unused_result));
+/* Sends the frame in the last reserved place, unless a rule drops it. metadata is that of its WQE.
+ * If it is a group frame, copies it to the TIRs that take group frames of this SQ's transport
+ * domain. False: rules have changed the frame so that it needs another place on the wire, for which
+ * there is no credit; then the frame is made again when there is (model/eth/eth_commit.c). */
+bool eth_commit(struct hca *hca, struct eth_sq *sq, uint32_t metadata, uint8_t *frame, size_t len)
+    __attribute__((warn_unused_result));
 
 /* Ends the waits of an SQ that does not send any more. */
 void eth_sq_stop(struct hca *hca, struct eth_sq *sq);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "model/core/pd.h"
 #include "model/eth/eth_delay.h"
+#include "model/eth/eth_hairpin.h"
 #include "model/eth/eth_lro.h"
 #include "model/eth/eth_priv.h"
 #include "model/eth/eth_queue.h"
@@ -63,10 +64,15 @@ static void eth_wq_query(const struct wq *wq, struct prm_wq *out)
 }
 
 /* Finds the PD and CQ of a new queue. PD 0 means none: mlx5e makes its drop RQ so. Such a queue has
- * access to no memory key. */
-static enum syn eth_find_pd_cq(struct hca *hca, uint16_t uid, uint32_t pdn, uint32_t cqn,
-                               struct obj **pd, struct cq **cq)
+ * access to no memory key. A hairpin queue has neither, whatever its context says. */
+static enum syn eth_find_pd_cq(struct hca *hca, uint16_t uid, bool hairpin, uint32_t pdn,
+                               uint32_t cqn, struct obj **pd, struct cq **cq)
 {
+    if (hairpin) {
+        *pd = NULL;
+        *cq = NULL;
+        return SYN_OK;
+    }
     *pd = obj_find(&hca->pds, pdn);
     *cq = cq_find(hca, cqn);
     if (!*pd && pdn != 0) {
@@ -91,6 +97,7 @@ static uint32_t eth_user_index(uint32_t user_index)
 void eth_sq_stop(struct hca *hca, struct eth_sq *sq)
 {
     sq->counted = false;
+    eth_hairpin_sq_part(hca, sq);
     pace_stop(hca, &sq->pace);
     sched_stop(&sq->sched);
     hca_timer_stop(hca, &sq->wait_timer);
@@ -114,7 +121,9 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     struct cq *cq;
     const struct pace_rate *rate;
     struct sched_elem *group;
-    enum syn syn = eth_find_pd_cq(hca, uid, PRM_GET(wq, wq, pd), PRM_GET(sqc, sqc, cqn), &pd, &cq);
+    bool hairpin = PRM_GET(sqc, sqc, hairpin);
+    enum syn syn =
+        eth_find_pd_cq(hca, uid, hairpin, PRM_GET(wq, wq, pd), PRM_GET(sqc, sqc, cqn), &pd, &cq);
 
     if (syn != SYN_OK) {
         return syn;
@@ -126,16 +135,16 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
         (PRM_GET(sqc, sqc, allow_multi_pkt_send_wqe) && !hca->limits.multi_packet)) {
         return SYN_ETH_WQ;
     }
-    if (PRM_GET(wq, wq, wq_type) != PRM_WQ_TYPE_CYCLIC || PRM_GET(wq, wq, log_wq_stride) != 6 ||
-        PRM_GET(sqc, sqc, hairpin) || PRM_GET(sqc, sqc, non_wire) || PRM_GET(sqc, sqc, cd_master) ||
-        PRM_GET(wq, wq, cd_slave)) {
+    if ((!hairpin &&
+         (PRM_GET(wq, wq, wq_type) != PRM_WQ_TYPE_CYCLIC || PRM_GET(wq, wq, log_wq_stride) != 6)) ||
+        PRM_GET(sqc, sqc, non_wire) || PRM_GET(sqc, sqc, cd_master) || PRM_GET(wq, wq, cd_slave)) {
         return SYN_ETH_WQ;
     }
     if (!queue_ts_format_ok(hca, PRM_GET(sqc, sqc, ts_format))) {
         return SYN_TS_FORMAT;
     }
-    uar = obj_find(&hca->uars, PRM_GET(wq, wq, uar_page));
-    syn = uid_check(uar, uid, SYN_NO_UAR);
+    uar = hairpin ? NULL : obj_find(&hca->uars, PRM_GET(wq, wq, uar_page));
+    syn = hairpin ? SYN_OK : uid_check(uar, uid, SYN_NO_UAR);
     if (syn != SYN_OK) {
         return syn;
     }
@@ -156,18 +165,23 @@ enum syn eth_sq_create(struct hca *hca, uint16_t uid, const struct prm_sqc *sqc,
     if (!sq) {
         return SYN_NO_MEMORY;
     }
+    sq->work.run = eth_sq_run;
+    syn = hairpin ? eth_hairpin_sq_init(hca, sq, wq) : SYN_OK;
+    if (syn != SYN_OK) {
+        obj_end(hca, &sq->obj);
+        return syn;
+    }
     memcpy(sq->sqc, sqc, sizeof(sq->sqc));
     eth_wq_init(&sq->obj, &sq->wq, wq, buf, dbr + DBR_SEND);
     sq->state = PRM_SQC_STATE_RST;
     sq->real_time = queue_real_time(hca, PRM_GET(sqc, sqc, ts_format));
     sq->user_index = eth_user_index(PRM_GET(sqc, sqc, user_index));
-    sq->pdn = PRM_GET(wq, wq, pd);
+    sq->pdn = hairpin ? 0 : PRM_GET(wq, wq, pd);
     sq->cq = cq;
     sq->uar = uar;
     sq->tis = tis;
     sq->tdn = tis ? PRM_GET(tisc, tis->tisc, transport_domain) : PORT_NO_TD;
     sq->swp = PRM_GET(sqc, sqc, allow_swp);
-    sq->work.run = eth_sq_run;
     pace_start(hca, &sq->pace, rate, &sq->work);
     sched_join(hca, &sq->obj, &sq->sched, group, &sq->work);
     eth_sq_count_refs(hca, sq, 1);
@@ -211,6 +225,7 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
 {
     struct eth_sq *sq = eth_sq_find(hca, sqn);
     uint8_t next = (uint8_t)PRM_GET(sqc, sqc, state);
+    bool joins;
     enum syn syn;
 
     if (!sq) {
@@ -222,7 +237,13 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
     if (cur_state != sq->state || !eth_move_is_legal(sq_moves, sq->state, next)) {
         return SYN_ETH_STATE;
     }
-    syn = eth_sq_take_fields(hca, sq, uid, bitmask, sqc);
+    joins = sq->hairpin && sq->state == PRM_SQC_STATE_RST && next == PRM_SQC_STATE_RDY;
+    syn = joins ? eth_hairpin_find_rq(hca, uid, PRM_GET(sqc, sqc, hairpin_peer_vhca),
+                                      PRM_GET(sqc, sqc, hairpin_peer_rq))
+                : SYN_OK;
+    if (syn == SYN_OK) {
+        syn = eth_sq_take_fields(hca, sq, uid, bitmask, sqc);
+    }
     if (syn != SYN_OK) {
         return syn;
     }
@@ -239,6 +260,11 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
         } else if (next == PRM_SQC_STATE_ERR) {
             eth_sq_flush(hca, sq);
         }
+    }
+    if (joins) {
+        PRM_SET(sqc, sq->sqc, hairpin_peer_vhca, PRM_GET(sqc, sqc, hairpin_peer_vhca));
+        PRM_SET(sqc, sq->sqc, hairpin_peer_rq, PRM_GET(sqc, sqc, hairpin_peer_rq));
+        eth_hairpin_sq_ready(hca, sq);
     }
     return SYN_OK;
 }
@@ -261,6 +287,7 @@ void eth_sq_free(struct hca *hca, struct obj *obj)
     struct eth_sq *sq = (struct eth_sq *)obj;
 
     eth_sq_stop(hca, sq);
+    eth_hairpin_sq_free(hca, sq);
     sched_join(hca, obj, &sq->sched, NULL, NULL);
     hca_unschedule(&sq->work);
     blueflame_drop(&sq->wq);
@@ -300,7 +327,9 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     struct eth_rq *rq;
     struct obj *pd;
     struct cq *cq;
-    enum syn syn = eth_find_pd_cq(hca, uid, PRM_GET(wq, wq, pd), PRM_GET(rqc, rqc, cqn), &pd, &cq);
+    bool hairpin = PRM_GET(rqc, rqc, hairpin);
+    enum syn syn =
+        eth_find_pd_cq(hca, uid, hairpin, PRM_GET(wq, wq, pd), PRM_GET(rqc, rqc, cqn), &pd, &cq);
 
     if (syn != SYN_OK) {
         return syn;
@@ -309,8 +338,8 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
         return SYN_ETH_STATE;
     }
     if (PRM_GET(rqc, rqc, mem_rq_type) != PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE ||
-        PRM_GET(rqc, rqc, hairpin) || PRM_GET(wq, wq, cd_slave) ||
-        PRM_GET(wq, wq, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN || !eth_stride_ok(wq)) {
+        PRM_GET(wq, wq, cd_slave) || PRM_GET(wq, wq, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN ||
+        (!hairpin && !eth_stride_ok(wq))) {
         return SYN_ETH_WQ;
     }
     if (!queue_ts_format_ok(hca, PRM_GET(rqc, rqc, ts_format))) {
@@ -321,11 +350,12 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
         return SYN_NO_MEMORY;
     }
     memcpy(rq->rqc, rqc, sizeof(rq->rqc));
-    syn = eth_stride_init(hca, rq, wq);
+    syn = hairpin ? eth_hairpin_rq_init(hca, rq, wq) : eth_stride_init(hca, rq, wq);
     if (syn == SYN_OK) {
         syn = eth_delay_init(hca, rq);
     }
     if (syn != SYN_OK) {
+        eth_hairpin_rq_free(hca, rq);
         eth_stride_free(hca, rq);
         obj_end(hca, &rq->obj);
         return syn;
@@ -339,7 +369,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     rq->pads_end = PRM_GET(wq, wq, end_padding_mode) == PRM_WQ_END_PADDING_ALIGN;
     rq->user_index = eth_user_index(PRM_GET(rqc, rqc, user_index));
     rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
-    rq->pdn = PRM_GET(wq, wq, pd);
+    rq->pdn = hairpin ? 0 : PRM_GET(wq, wq, pd);
     rq->cq = cq;
     rq->flush_work.run = eth_rq_flush_run;
     eth_rq_count_refs(hca, rq, 1);
@@ -349,6 +379,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
 
 void eth_rq_stop(struct hca *hca, struct eth_rq *rq)
 {
+    eth_hairpin_rq_part(hca, rq);
     eth_delay_end(hca, rq);
     eth_lro_forget(hca, rq);
 }
@@ -360,6 +391,8 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
         PRM_MODIFY_RQ_VSD | PRM_MODIFY_RQ_SCATTER_FCS | PRM_MODIFY_RQ_RQ_COUNTER_SET_ID;
     struct eth_rq *rq = eth_rq_find(hca, rqn);
     uint8_t next = (uint8_t)PRM_GET(rqc, rqc, state);
+    bool joins;
+    enum syn syn;
 
     if (!rq) {
         return SYN_ETH_NOT_FOUND;
@@ -372,6 +405,13 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
     }
     if (bitmask & ~known) {
         return SYN_ETH_MODIFY;
+    }
+    joins = rq->hairpin && rq->state == PRM_RQC_STATE_RST && next == PRM_RQC_STATE_RDY;
+    syn = joins ? eth_hairpin_find_sq(hca, uid, PRM_GET(rqc, rqc, hairpin_peer_vhca),
+                                      PRM_GET(rqc, rqc, hairpin_peer_sq))
+                : SYN_OK;
+    if (syn != SYN_OK) {
+        return syn;
     }
     if (bitmask & PRM_MODIFY_RQ_VSD) {
         rq->vsd = PRM_GET(rqc, rqc, vsd);
@@ -396,6 +436,11 @@ enum syn eth_rq_modify(struct hca *hca, uint16_t uid, uint32_t rqn, uint8_t cur_
             eth_rq_flush(hca, rq);
         }
     }
+    if (joins) {
+        PRM_SET(rqc, rq->rqc, hairpin_peer_vhca, PRM_GET(rqc, rqc, hairpin_peer_vhca));
+        PRM_SET(rqc, rq->rqc, hairpin_peer_sq, PRM_GET(rqc, rqc, hairpin_peer_sq));
+        eth_hairpin_rq_ready(hca, rq);
+    }
     return SYN_OK;
 }
 
@@ -419,6 +464,7 @@ void eth_rq_free(struct hca *hca, struct obj *obj)
     hca_unschedule_late(hca, &rq->flush_work);
     eth_rq_count_refs(hca, rq, -1);
     eth_rq_stop(hca, rq);
+    eth_hairpin_rq_free(hca, rq);
     eth_delay_free(hca, rq);
     eth_stride_free(hca, rq);
     mem_buf_drop(obj, &rq->wq.buf);

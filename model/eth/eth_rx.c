@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include "model/eth/eth_delay.h"
+#include "model/eth/eth_hairpin.h"
 #include "model/eth/eth_stride.h"
 #include "model/steering/steering.h"
 #include "model/memory/end_pad.h"
@@ -76,7 +77,7 @@ static void eth_rq_complete_error(struct hca *hca, struct eth_rq *rq, uint8_t sy
 
 void eth_rq_flush(struct hca *hca, struct eth_rq *rq)
 {
-    if (PRM_GET(rqc, rq->rqc, flush_in_error_en)) {
+    if (PRM_GET(rqc, rq->rqc, flush_in_error_en) && !rq->hairpin) {
         hca_schedule(hca, &rq->flush_work);
     }
 }
@@ -213,6 +214,9 @@ bool eth_rq_try(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a)
     if (rq->state != PRM_RQC_STATE_RDY) {
         hca->vport->counters.rx_no_steering++;
         return true;
+    }
+    if (G_UNLIKELY(rq->hairpin)) {
+        return eth_hairpin_take(hca, rq, a);
     }
     taken = G_UNLIKELY(rq->strides) ? eth_stride_place(hca, rq, stored, &place)
                                     : eth_rx_place(hca, rq, &wqe, &place);

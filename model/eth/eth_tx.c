@@ -320,7 +320,7 @@ enum eth_sent eth_send_packet(struct hca *hca, struct eth_sq *sq, const struct e
         memset(frame + total, 0, ETH_MIN_FRAME - total);
         total = ETH_MIN_FRAME;
     }
-    return eth_commit(hca, sq, wqe, frame, total) ? ETH_SENT : ETH_NO_CREDIT;
+    return eth_commit(hca, sq, wqe->metadata, frame, total) ? ETH_SENT : ETH_NO_CREDIT;
 }
 
 /* Copies the next part of a copy from memory to memory (model/queue/mmo.h). If the program has
@@ -452,7 +452,9 @@ void eth_sq_run(struct hca *hca, struct work *work)
 
 static uint32_t eth_sq_uar(const struct obj *obj)
 {
-    return ((const struct eth_sq *)obj)->uar->num;
+    const struct eth_sq *sq = (const struct eth_sq *)obj;
+
+    return sq->uar ? sq->uar->num : UINT32_MAX; /* a hairpin SQ has no doorbell */
 }
 
 static struct wq *eth_sq_wq(struct obj *obj)

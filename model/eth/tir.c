@@ -582,7 +582,7 @@ static bool tir_tunneled(const struct hca *hca, const struct eth_tir *tir, const
 }
 
 bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
-            const struct eth_info *info, uint32_t flow_tag, uint32_t from_td)
+            const struct eth_info *info, uint32_t flow_tag, uint32_t metadata, uint32_t from_td)
 {
     const struct eth_tir *tir = obj_find_kind(&hca->tirs, tirn, OBJ_TIR);
     struct eth_tunnel tunnel;
@@ -608,8 +608,12 @@ bool tir_rx(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
         rqn = rqt->rqn[rss.hash & (rqt->size - 1)];
     }
     rq = eth_rq_find(hca, rqn);
-    arrival = (struct eth_arrival){
-        .frame = frame, .len = len, .info = info, .rss = &rss, .flow_tag = flow_tag};
+    arrival = (struct eth_arrival){.frame = frame,
+                                   .len = len,
+                                   .info = info,
+                                   .rss = &rss,
+                                   .flow_tag = flow_tag,
+                                   .metadata = metadata};
     if (G_LIKELY(!tir->lro.mask) || !eth_lro_take(hca, tir, rq, &arrival)) {
         eth_rq_receive(hca, rq, &arrival);
     }

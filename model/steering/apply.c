@@ -16,8 +16,9 @@ static bool apply_may_deliver(struct walk *walk)
 void steering_deliver(struct walk *walk, uint32_t tirn, uint32_t flow_tag)
 {
     if (apply_may_deliver(walk)) {
-        walk->delivered += steering_receivers.tir(walk->hca, tirn, walk->frame, walk->len,
-                                                  walk->info, flow_tag, walk->from_td);
+        walk->delivered +=
+            steering_receivers.tir(walk->hca, tirn, walk->frame, walk->len, walk->info, flow_tag,
+                                   walk->regs.b, walk->from_td);
     }
 }
 

@@ -111,12 +111,14 @@ struct flow_counter *flow_counter_find(struct hca *hca, uint32_t id);
 
 /*
  * The function of a higher folder that takes frames from steering (model/card/hca.c fills it in): a
- * rule leads a frame to a TIR. flow_tag goes into the CQE. from_td: the transport domain of the
- * queue that sent the frame, or PORT_NO_TD. False: the TIR does not take the frame.
+ * rule leads a frame to a TIR. flow_tag goes into the CQE. metadata: register B as rules have left
+ * it. from_td: the transport domain of the queue that sent the frame, or PORT_NO_TD. False: the TIR
+ * does not take the frame.
  */
 struct steering_receivers {
     bool (*tir)(struct hca *hca, uint32_t tirn, const uint8_t *frame, size_t len,
-                const struct eth_info *info, uint32_t flow_tag, uint32_t from_td);
+                const struct eth_info *info, uint32_t flow_tag, uint32_t metadata,
+                uint32_t from_td);
 };
 extern const struct steering_receivers steering_receivers;
 
