@@ -159,8 +159,8 @@ static const struct fw_cap_limit of_cx8[] = {
  * a -4 Lx and a ConnectX-5, but no tunneled atomics on the -4 Lx (docs/adr/0032); Mellanox's
  * library EC names ConnectX-4 and -4 Lx as its cards. No source tells the generations apart by AS
  * notify. Packet pacing is older than ConnectX-5 (Linux, "net/mlx5: Rate limit tables support",
- * June 2016). Scheduling elements of the NIC are newer; no source shows them on a -4. Hairpin queues
- * came with ConnectX-5 (DPDK's mlx5 guide, "Hairpin"). */
+ * June 2016). Scheduling elements of the NIC are newer; no source shows them on a -4. Hairpin
+ * queues came with ConnectX-5 (DPDK's mlx5 guide, "Hairpin"). */
 static const struct fw_cap_limit before_cx5[] = {
     BEFORE_CX7,
     BEFORE_CX6DX,

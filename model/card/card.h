@@ -7,7 +7,8 @@
  * function has an owner of its own, which gives it turns; all functions of a card belong to one
  * thread. A turn of a function touches only the function's own objects. Frames for another function
  * wait in that function's queue until a turn of that function; the sender asks the other function's
- * owner for it.
+ * owner for it. The exception is a hairpin RQ, which schedules the work of an SQ of another
+ * function (model/eth/eth_hairpin.c).
  */
 #ifndef HCASIM_MODEL_CARD_H
 #define HCASIM_MODEL_CARD_H

@@ -180,7 +180,7 @@ struct hca {
     size_t delayed_bytes;         /* what the waiting frames take */
     struct eth_lro *lro;          /* sessions of LRO (model/eth/eth_lro.h); NULL: no TIR has it */
     unsigned hairpin_sqs, hairpin_rqs; /* how many there are (model/eth/eth_hairpin.h) */
-    bool sniffs_tx;               /* sniffers of sent frames exist, or rules for sent RoCE frames */
+    bool sniffs_tx;   /* sniffers of sent frames exist, or rules for sent RoCE frames */
     bool steers_roce; /* sniffers exist, or rules that a RoCE frame passes before its QP */
     struct q_counter *scratch_q_counter; /* counts for objects that name no counter set */
     uint32_t cq_overruns;                /* how often a CQ had no room for a CQE */

@@ -189,7 +189,6 @@ START_TEST(unsupported_abilities_are_not_advertised)
         "crypto",
         "tls_tx",
         "tls_rx",
-        "hairpin",
         "dcbx",
         "lag_master",
         "pps",

@@ -277,6 +277,25 @@ START_TEST(data_is_in_order_before_connectx_5)
 }
 END_TEST
 
+/* DPDK's mlx5 guide, "Hairpin Ports": ConnectX-5. */
+START_TEST(hairpin_queues_come_with_connectx_5)
+{
+    uint8_t cap[4096];
+    bool has;
+
+    g = &generations[_i];
+    has = !g->inline_l2;
+    be(g->name);
+    ck_assert_uint_eq(fwd_query_cap(&d, PRM_HCA_CAP_TYPE_GENERAL, true, cap), SYN_OK);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, hairpin), has);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, log_max_hairpin_queues) != 0, has);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, log_max_hairpin_wq_data_sz) != 0, has);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, log_min_hairpin_wq_data_sz) != 0, has);
+    ck_assert_uint_eq(PRM_GET(cmd_hca_cap, (void *)cap, log_max_hairpin_num_packets) != 0, has);
+    ck_assert_int_eq(d.fw->hca.limits.hairpin, has);
+}
+END_TEST
+
 /* Published outputs of ibv_devinfo: EXP_CROSS_CHANNEL and the flag of erasure codes (bit 45) on a
  * ConnectX-4 Lx (firmware 14.27.1016) and a ConnectX-5 (16.23.1020); on the -4 Lx no line about
  * tunneled atomics, which the program prints if the device has them (docs/adr/0032). */
@@ -392,6 +411,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, data_is_in_order_before_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, connection_options_come_with_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, tunneled_atomics_come_with_connectx_5, 0, G_N_ELEMENTS(generations));
+    tcase_add_loop_test(tc, hairpin_queues_come_with_connectx_5, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, copies_come_with_connectx_6_dx, 0, G_N_ELEMENTS(generations));
     tcase_add_loop_test(tc, queues_without_a_send_record_come_with_connectx_8, 0,
                         G_N_ELEMENTS(generations));

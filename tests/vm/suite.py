@@ -938,38 +938,3 @@ RELEASE = (
     "counter file of the port", "devlink health succeed", "unload, load again", "guest's dmesg",
     "power off", "on either console", "no unhandled command")
 RELEASE_CHECKS = [entry for entry in CHECKS if any(text in entry[0] for text in RELEASE)]
-
-# Debian's kernels have tc offload in mlx5_core up to 6.1 (CONFIG_MLX5_CLS_ACT).
-HARDWARE_TC = []
-# Prints the datagrams that come to port 7002 before the one that says "end".
-TC_RECEIVE = ("python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((\"\", 7002))\n"
-              "for said in iter(lambda: s.recv(99), b\"end\"): print(said.decode(), flush=True)'")
-TC_SEND = ("python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
-           "for port in 7001, 7003, 7005, 7004: s.sendto(b\"to %d\" % port, (\"{ip}\", port))\n"
-           "s.sendto(b\"end\", (\"{ip}\", 7002))'")
-
-
-@registrar(HARDWARE_TC)("tc flower skip_sw: the device drops, counts and rewrites frames (pedit), by rules of two priorities",
-                        only="hcasim")
-def tc_hardware(lab):
-    vm, host = lab.vms[1], lab.hosts[1]
-    rule = (f"tc filter add dev {host['netdev']} ingress protocol ip prio {{}} flower skip_sw ip_proto udp "
-            "dst_port {} action {}")
-    to_7002 = "pedit ex munge udp dport set 7002 pipe action csum udp pipe action pass"
-    vm.run(f"tc qdisc add dev {host['netdev']} ingress")
-    try:
-        for prio, port, action in ((1, 7001, to_7002), (1, 7003, "drop"), (2, 7004, to_7002), (2, 7005, "drop")):
-            vm.run(rule.format(prio, port, action))
-        receiver = vm.spawn(TC_RECEIVE)
-        vm.until("ss -Huln sport = :7002 | grep -q .")
-        lab.vms[0].run(TC_SEND.format(ip=host["ip"]))
-        said = receiver.wait(30, check=True).out.split("\n")[:-1]
-        expect(said == ["to 7001", "to 7004"], f"to port 7002 came: {said}")
-        # The driver reads the counters once a second.
-        vm.until(f"[ $(tc -s filter show dev {host['netdev']} ingress | grep -c 'Sent hardware .* 1 pkt') = 6 ]")
-    finally:
-        vm.run(f"tc qdisc del dev {host['netdev']} ingress", check=False)
-
-
-AFTER = next(i for i, entry in enumerate(RELEASE_CHECKS) if "devlink health succeed" in entry[0]) + 1
-RELEASE_CHECKS[AFTER:AFTER] = HARDWARE_TC
