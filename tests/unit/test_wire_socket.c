@@ -462,6 +462,28 @@ START_TEST(a_sender_of_datagrams_is_told_when_the_full_end_goes)
 }
 END_TEST
 
+/* What arrives while a sender waits stays there until the sender reads it. */
+START_TEST(a_sender_of_datagrams_that_waits_hears_everything)
+{
+    uint32_t sent = 0;
+
+    join(WAY_UNIX);
+    for (unsigned i = 0; i < 20; i++) {
+        while (send_one(&a, sent, 9000)) {
+            sent++;
+        }
+        for (unsigned answer = 0; answer < 3; answer++) {
+            ck_assert(send_one(&b, a.frames + answer, SHORT));
+        }
+        while (wire_poll(b.port, 64)) {
+        }
+        turn_until(a.tx_readies == i + 1 && a.frames == 3 * (i + 1));
+    }
+    turn_until(b.frames == sent);
+    part();
+}
+END_TEST
+
 /* A frame is built while the bytes before it leave. */
 START_TEST(a_reserved_frame_outlasts_a_flush)
 {
@@ -719,6 +741,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_file_that_nobody_serves_is_replaced);
     tcase_add_test(tc, datagrams_find_an_end_that_comes_later_or_anew);
     tcase_add_test(tc, a_sender_of_datagrams_is_told_when_the_full_end_goes);
+    tcase_add_test(tc, a_sender_of_datagrams_that_waits_hears_everything);
     tcase_add_test(tc, a_reserved_frame_outlasts_a_flush);
     tcase_add_test(tc, frames_may_come_in_pieces);
     tcase_add_loop_test(tc, a_length_that_no_frame_has_ends_the_link, 0, G_N_ELEMENTS(no_lengths));

@@ -28,18 +28,6 @@ static void datagram_watch(struct datagram *d, int op, uint32_t events)
     epoll_ctl(d->epoll_fd, op, d->own.fd, &event);
 }
 
-/* Begins, or ends, to be connected; see datagram.h. */
-static void datagram_connect(struct datagram *d, bool wants)
-{
-    const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
-
-    if (datagram_is_unix(d) && wants) {
-        connect(d->own.fd, (const struct sockaddr *)&d->to.at, d->to.len);
-    } else if (datagram_is_unix(d)) {
-        connect(d->own.fd, &nobody, sizeof(nobody));
-    }
-}
-
 static ssize_t datagram_write(struct datagram *d, size_t len)
 {
     struct iovec parts[2] = {{d->header, sizeof(d->header)}, {d->tx, len}};
@@ -48,7 +36,7 @@ static ssize_t datagram_write(struct datagram *d, size_t len)
     if (!d->is_socket) {
         return write(d->own.fd, d->tx, len);
     }
-    if (d->is_vxlan || (datagram_is_unix(d) && !d->held)) {
+    if (d->is_vxlan || datagram_is_unix(d)) {
         message.msg_name = &d->to.at;
         message.msg_namelen = d->to.len;
     }
@@ -75,11 +63,34 @@ static bool datagram_send(struct datagram *d, size_t len)
     }
 }
 
+/* Makes the socket that waits for room in the other end's queue (datagram.h). False: it cannot be
+ * made, or the other end has gone. */
+static bool datagram_make_waiter(struct datagram *d)
+{
+    struct epoll_event event = {.events = EPOLLOUT};
+    int fd;
+
+    own_fd_lock();
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0) {
+        own_fd_set(&d->waiter, fd);
+    }
+    own_fd_unlock();
+    if (fd >= 0 && !connect(fd, (const struct sockaddr *)&d->to.at, d->to.len) &&
+        !epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
+        return true;
+    }
+    own_fd_close(&d->waiter);
+    return false;
+}
+
+/* Without a waiter, a Unix socket says that there is room at once, and the frame is tried again. */
 static void datagram_wait(struct datagram *d, size_t len)
 {
     d->held = len;
-    datagram_connect(d, true);
-    datagram_watch(d, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
+    if (!datagram_is_unix(d) || !datagram_make_waiter(d)) {
+        datagram_watch(d, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
+    }
 }
 
 /* Tries the frame that waits once more. */
@@ -87,8 +98,12 @@ static void datagram_retry(struct datagram *d)
 {
     if (d->held && datagram_send(d, d->held)) {
         d->held = 0;
-        datagram_connect(d, false);
-        datagram_watch(d, EPOLL_CTL_MOD, EPOLLIN);
+        if (d->waiter.fd >= 0) {
+            epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, d->waiter.fd, NULL);
+            own_fd_close(&d->waiter);
+        } else {
+            datagram_watch(d, EPOLL_CTL_MOD, EPOLLIN);
+        }
     }
 }
 
@@ -276,6 +291,7 @@ void datagram_close(struct wire_port *port)
     if (datagram_is_unix(d) && d->own.fd >= 0) {
         unlink(datagram_path(d));
     }
+    own_fd_close(&d->waiter);
     own_fd_close(&d->own);
     if (d->epoll_fd >= 0) {
         close(d->epoll_fd);
@@ -301,7 +317,7 @@ struct datagram *datagram_new(void)
     struct datagram *d = g_new0(struct datagram, 1);
 
     d->port.ops = &datagram_ops;
-    d->own.fd = -1;
+    d->own.fd = d->waiter.fd = -1;
     d->is_socket = true;
     d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     return d;

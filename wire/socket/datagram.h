@@ -7,9 +7,9 @@
  * that nobody takes are counted (tx_no_dest). If the kernel has no room, the sender waits for
  * EPOLLOUT (tx_blocked); where the kernel does not report room, the frame is lost (tx_no_room).
  *
- * A Unix socket is connected only while it waits: a socket that is connected reports the room of
- * the other end's queue, and the end of the other end. But it hears its peer alone, which may have
- * ended and come anew.
+ * Of Unix sockets only a connected one reports the room of the other end's queue, and the end of
+ * the other end. But it hears its peer alone, which may have ended and come anew; and what has
+ * arrived is lost when it is disconnected. So a second socket is connected, which only waits.
  */
 #ifndef HCASIM_WIRE_SOCKET_DATAGRAM_H
 #define HCASIM_WIRE_SOCKET_DATAGRAM_H

@@ -17,6 +17,7 @@
 struct datagram {
     struct wire_port port;
     struct own_fd own;
+    struct own_fd waiter; /* of a Unix socket whose frame waits: connected, for EPOLLOUT */
     int epoll_fd;
     bool is_socket;               /* send() and recv(); otherwise write() and read() */
     bool is_interface;            /* a packet socket, which also receives what it sends */
