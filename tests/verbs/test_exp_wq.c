@@ -548,6 +548,34 @@ START_TEST(a_tag_and_a_time_are_told_by_version_1)
 }
 END_TEST
 
+/* A packet with a tag needs a QP that can send; the errno is that of a post. poll_cnt() ends at a
+ * completion that failed, and takes it. */
+START_TEST(what_accelerated_verbs_do_with_a_qp_in_error)
+{
+    struct ibv_qp *from = sender();
+    const struct ibv_exp_qp_burst_family_v1 *burst =
+        family_on(v->a, IBV_EXP_INTF_QP_BURST, 1, from);
+    const struct ibv_exp_cq_family_v1 *poll = family_on(v->a, IBV_EXP_INTF_CQ, 1, cq[0]);
+    struct ibv_exp_qp_attr to = {.qp_state = IBV_QPS_ERR};
+    uint16_t tci = 5;
+
+    send_frame(from, 0x88b6);
+    ck_assert_int_eq(ibv_exp_modify_qp(from, &to, IBV_EXP_QP_STATE), 0);
+    ck_assert_int_eq(burst->send_pending_vlan(from, (uintptr_t)mr[0]->addr, FRAME, mr[0]->lkey,
+                                              IBV_EXP_QP_BURST_SIGNALED, &tci),
+                     0);
+    table_wait(v);
+    ck_assert_int_eq(poll->poll_cnt(cq[0], 8), -1);
+    ck_assert_int_eq(poll->poll_cnt(cq[0], 8), 0);
+    to.qp_state = IBV_QPS_RESET;
+    ck_assert_int_eq(ibv_exp_modify_qp(from, &to, IBV_EXP_QP_STATE), 0);
+    ck_assert_int_eq(burst->send_pending_vlan(from, (uintptr_t)mr[0]->addr, FRAME, mr[0]->lkey,
+                                              IBV_EXP_QP_BURST_SIGNALED, &tci),
+                     ENOMEM);
+    ck_assert_int_eq(ibv_destroy_qp(from), 0);
+}
+END_TEST
+
 /* A message of one piece whose data are copied at once, and of a list. */
 START_TEST(messages_are_inline_or_of_several_pieces)
 {
@@ -699,6 +727,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, what_makes_no_srq);
     tcase_add_test(tc, bursts_are_counted_and_measured);
     tcase_add_test(tc, a_tag_and_a_time_are_told_by_version_1);
+    tcase_add_test(tc, what_accelerated_verbs_do_with_a_qp_in_error);
     tcase_add_test(tc, messages_are_inline_or_of_several_pieces);
     tcase_add_test(tc, what_has_no_tag);
     tcase_add_test(tc, which_qps_have_a_family);
