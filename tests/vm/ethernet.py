@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tests the netdev: tunnels and stacked VLAN tags over it, with segmentation and checksums of the
-device, and settings that change while TCP uses it.
+device; settings that change while TCP uses it; XDP programs.
 
 A list of checks for tests/vm/run (--suite ethernet), with two guests of two processors each, so
 that a netdev has two channels.
@@ -120,12 +120,18 @@ STREAM_PORT = 5401
 END = "/tmp/stream-ends"
 
 
+def put_in_guests(lab, name):
+    text = base64.b64encode((HERE / "guest" / name).read_bytes()).decode()
+    for vm in lab.vms:
+        vm.run(f"echo {text} | base64 -d >/tmp/{name}")
+
+
 @contextlib.contextmanager
 def stream(lab):
     """Bytes go both ways over one connection meanwhile. Every byte must arrive."""
-    text = base64.b64encode((HERE / "guest/stream.py").read_bytes()).decode()
+    put_in_guests(lab, "stream.py")
     for vm in lab.vms:
-        vm.run(f"rm -f {END}; echo {text} | base64 -d >/tmp/stream.py")
+        vm.run(f"rm -f {END}")
     jobs = [lab.vms[1].spawn(f"python3 /tmp/stream.py serve {STREAM_PORT}")]
     try:
         lab.vms[1].until(f"ss -Htln sport = :{STREAM_PORT} | grep -q .")
@@ -205,6 +211,54 @@ def rules(lab):
 @check("MTUs from 1280 to 9000, under TCP", only="hcasim")
 def mtus(lab):
     return change(lab, *[f"ip link set {{netdev}} mtu {mtu}" for mtu in (9000, 1280, 4200, 1500)])
+
+
+# XDP
+
+FRAMES = 1000
+READY = "/tmp/xdp-ready"
+VERDICTS = {"pass": ("lost", "rx_packets"), "drop": ("lost", "rx_xdp_drop"), "tx": ("back", "rx_xdp_tx_xmit"),
+            "redirect": ("back", "rx_xdp_redirect")}
+
+
+@contextlib.contextmanager
+def serving(vm, command):
+    """A command of xdp.py that serves in a guest meanwhile."""
+    vm.run(f"rm -f {READY}")
+    job = vm.spawn(f"python3 /tmp/xdp.py {command} {READY}")
+    try:
+        # if it has ended, it will never be ready
+        vm.run(f"until [ -e {READY} ]; do [ -d /run/hcasim/{job.number} ] || exit 1; sleep 0.1; done", check=False)
+        yield
+        vm.run(f"rm {READY}", check=False)
+        job.wait(check=True)
+    finally:
+        job.kill()
+
+
+def mac_of(lab, i):
+    return lab.vms[i].run(f"cat /sys/class/net/{lab.hosts[i]['netdev']}/address").out.strip()
+
+
+def no_warnings(lab):
+    for vm in lab.vms:
+        vm.run("! dmesg | grep -E 'WARNING:|BUG:|Call Trace|csum failure|mlx5_core.*(rror|timeout)'")
+
+
+@check("XDP programs pass, drop, return and redirect frames, under TCP", only="hcasim")
+def verdicts(lab):
+    """Each verdict of an XDP program in guest b on frames of guest a, while TCP goes on."""
+    (a, b), (client, server) = lab.vms, lab.hosts
+    put_in_guests(lab, "xdp.py")
+    with stream(lab):
+        for name, (fate, counter) in VERDICTS.items():
+            with serving(b, f"verdict {server['netdev']} {name}"):
+                before = ethtool_counters(b, server)[counter]
+                a.run(f"python3 /tmp/xdp.py frames {client['netdev']} {mac_of(lab, 1)} {FRAMES} {fate}")
+                count = ethtool_counters(b, server)[counter] - before
+                expect(count == FRAMES or name == "pass" and count > FRAMES, f"{name}: {counter} grew by {count}")
+    no_warnings(lab)
+    return lab.said
 
 
 check("no warning or error of mlx5 or infiniband in either guest's dmesg")(suite.clean_dmesg)
