@@ -143,6 +143,7 @@ const struct cap caps_general[] = {
     VALUE(log_min_stride_sz_sq, 6),
     VALUE(log_max_stride_sz_sq, 6),
     FLAG(basic_cyclic_rcv_wqe, NEEDS(CREATE_RMP)),
+    FLAG(mem_rq_rmp, CAP_NEEDS(PRM_CMD_OP_CREATE_RMP, PRM_CMD_OP_CREATE_RQ)),
     VALUE(cqe_version, PRM_CAP_CQE_VERSION_1),
     FLAG(rq_delay_drop, NEEDS(SET_DELAY_DROP_PARAMS)),
     /* hairpin queues: model/eth/eth_hairpin.h. Queues of other functions are named by vhca_id. */

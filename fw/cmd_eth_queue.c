@@ -5,8 +5,9 @@
 #include "model/eth/eth_queue.h"
 
 /* Finds the ring of an SQ or RQ. Both contexts end with the same wq; its page list is at the end of
- * the command. A hairpin queue has no ring; one in a umem is not supported. */
-static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, bool hairpin,
+ * the command. A hairpin queue has no ring, nor has an RQ that takes its WQEs from an RMP; one in a
+ * umem is refused. */
+static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, bool no_ring,
                             const struct prm_wq *wq, struct mem_buf *buf, struct fw_dbr *dbr)
 {
     struct fw_ring_ref ref = {
@@ -22,7 +23,7 @@ static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, bool hairpin,
     /* page_offset counts 64ths of a page */
     ref.page_offset = (uint32_t)(((uint64_t)PRM_GET(wq, wq, page_offset) << ref.log_page) / 64);
 
-    if (hairpin) {
+    if (no_ring) {
         return ref.umem_valid || PRM_GET(wq, wq, dbr_umem_valid) ? SYN_ETH_WQ : SYN_OK;
     }
     if (!size) {
@@ -83,8 +84,8 @@ static enum syn cmd_create_rq(struct fw *fw, struct fw_cmd *cmd)
     struct mem_buf buf = {0};
     uint32_t rqn = 0;
     struct fw_dbr dbr = {0};
-    enum syn syn =
-        cmd_ring_of(fw, cmd, PRM_GET(rqc, rqc, hairpin), PRM_PTR(rqc, rqc, wq), &buf, &dbr);
+    bool no_ring = PRM_GET(rqc, rqc, hairpin) || PRM_GET(rqc, rqc, mem_rq_type);
+    enum syn syn = cmd_ring_of(fw, cmd, no_ring, PRM_PTR(rqc, rqc, wq), &buf, &dbr);
 
     if (syn != SYN_OK) {
         return syn;

@@ -9,6 +9,7 @@
 #include "model/port/sched.h"
 #include "model/port/port.h"
 #include "model/queue/cq.h"
+#include "model/queue/srq.h"
 #include "model/queue/wq.h"
 #include "prm/prm.h"
 #include "wire/encap/tunnel.h"
@@ -62,6 +63,7 @@ struct eth_rq {
         *strides;            /* model/eth/eth_stride.h; NULL: a ring of WQEs of one frame each */
     struct eth_delay *delay; /* model/eth/eth_delay.h; NULL: no delayed drop */
     struct eth_hairpin_rq *hairpin; /* model/eth/eth_hairpin.h; NULL: it has a ring */
+    struct srq *rmp;                /* the pool that it takes WQEs from; NULL: it has a ring */
     struct cq *cq;
     struct work flush_work; /* runs in ERR */
 };

@@ -318,18 +318,44 @@ static void eth_rq_count_refs(struct hca *hca, struct eth_rq *rq, int by)
 {
     obj_count(&rq->obj, obj_find(&hca->pds, rq->pdn), by);
     obj_count(&rq->obj, cq_obj(rq->cq), by);
+    obj_count(&rq->obj, rq->rmp ? &rq->rmp->obj : NULL, by);
+}
+
+/* Finds the pool of an RQ that has no ring. Its WQEs name memory by the PD of the pool. */
+static enum syn eth_find_rmp(struct hca *hca, uint16_t uid, uint32_t rmpn, struct srq **rmp)
+{
+    struct obj *obj = obj_find_kind(&hca->srqs, rmpn, OBJ_RMP);
+
+    *rmp = (struct srq *)obj;
+    return uid_check(obj, uid, SYN_SRQ_NUM);
+}
+
+/* What the context says of the ring of an RQ, or that it has none: it takes WQEs from an RMP, or is
+ * a hairpin queue. */
+static enum syn eth_rq_check_wq(const struct prm_rqc *rqc)
+{
+    const struct prm_wq *wq = PRM_PTR(rqc, rqc, wq);
+    uint32_t type = PRM_GET(rqc, rqc, mem_rq_type);
+    bool hairpin = PRM_GET(rqc, rqc, hairpin);
+
+    if (type > PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_RMP || (type && hairpin) ||
+        PRM_GET(wq, wq, cd_slave) || PRM_GET(wq, wq, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN) {
+        return SYN_ETH_WQ;
+    }
+    return type || hairpin || eth_stride_ok(wq) ? SYN_OK : SYN_ETH_WQ;
 }
 
 enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
                        struct mem_buf *buf, uint64_t dbr, uint32_t *rqn)
 {
     const struct prm_wq *wq = PRM_PTR(rqc, rqc, wq);
+    struct srq *rmp = NULL;
     struct eth_rq *rq;
     struct obj *pd;
     struct cq *cq;
+    uint32_t pdn = PRM_GET(rqc, rqc, mem_rq_type) ? 0 : PRM_GET(wq, wq, pd);
     bool hairpin = PRM_GET(rqc, rqc, hairpin);
-    enum syn syn =
-        eth_find_pd_cq(hca, uid, hairpin, PRM_GET(wq, wq, pd), PRM_GET(rqc, rqc, cqn), &pd, &cq);
+    enum syn syn = eth_find_pd_cq(hca, uid, hairpin, pdn, PRM_GET(rqc, rqc, cqn), &pd, &cq);
 
     if (syn != SYN_OK) {
         return syn;
@@ -337,10 +363,12 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     if (PRM_GET(rqc, rqc, state) != PRM_RQC_STATE_RST) {
         return SYN_ETH_STATE;
     }
-    if (PRM_GET(rqc, rqc, mem_rq_type) != PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_INLINE ||
-        PRM_GET(wq, wq, cd_slave) || PRM_GET(wq, wq, end_padding_mode) > PRM_WQ_END_PADDING_ALIGN ||
-        (!hairpin && !eth_stride_ok(wq))) {
-        return SYN_ETH_WQ;
+    syn = eth_rq_check_wq(rqc);
+    if (syn == SYN_OK && PRM_GET(rqc, rqc, mem_rq_type)) {
+        syn = eth_find_rmp(hca, uid, PRM_GET(rqc, rqc, rmpn), &rmp);
+    }
+    if (syn != SYN_OK) {
+        return syn;
     }
     if (!queue_ts_format_ok(hca, PRM_GET(rqc, rqc, ts_format))) {
         return SYN_TS_FORMAT;
@@ -350,7 +378,7 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
         return SYN_NO_MEMORY;
     }
     memcpy(rq->rqc, rqc, sizeof(rq->rqc));
-    syn = hairpin ? eth_hairpin_rq_init(hca, rq, wq) : eth_stride_init(hca, rq, wq);
+    syn = hairpin ? eth_hairpin_rq_init(hca, rq, wq) : rmp ? SYN_OK : eth_stride_init(hca, rq, wq);
     if (syn == SYN_OK) {
         syn = eth_delay_init(hca, rq);
     }
@@ -369,7 +397,8 @@ enum syn eth_rq_create(struct hca *hca, uint16_t uid, const struct prm_rqc *rqc,
     rq->pads_end = PRM_GET(wq, wq, end_padding_mode) == PRM_WQ_END_PADDING_ALIGN;
     rq->user_index = eth_user_index(PRM_GET(rqc, rqc, user_index));
     rq->counter_set_id = PRM_GET(rqc, rqc, counter_set_id);
-    rq->pdn = hairpin ? 0 : PRM_GET(wq, wq, pd);
+    rq->rmp = rmp;
+    rq->pdn = hairpin ? 0 : rmp ? rmp->attr.pdn : pdn;
     rq->cq = cq;
     rq->flush_work.run = eth_rq_flush_run;
     eth_rq_count_refs(hca, rq, 1);

@@ -58,13 +58,17 @@ void eth_sniff_tx(struct hca *hca, const uint8_t *frame, size_t len)
     }
 }
 
-static void eth_rq_complete_error(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
+static void eth_rq_complete_error(struct hca *hca, struct eth_rq *rq, const struct eth_place *place,
+                                  uint8_t syndrome)
 {
     struct cqe_about about = {
         .qpn = rq->obj.num, .srqn = rq->user_index, .index = (uint16_t)rq->wq.ci};
     struct prm_cqe64 cqe[1] = {0};
 
-    if (rq->strides) {
+    if (rq->rmp) {
+        about.index = place->counter;
+        srq_advance(hca, rq->rmp, place->next);
+    } else if (rq->strides) {
         about.index = eth_stride_id(rq);
         PRM_SET(cqe64, cqe, wqe_id, about.index);
         eth_stride_close(rq);
@@ -77,7 +81,7 @@ static void eth_rq_complete_error(struct hca *hca, struct eth_rq *rq, uint8_t sy
 
 void eth_rq_flush(struct hca *hca, struct eth_rq *rq)
 {
-    if (PRM_GET(rqc, rq->rqc, flush_in_error_en) && !rq->hairpin) {
+    if (PRM_GET(rqc, rq->rqc, flush_in_error_en) && !rq->hairpin && !rq->rmp) {
         hca_schedule(hca, &rq->flush_work);
     }
 }
@@ -94,7 +98,7 @@ void eth_rq_flush_run(struct hca *hca, struct work *work)
             return;
         }
         q_counter_get(hca, rq->counter_set_id)->resp_cqe_flush_error++;
-        eth_rq_complete_error(hca, rq, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
+        eth_rq_complete_error(hca, rq, NULL, PRM_CQE_SYNDROME_WR_FLUSH_ERR);
         hca_spend(hca, 1);
         if (!hca_may_go_on(hca)) {
             hca_schedule(hca, work);
@@ -104,15 +108,17 @@ void eth_rq_flush_run(struct hca *hca, struct work *work)
     hca_wait_late(hca, work); /* no doorbell announces WQEs posted from now on */
 }
 
-/* The WQE at ci cannot take a frame: its completion says why, and the RQ goes to ERR. */
-static void eth_rx_fail(struct hca *hca, struct eth_rq *rq, uint8_t syndrome)
+/* The WQE at ci, or that of the RMP, cannot take a frame: its completion says why, and the RQ goes
+ * to ERR. */
+static void eth_rx_fail(struct hca *hca, struct eth_rq *rq, const struct eth_place *place,
+                        uint8_t syndrome)
 {
-    bool intact = wq_update_pi(hca, &rq->wq);
+    bool intact = rq->rmp || wq_update_pi(hca, &rq->wq);
 
     rq->state = PRM_RQC_STATE_ERR;
     eth_rq_stop(hca, rq);
     q_counter_get(hca, rq->counter_set_id)->resp_cqe_error++;
-    eth_rq_complete_error(hca, rq, syndrome);
+    eth_rq_complete_error(hca, rq, place, syndrome);
     if (intact) {
         eth_rq_flush(hca, rq);
     }
@@ -167,24 +173,32 @@ static enum mem_result eth_rx_scatter(struct hca *hca, struct eth_rq *rq,
                : sge_scatter(hca, wqe->sge, wqe->num_sge, rq->pdn, &cursor, at, frame, len);
 }
 
-/* Finds the place of a frame in a ring of WQEs of one frame each. wqe receives the WQE at ci. */
+/* Finds the place of a frame in a ring of WQEs of one frame each, the RQ's own or that of its RMP.
+ * wqe receives the WQE that is the next to be taken. */
 static enum recv_result eth_rx_place(struct hca *hca, struct eth_rq *rq, struct recv_wqe *wqe,
                                      struct eth_place *place)
 {
     enum recv_result taken;
+    uint32_t next = 0;
 
     wqe->num_sge = 0; /* if the WQE cannot be read */
     wqe->len = 0;
-    taken = rq_peek(hca, &rq->wq, false, wqe);
+    wqe->index = rq->wq.ci;
+    taken = G_UNLIKELY(rq->rmp) ? srq_peek(hca, rq->rmp, wqe, &next)
+                                : rq_peek(hca, &rq->wq, false, wqe);
     recv_wqe_deny(wqe, mkey_denied(hca, PRM_GET(rqc, rq->rqc, rlky)));
-    *place = (struct eth_place){
-        .wqe = wqe, .room = wqe->len, .most = wqe->len, .counter = (uint16_t)rq->wq.ci};
+    *place = (struct eth_place){.wqe = wqe,
+                                .room = wqe->len,
+                                .most = wqe->len,
+                                .counter = (uint16_t)wqe->index,
+                                .next = next};
     return taken;
 }
 
 /* Says why the WQE at ci cannot take a frame of len bytes. */
 static void eth_rx_log_failure(struct hca *hca, const struct eth_rq *rq, size_t len,
-                               enum recv_result taken, uint64_t room, enum mem_result result)
+                               const struct eth_place *place, enum recv_result taken, uint64_t room,
+                               enum mem_result result)
 {
     struct mkey_words words;
     char why[sizeof(words.text)] = "it cannot be read, or is invalid";
@@ -195,7 +209,7 @@ static void eth_rx_log_failure(struct hca *hca, const struct eth_rq *rq, size_t 
         g_snprintf(why, sizeof(why), "it has room for %" PRIu64 " bytes", room);
     }
     hca_log(hca, HCA_LOG_GUEST_ERROR, "RQ 0x%x: WQE 0x%x cannot take a frame of %zu bytes: %s",
-            rq->obj.num, rq->strides ? eth_stride_id(rq) : rq->wq.ci & 0xffff, len, why);
+            rq->obj.num, rq->strides ? eth_stride_id(rq) : place->counter, len, why);
 }
 
 bool eth_rq_try(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a)
@@ -224,15 +238,15 @@ bool eth_rq_try(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a)
         return false;
     }
     if (taken == RECV_ERROR && wq_posted(&rq->wq) == 0) {
-        hca_log(hca, HCA_LOG_GUEST_ERROR, "RQ 0x%x: doorbell record is unreadable or impossible",
-                rq->obj.num);
+        hca_log(hca, HCA_LOG_GUEST_ERROR, "RQ 0x%x: %s", rq->obj.num,
+                rq->rmp ? "its RMP has failed" : "doorbell record is unreadable or impossible");
         hca->vport->counters.rx_no_steering++; /* later frames are counted there, too */
         eth_rq_fatal(hca, rq);
         return true;
     }
     if (G_UNLIKELY(taken == RECV_OK && stored > place.most)) {
         hca->vport->counters.rx_wqe_too_small++;
-        eth_rx_log_failure(hca, rq, stored, taken, place.most, result);
+        eth_rx_log_failure(hca, rq, stored, &place, taken, place.most, result);
         return true;
     }
     if (taken == RECV_OK && stored <= place.room) {
@@ -245,8 +259,8 @@ bool eth_rq_try(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a)
         }
     }
     if (taken != RECV_OK || stored > place.room || result != MEM_OK) {
-        eth_rx_log_failure(hca, rq, stored, taken, place.room, result);
-        eth_rx_fail(hca, rq,
+        eth_rx_log_failure(hca, rq, stored, &place, taken, place.room, result);
+        eth_rx_fail(hca, rq, &place,
                     taken == RECV_OK && stored > place.room ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR
                                                             : PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
         return true;
@@ -254,6 +268,8 @@ bool eth_rq_try(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a)
     if (G_UNLIKELY(rq->strides)) {
         PRM_SET(cqe64, cqe, wqe_id, eth_stride_id(rq));
         eth_stride_take(rq, &place);
+    } else if (G_UNLIKELY(rq->rmp)) {
+        srq_advance(hca, rq->rmp, place.next);
     } else {
         rq->wq.ci++;
     }

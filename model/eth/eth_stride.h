@@ -30,6 +30,7 @@ struct eth_place {
     uint64_t room;    /* bytes from there on that it may use */
     uint64_t most;    /* bytes of the longest frame that a WQE of the queue takes */
     uint16_t counter; /* wqe_counter of its CQE */
+    uint32_t next;    /* of a WQE of an RMP: what srq_advance() needs */
     uint32_t strides; /* of a striding queue: the strides it takes; else 0 */
 };
 

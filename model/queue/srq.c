@@ -207,26 +207,22 @@ enum recv_result srq_read(struct hca *hca, struct srq *srq, uint32_t index, stru
     return RECV_OK;
 }
 
-/* Takes the head of the list. The slot that the WQE names as next becomes the head. */
-static enum recv_result srq_take_head(struct hca *hca, struct srq *srq, struct recv_wqe *wqe)
+/* The head of the list. The slot that the WQE names as next becomes the head when it is taken. */
+static enum recv_result srq_peek_head(struct hca *hca, struct srq *srq, struct recv_wqe *wqe,
+                                      uint32_t *next)
 {
-    uint32_t next;
-
-    if (srq_read(hca, srq, srq->head, wqe, &next) != RECV_OK) {
+    if (srq_read(hca, srq, srq->head, wqe, next) != RECV_OK) {
         return RECV_ERROR;
     }
-    if (next >= 1u << srq->wq.log_size) {
+    if (*next >= 1u << srq->wq.log_size) {
         srq_fail(hca, srq, "next WQE lies outside the queue");
         return RECV_ERROR;
     }
-    srq->head = (uint16_t)next;
     return RECV_OK;
 }
 
-enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe)
+enum recv_result srq_peek(struct hca *hca, struct srq *srq, struct recv_wqe *wqe, uint32_t *next)
 {
-    enum recv_result result;
-
     if (srq->error) {
         return RECV_ERROR;
     }
@@ -237,10 +233,14 @@ enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe
     if (wq_posted(&srq->wq) == 0) {
         return RECV_EMPTY;
     }
-    result = srq->attr.form == SRQ_LIST ? srq_take_head(hca, srq, wqe)
-                                        : srq_read(hca, srq, srq->wq.ci & 0xffff, wqe, NULL);
-    if (result != RECV_OK) {
-        return result;
+    return srq->attr.form == SRQ_LIST ? srq_peek_head(hca, srq, wqe, next)
+                                      : srq_read(hca, srq, srq->wq.ci & 0xffff, wqe, NULL);
+}
+
+void srq_advance(struct hca *hca, struct srq *srq, uint32_t next)
+{
+    if (srq->attr.form == SRQ_LIST) {
+        srq->head = (uint16_t)next;
     }
     srq->wq.ci++;
 
@@ -250,5 +250,15 @@ enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe
     } else {
         srq_check_limit(hca, srq);
     }
-    return RECV_OK;
+}
+
+enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe)
+{
+    uint32_t next = 0;
+    enum recv_result result = srq_peek(hca, srq, wqe, &next);
+
+    if (result == RECV_OK) {
+        srq_advance(hca, srq, next);
+    }
+    return result;
 }

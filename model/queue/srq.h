@@ -96,6 +96,10 @@ void srq_fail(struct hca *hca, struct srq *srq, const char *why);
  * If the WQE is invalid, the SRQ fails. */
 enum recv_result srq_read(struct hca *hca, struct srq *srq, uint32_t index, struct recv_wqe *wqe,
                           uint32_t *next);
+/* Reads the WQE that is the next to be taken. *next receives what srq_advance() needs to take it.
+ * If the WQE or the doorbell record is invalid, the SRQ fails. */
+enum recv_result srq_peek(struct hca *hca, struct srq *srq, struct recv_wqe *wqe, uint32_t *next);
+void srq_advance(struct hca *hca, struct srq *srq, uint32_t next);
 /* Takes the next WQE. wqe->index is its slot; in a ring the index runs on modulo 2^16. */
 enum recv_result srq_take(struct hca *hca, struct srq *srq, struct recv_wqe *wqe);
 

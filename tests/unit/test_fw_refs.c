@@ -69,6 +69,7 @@ enum {
     SQ,
     KERNEL_GROUPS_SQ,
     RQ,
+    RQ_OF_RMP,
     RQT,
     TIR,
     TIR_OF_RQT,
@@ -500,6 +501,17 @@ static void make_rq(unsigned thing)
     number[thing] = made();
 }
 
+static void make_rq_of_rmp(unsigned thing)
+{
+    struct prm_rqc *rqc = PRM_PTR(create_rq_in, in, ctx);
+
+    PRM_SET(rqc, rqc, cqn, number[CQ]);
+    PRM_SET(rqc, rqc, mem_rq_type, PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_RMP);
+    PRM_SET(rqc, rqc, rmpn, number[RMP]);
+    must(PRM_CMD_OP_CREATE_RQ, PRM_SIZE(create_rq_in));
+    number[thing] = made();
+}
+
 /* Names the same RQ twice. */
 static void make_rqt(unsigned thing)
 {
@@ -672,6 +684,7 @@ static const struct {
     [SQ] = {OBJ_SQ, make_sq, {PD, CQ, TIS, UAR, RING_UMEM, DBR_UMEM, GROUP}},
     [KERNEL_GROUPS_SQ] = {OBJ_SQ, make_sq, {PD, CQ, TIS, UAR, RING_UMEM, DBR_UMEM, KERNEL_GROUP}},
     [RQ] = {OBJ_RQ, make_rq, {PD, CQ, RING_UMEM, DBR_UMEM}},
+    [RQ_OF_RMP] = {OBJ_RQ, make_rq_of_rmp, {PD, CQ, RMP}},
     [RQT] = {OBJ_RQT, make_rqt, {RQ, RQ}},
     [TIR] = {OBJ_TIR, make_tir, {TD, RQ}},
     [TIR_OF_RQT] = {OBJ_TIR, make_tir, {TD, RQT}},

@@ -174,6 +174,10 @@ static const struct refusal {
     {PRM_CMD_OP_CREATE_SQ,
      SYN_ETH_WQ,
      {{"ctx.hairpin", 1}, {"ctx.wq.log_hairpin_data_sz", 16}, {"ctx.wq.dbr_umem_valid", 1}}},
+    {PRM_CMD_OP_CREATE_RQ, SYN_ETH_CQ, {{"ctx.mem_rq_type", 1}}},
+    {PRM_CMD_OP_CREATE_RQ,
+     SYN_ETH_WQ, /* nor has one with an RMP */
+     {{"ctx.mem_rq_type", 1}, {"ctx.wq.wq_umem_valid", 1}}},
     {PRM_CMD_OP_CREATE_RQ, SYN_HAIRPIN_SIZE, {{"ctx.hairpin", 1}}},
     {PRM_CMD_OP_CREATE_RQ,
      SYN_ETH_WQ,
