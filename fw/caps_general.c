@@ -145,6 +145,8 @@ const struct cap caps_general[] = {
     FLAG(basic_cyclic_rcv_wqe, NEEDS(CREATE_RMP)),
     FLAG(mem_rq_rmp, CAP_NEEDS(PRM_CMD_OP_CREATE_RMP, PRM_CMD_OP_CREATE_RQ)),
     VALUE(cqe_version, PRM_CAP_CQE_VERSION_1),
+    FLAG(disable_local_lb_uc, NEEDS(MODIFY_NIC_VPORT_CONTEXT)),
+    FLAG(disable_local_lb_mc, NEEDS(MODIFY_NIC_VPORT_CONTEXT)),
     FLAG(rq_delay_drop, NEEDS(SET_DELAY_DROP_PARAMS)),
     /* hairpin queues: model/eth/eth_hairpin.h. Queues of other functions are named by vhca_id. */
     FLAG(hairpin, NEEDS(CREATE_RQ)),

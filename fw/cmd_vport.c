@@ -105,6 +105,8 @@ static enum syn cmd_query_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
     PRM_SET(nic_vport_context, ctx, node_guid, vport->node_guid);
     PRM_SET(nic_vport_context, ctx, qkey_violation_counter,
             cmd_vport_violations(vport->counters.rx_bad_qkey));
+    PRM_SET(nic_vport_context, ctx, disable_uc_local_lb, vport->no_loop_uc);
+    PRM_SET(nic_vport_context, ctx, disable_mc_local_lb, vport->no_loop_mc);
     PRM_SET(nic_vport_context, ctx, promisc_uc, vport->promisc_uc);
     PRM_SET(nic_vport_context, ctx, promisc_mc, vport->promisc_mc);
     PRM_SET(nic_vport_context, ctx, promisc_all, vport->promisc_all);
@@ -167,9 +169,7 @@ static enum syn cmd_check_select(const struct fw *fw,
         PRM_GET(modify_nic_vport_field_select, select, node_guid) ||
         PRM_GET(modify_nic_vport_field_select, select, port_guid) ||
         PRM_GET(modify_nic_vport_field_select, select, change_event) ||
-        PRM_GET(modify_nic_vport_field_select, select, min_inline) ||
-        PRM_GET(modify_nic_vport_field_select, select, disable_uc_local_lb) ||
-        PRM_GET(modify_nic_vport_field_select, select, disable_mc_local_lb)) {
+        PRM_GET(modify_nic_vport_field_select, select, min_inline)) {
         return SYN_VPORT_FIELD;
     }
     if (PRM_GET(modify_nic_vport_field_select, select, roce_en) &&
@@ -221,6 +221,12 @@ static enum syn cmd_modify_nic_vport_context(struct fw *fw, struct fw_cmd *cmd)
         vport_set_promisc(vport, PRM_GET(nic_vport_context, ctx, promisc_uc),
                           PRM_GET(nic_vport_context, ctx, promisc_mc),
                           PRM_GET(nic_vport_context, ctx, promisc_all));
+    }
+    if (PRM_GET(modify_nic_vport_field_select, select, disable_uc_local_lb)) {
+        vport->no_loop_uc = PRM_GET(nic_vport_context, ctx, disable_uc_local_lb);
+    }
+    if (PRM_GET(modify_nic_vport_field_select, select, disable_mc_local_lb)) {
+        vport->no_loop_mc = PRM_GET(nic_vport_context, ctx, disable_mc_local_lb);
     }
     if (PRM_GET(modify_nic_vport_field_select, select, mtu)) {
         vport->mtu = (uint16_t)PRM_GET(nic_vport_context, ctx, mtu);

@@ -59,7 +59,8 @@ bool eth_commit(struct hca *hca, struct eth_sq *sq, uint32_t metadata, uint8_t *
     }
     pace_note_sent(&sq->pace, len);
     sched_note_sent(&sq->sched, len);
-    if ((frame[0] & 1) && !sq->hairpin && tir_takes_group(hca, sq->tdn)) {
+    if ((frame[0] & 1) && !sq->hairpin && !hca->vport->no_loop_mc &&
+        tir_takes_group(hca, sq->tdn)) {
         port_loop(hca, frame, len, 0, sq->tdn);
     }
     port_tx_commit(hca, len, sq->tdn);

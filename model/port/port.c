@@ -122,22 +122,22 @@ void port_look(struct hca *hca)
 /* -- send ---------------------------------------------------------------------------------------
  */
 
-/* The vport of this card that a unicast to dmac goes to, or NULL. */
-static inline struct vport *port_find_inside(struct vport *from, const uint8_t dmac[6])
+/* The vport of this card that a unicast to dmac goes to, or NULL. loops: it may go back. */
+static inline struct vport *port_find_inside(struct vport *from, const uint8_t dmac[6], bool loops)
 {
-    if (vport_has_mac(from, dmac)) {
+    if (vport_has_mac(from, dmac) && loops) {
         return from;
     }
     return G_UNLIKELY(from->sw->num_functions > 1) ? eswitch_find(from, dmac) : NULL;
 }
 
 static inline uint8_t *port_reserve(struct hca *hca, const uint8_t dmac[6], unsigned priority,
-                                    size_t len)
+                                    size_t len, bool loops)
 {
     struct vport *vport = hca->vport;
 
     g_assert(len <= WIRE_FRAME_MAX);
-    vport->to = port_find_inside(vport, dmac);
+    vport->to = port_find_inside(vport, dmac, loops);
     hca->tx_far = false;
     if (vport->to) {
         vport->reserved = vport->to->queue[0];
@@ -162,7 +162,7 @@ static inline uint8_t *port_reserve(struct hca *hca, const uint8_t dmac[6], unsi
 
 uint8_t *port_tx_reserve(struct hca *hca, const uint8_t dmac[6], unsigned priority, size_t len)
 {
-    return port_reserve(hca, dmac, priority, len);
+    return port_reserve(hca, dmac, priority, len, !hca->vport->no_loop_uc);
 }
 
 uint8_t *port_tx_reserve_roce(struct hca *hca, const struct roce_packet *pkt, size_t payload_len)
@@ -170,7 +170,8 @@ uint8_t *port_tx_reserve_roce(struct hca *hca, const struct roce_packet *pkt, si
     const struct uplink *uplink = hca->vport->uplink;
     unsigned priority =
         G_UNLIKELY(uplink->pause.held) ? uplink_roce_priority(uplink, &pkt->addr) : 0;
-    uint8_t *frame = port_reserve(hca, pkt->addr.dmac, priority, roce_frame_len(pkt, payload_len));
+    uint8_t *frame =
+        port_reserve(hca, pkt->addr.dmac, priority, roce_frame_len(pkt, payload_len), true);
 
     return frame ? roce_build(frame, pkt, payload_len) : NULL;
 }
@@ -268,7 +269,7 @@ static inline void port_commit(struct hca *hca, size_t len, unsigned flags, uint
 
 bool port_is_paused(struct hca *hca, const uint8_t dmac[6], struct wire_pause *pause)
 {
-    if (port_find_inside(hca->vport, dmac) || !port_is_up(hca)) {
+    if (port_find_inside(hca->vport, dmac, true) || !port_is_up(hca)) {
         *pause = (struct wire_pause){0};
         return false;
     }

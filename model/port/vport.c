@@ -148,6 +148,7 @@ void vport_release(struct vport *vport)
     vport_set_mac(vport, vport->permanent_mac);
     vport->mtu = vport->uplink->mtu;
     vport->roce_enabled = false;
+    vport->no_loop_uc = vport->no_loop_mc = false;
     vport_set_promisc(vport, false, false, false);
     vport_set_macs(vport, &vport->uc, NULL, 0);
     vport_set_macs(vport, &vport->mc, NULL, 0);

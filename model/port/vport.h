@@ -75,6 +75,10 @@ struct vport {
     struct mac_list uc, mc;
     bool roce_enabled; /* nic_vport_context.roce_en */
     bool promisc_uc, promisc_mc, promisc_all;
+    /* Ethernet frames of the function's send queues do not come back to the function, whatever its
+     * TIRs say (nic_vport_context.disable_uc_local_lb, disable_mc_local_lb). A unicast to the own
+     * address then goes where the next switch has it. RoCE packets come back as ever. */
+    bool no_loop_uc, no_loop_mc;
     struct vport_gid gids[PORT_MAX_GIDS];
     uint16_t gid_slots[VPORT_GID_SLOTS]; /* index in gids[] + 1, by the hash of the GID; 0: free */
     /* Goes up with each change of gids[], or of other data that paths are made from. Code that

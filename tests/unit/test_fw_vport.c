@@ -171,6 +171,31 @@ START_TEST(the_promiscuous_modes_can_be_queried)
 }
 END_TEST
 
+/* Driver mlx5_nic_vport_update_local_lb(): one command sets both; a command for one leaves the
+ * other. A driver that comes after a reset finds loopback enabled. */
+START_TEST(local_loopback_is_disabled_by_kind)
+{
+    struct prm_nic_vport_context *ctx = modify("disable_uc_local_lb");
+    const struct prm_nic_vport_context *seen;
+
+    PRM_SET(nic_vport_context, ctx, disable_uc_local_lb, 1);
+    PRM_SET(nic_vport_context, ctx, disable_mc_local_lb, 1);
+    ck_assert_uint_eq(run(0), SYN_OK);
+    seen = query(0, 0);
+    ck_assert_uint_eq(PRM_GET(nic_vport_context, seen, disable_uc_local_lb), 1);
+    ck_assert_uint_eq(PRM_GET(nic_vport_context, seen, disable_mc_local_lb), 0);
+    PRM_SET(nic_vport_context, modify("disable_mc_local_lb"), disable_mc_local_lb, 1);
+    ck_assert_uint_eq(run(0), SYN_OK);
+    seen = query(0, 0);
+    ck_assert_uint_eq(PRM_GET(nic_vport_context, seen, disable_uc_local_lb), 1);
+    ck_assert_uint_eq(PRM_GET(nic_vport_context, seen, disable_mc_local_lb), 1);
+    vport_release(d.fw->hca.vport);
+    seen = query(0, 0);
+    ck_assert_uint_eq(PRM_GET(nic_vport_context, seen, disable_uc_local_lb), 0);
+    ck_assert_uint_eq(PRM_GET(nic_vport_context, seen, disable_mc_local_lb), 0);
+}
+END_TEST
+
 START_TEST(the_mtu_has_bounds)
 {
     struct prm_nic_vport_context *ctx = modify("mtu");
@@ -189,9 +214,8 @@ END_TEST
 /* Only the manager of the card's ports may set these. */
 START_TEST(fields_of_the_port_manager_are_refused)
 {
-    static const char *const fields[] = {"affiliation",        "node_guid",  "port_guid",
-                                         "change_event",       "min_inline", "disable_uc_local_lb",
-                                         "disable_mc_local_lb"};
+    static const char *const fields[] = {"affiliation", "node_guid", "port_guid", "change_event",
+                                         "min_inline"};
 
     for (unsigned i = 0; i < G_N_ELEMENTS(fields); i++) {
         modify(fields[i]);
@@ -261,6 +285,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, no_group_is_among_the_unicasts);
     tcase_add_test(tc, the_address_can_be_another_one);
     tcase_add_test(tc, the_promiscuous_modes_can_be_queried);
+    tcase_add_test(tc, local_loopback_is_disabled_by_kind);
     tcase_add_test(tc, the_mtu_has_bounds);
     tcase_add_test(tc, fields_of_the_port_manager_are_refused);
     tcase_add_test(tc, roce_can_be_turned_off_and_on);

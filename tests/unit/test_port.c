@@ -302,6 +302,30 @@ START_TEST(frames_of_another_transport_domain_are_not_own)
 }
 END_TEST
 
+/* mlx5_nic_vport_update_local_lb(): the driver forbids it while one program at most has the device.
+ * The frames go to the cable instead, as if another card had the address. */
+START_TEST(frames_of_another_domain_stay_out_while_loopback_is_disabled)
+{
+    struct bench_queue other;
+
+    bench_sq_new(b, bench_tis(b, bench_td(b)), &other);
+    vport->no_loop_mc = true;
+    send_to(&other, group);
+    bench_expect_none(&rq);
+    ck_assert_uint_eq(b->num_frames, 1);
+    send_to(&other, bench_mac); /* unicasts have a bit of their own */
+    ck_assert_ptr_nonnull(bench_cqe(&rq));
+    ck_assert_uint_eq(b->num_frames, 1);
+    vport->no_loop_uc = true;
+    vport->no_loop_mc = false;
+    send_to(&other, bench_mac);
+    bench_expect_none(&rq);
+    ck_assert_uint_eq(b->num_frames, 2);
+    send_to(&other, group);
+    ck_assert_ptr_nonnull(bench_cqe(&rq));
+}
+END_TEST
+
 START_TEST(a_frame_from_the_cable_is_never_own)
 {
     uint8_t frame[60];
@@ -545,6 +569,7 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, the_unicast_bit_lets_own_unicasts_in);
     tcase_add_test(tcase, the_multicast_bit_lets_own_groups_in);
     tcase_add_test(tcase, frames_of_another_transport_domain_are_not_own);
+    tcase_add_test(tcase, frames_of_another_domain_stay_out_while_loopback_is_disabled);
     tcase_add_test(tcase, a_frame_from_the_cable_is_never_own);
     tcase_add_test(tcase, groups_come_back_only_while_a_tir_takes_them);
     tcase_add_test(tcase, each_looped_frame_keeps_its_senders_domain);
