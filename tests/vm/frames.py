@@ -9,6 +9,7 @@ import random
 import struct
 
 UDP, TCP = 17, 6
+ACK, PSH = 0x10, 0x08
 IPV4, IPV6, VLAN, OTHER = 0x0800, 0x86DD, 0x8100, 0x88B5
 
 
@@ -29,12 +30,12 @@ def pseudo(source, target, protocol, length):
     return source.packed + target.packed + struct.pack("!IHBB", length, 0, 0, protocol)
 
 
-def transport(protocol, source, target, ports, payload, wrong):
+def transport(protocol, source, target, ports, payload, wrong, seq, flags):
     """A UDP datagram or TCP segment, with its checksum. wrong: is added to the checksum."""
     if protocol == UDP:
         head, at = struct.pack("!HHHH", *ports, 8 + len(payload), 0), 6
     else:
-        head, at = struct.pack("!HHIIBBHHH", *ports, 1000, 2000, 0x50, 0x10, 512, 0, 0), 16
+        head, at = struct.pack("!HHIIBBHHH", *ports, seq, 2000, 0x50, flags, 512, 0, 0), 16
     total = checksum(pseudo(source, target, protocol, len(head) + len(payload)) + head + payload)
     if protocol == UDP:
         total = total or 0xFFFF  # 0 says that there is no checksum
@@ -43,12 +44,14 @@ def transport(protocol, source, target, ports, payload, wrong):
     return head[:at] + struct.pack("!H", total) + head[at + 2:] + payload
 
 
-def ip_packet(source, target, protocol, ports, payload, wrong_ip=0, wrong_l4=0):
+def ip_packet(source, target, protocol, ports, payload, wrong_ip=0, wrong_l4=0, ip_id=7, fragment=0x4000, seq=1000,
+              flags=ACK):
+    """Returns the EtherType and the packet. ip_id, fragment: those of IPv4; seq, flags: those of TCP."""
     source, target = ipaddress.ip_address(source), ipaddress.ip_address(target)
-    inside = transport(protocol, source, target, ports, payload, wrong_l4)
+    inside = transport(protocol, source, target, ports, payload, wrong_l4, seq, flags)
     if source.version == 6:
         return IPV6, struct.pack("!IHBB", 6 << 28, len(inside), protocol, 64) + source.packed + target.packed + inside
-    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(inside), 7, 0x4000, 64, protocol, 0) + source.packed + target.packed
+    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(inside), ip_id, fragment, 64, protocol, 0) + source.packed + target.packed
     total = (checksum(head) + wrong_ip) & 0xFFFF
     return IPV4, head[:10] + struct.pack("!H", total) + head[12:] + inside
 
