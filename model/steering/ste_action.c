@@ -21,6 +21,7 @@ static bool ste_own(struct ste_walk *walk)
         memcpy(walk->room + STEER_HEADROOM, walk->frame, walk->len);
         walk->packet = (struct steer_packet){
             .bytes = walk->room + STEER_HEADROOM, .len = walk->len, .headroom = STEER_HEADROOM};
+        walk->frame = walk->packet.bytes; /* also if the change then turns out to be impossible */
     }
     return walk->changed;
 }
