@@ -405,6 +405,24 @@ START_TEST(a_peer_is_named_by_its_function_too)
 }
 END_TEST
 
+/* The RQ names an SQ of its own function, which has the number of the SQ that names the RQ. */
+START_TEST(an_rq_names_the_function_of_its_peer_too)
+{
+    uint32_t twin = new_sq(0);
+
+    while (sqn < twin) {
+        sqn = new_sq(1);
+    }
+    ck_assert_uint_eq(twin, sqn);
+    sq_ready();
+    ck_assert_int_eq(move_rq(0, rqn, PRM_RQC_STATE_RST, PRM_RQC_STATE_RDY, 0, twin), SYN_OK);
+    expect_apart();
+    ck_assert_int_eq(move_sq(1, sqn, PRM_SQC_STATE_RDY, PRM_SQC_STATE_RST, 0, 0), SYN_OK);
+    sq_ready();
+    expect_apart();
+}
+END_TEST
+
 static void rq_to_reset(void)
 {
     ck_assert_int_eq(move_rq(0, rqn, PRM_RQC_STATE_RDY, PRM_RQC_STATE_RST, 0, 0), SYN_OK);
@@ -467,6 +485,21 @@ START_TEST(the_end_of_a_pair_drops_and_counts_its_frames)
     come(3);
     leave();
     expect_sent(0);
+}
+END_TEST
+
+START_TEST(a_pair_that_joins_again_begins_empty)
+{
+    come(1);
+    come(2);
+    sq_to_reset();
+    sq_ready();
+    come(3);
+    leave();
+    expect_sent(1);
+    expect_frame(0, 3);
+    sq_to_reset();
+    ck_assert_uint_eq(dropped(), 2);
 }
 END_TEST
 
@@ -825,6 +858,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, frames_wait_for_credit_of_the_cable);
     tcase_add_loop_test(tc, the_end_of_a_pair_drops_and_counts_its_frames, 0,
                         G_N_ELEMENTS(endings));
+    tcase_add_test(tc, a_pair_that_joins_again_begins_empty);
     tcase_add_test(tc, a_restart_of_the_function_of_the_rq_leaves_the_sq_alone);
     tcase_add_test(tc, a_query_tells_the_peer_of_an_rq);
     tcase_add_test(tc, rules_for_sent_frames_see_what_a_hairpin_sends);
@@ -841,6 +875,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, an_rq_without_a_ready_peer_drops_and_counts);
     tcase_add_test(tc, queues_that_do_not_name_each_other_do_not_join);
     tcase_add_test(tc, a_peer_is_named_by_its_function_too);
+    tcase_add_test(tc, an_rq_names_the_function_of_its_peer_too);
     tcase_add_test(tc, a_loop_leaves_room_for_time_to_pass);
     tcase_add_test(tc, a_group_frame_leaves_once);
     tcase_add_test(tc, sizes_are_within_the_capabilities);
