@@ -82,13 +82,13 @@ static struct ibv_flow *default_flow(int receiver)
     return flow;
 }
 
-/* Sends a frame to port 5000, and returns the receivers that get it, as bits. */
-static unsigned got(void)
+/* Sends a frame, and returns the receivers that get it, as bits. */
+static unsigned got_of(enum kind kind)
 {
     unsigned who = 0;
     struct ibv_wc wc;
 
-    make(PLAIN);
+    make(kind);
     sent();
     for (int i = 0; i < RECEIVERS; i++) {
         unsigned times = 0;
@@ -100,6 +100,12 @@ static unsigned got(void)
         who |= times << i;
     }
     return who;
+}
+
+/* The same for a frame to port 5000. */
+static unsigned got(void)
+{
+    return got_of(PLAIN);
 }
 
 #define PASS IBV_FLOW_ATTR_FLAGS_DONT_TRAP
@@ -240,6 +246,7 @@ START_TEST(a_refused_rule_changes_nothing)
 {
     struct mlx5dv_flow_matcher *rx = matcher_of(v->b, 1, MLX5DV_FLOW_TABLE_TYPE_NIC_RX);
     struct ibv_flow *pass = flow_of(0, 3, PASS), *behind = flow_of(1, 9, 0), *more;
+    struct ibv_flow *all = default_flow(2);
     struct mlx5dv_flow_match_parameters value = {0};
     struct mlx5dv_flow_action_attr miss = {.type = MLX5DV_FLOW_ACTION_DEFAULT_MISS};
     static const uint16_t priority[] = {1, 5, 12};
@@ -255,6 +262,7 @@ START_TEST(a_refused_rule_changes_nothing)
         ck_assert_ptr_null(more);
         ck_assert_int_eq(errno, ENOMEM);
         ck_assert_uint_eq(got(), 3);
+        ck_assert_uint_eq(got_of(VXLAN), 4); /* no rule but the default one matches it */
     }
     ck_assert_uint_ge(n, 3); /* table, link, group, entry */
     ck_assert_ptr_nonnull(more);
@@ -263,6 +271,7 @@ START_TEST(a_refused_rule_changes_nothing)
     ck_assert_uint_eq(got(), 3);
     ck_assert_int_eq(ibv_destroy_flow(pass), 0);
     ck_assert_int_eq(ibv_destroy_flow(behind), 0);
+    ck_assert_int_eq(ibv_destroy_flow(all), 0);
     ck_assert_int_eq(hv_dv_destroy_flow_matcher(rx), 0);
 }
 END_TEST
