@@ -356,8 +356,7 @@ static void rings_make_tir(struct ring_way *way, const struct ring_hash *hash)
 static struct hv_flow_rule rings_rule(const struct sim_host *host)
 {
     struct hv_flow_rule rule = {.criteria = 1u << PRM_MATCH_CRITERIA_OUTER_HEADERS,
-                                .action = PRM_FLOW_ACTION_FWD_DEST,
-                                .dest_type = PRM_FLOW_DESTINATION_TYPE_TIR};
+                                .action = PRM_FLOW_ACTION_FWD_DEST};
     struct prm_fte_match_set_lyr_2_4 *mask = PRM_PTR(fte_match_param, rule.mask, outer_headers);
     struct prm_fte_match_set_lyr_2_4 *value = PRM_PTR(fte_match_param, rule.value, outer_headers);
 
@@ -379,6 +378,7 @@ void ring_way_make(struct ring_way *way, struct job *job, struct sim_host *host,
 {
     struct hv_hca *hca = hv_hca_of(host->ctx);
     struct hv_flow_rule rule = rings_rule(host);
+    struct hv_flow_dest dest = {.type = PRM_FLOW_DESTINATION_TYPE_TIR};
     struct hv_flow_place place;
 
     *way = (struct ring_way){.job = job, .ctx = host->ctx};
@@ -389,7 +389,8 @@ void ring_way_make(struct ring_way *way, struct job *job, struct sim_host *host,
     place = rings_place(way);
     sim_must(job, hv_flow_create_group(hca, &place, &rule));
     way->group_id = place.group_id;
-    sim_must(job, hv_flow_set_entry(hca, &place, &rule, &way->tirn, 1, false));
+    dest.id = way->tirn;
+    sim_must(job, hv_flow_set_entry(hca, &place, &rule, &dest, 1, false));
 }
 
 void ring_way_free(struct ring_way *way)
