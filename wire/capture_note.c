@@ -34,7 +34,10 @@ void wire_capture_note_text(char text[static WIRE_CAPTURE_NOTE], const struct wi
     if (note->is_response) {
         note_text_add(&t, "request=%u ", note->request_psn);
     } else if (note->has_wqe) {
-        note_text_add(&t, "wqe=%u message=%u ", note->wqe, note->first_psn);
+        note_text_add(&t, "wqe=%u ", note->wqe);
+        if (!note->no_psn) {
+            note_text_add(&t, "message=%u ", note->first_psn);
+        }
     }
     if (note->function) {
         note_text_add(&t, "function=%u ", note->function);

@@ -38,10 +38,11 @@ enum wire_note_why {
 
 struct wire_note {
     uint32_t function; /* number of the function on its card, from 0 */
-    uint32_t qpn;      /* the sender's own QP; 0: none */
+    uint32_t qpn;      /* the sender's own QP, or Ethernet send queue; 0: none */
     bool is_response;
     /* a request: the index of the WQE in its send queue, and the first PSN of its message */
     bool has_wqe; /* false: the device itself made the request */
+    bool no_psn;  /* the frame is none of a message with PSNs */
     uint16_t wqe;
     uint32_t first_psn;
     uint32_t request_psn; /* a response: the PSN of the request */

@@ -6,10 +6,11 @@ const SVG = "http://www.w3.org/2000/svg";
 const ROW = 22;          // pixels from event to event
 const GAP_FROM = 20000;  // ns: a longer pause between two events is written at the margin
 const MARGIN = 104;      // pixels at the left, for times
-const SIDE = 190;        // pixels beside the outer lines, for labels
+const SIDE = 240;        // pixels beside the outer lines, for labels
 const LABELS_FROM = 11;  // pixels of a row: below that there are no labels
 const MOST_LANES = 24;
 const QUIET = new Set(["command", "state", "eqe", "interrupt", "posted"]);
+const OWNED = new Set(["doorbell", "wqe", "post_recv", "flow"]);    // shown if they belong to a message
 
 function makeTime(ns) {
   if (Math.abs(ns) < 1000) { return `${ns} ns`; }
@@ -45,7 +46,7 @@ class Layout {
     if (this.alone && this.message >= 0) { return event.message === this.message; }
     if (this.all) { return true; }
     if (QUIET.has(event.kind)) { return false; }
-    if (event.kind === "doorbell" || event.kind === "wqe" || event.kind === "post_recv" || (event.kind === "cqe" && event.data.of_send)) {
+    if (OWNED.has(event.kind) || "fcs" in event.data || "rqn" in event.data || (event.kind === "cqe" && event.data.of_send)) {
       return event.message >= 0;  // otherwise it belongs to the driver's own queues
     }
     return !("text" in event.data);
@@ -224,7 +225,8 @@ class Painter {
       "data-event": at}, marks);
     const shape = {post: `M${x - 6},${y - 6}h12l-6,11z`, post_recv: `M${x - 6},${y - 6}h12l-6,11z`,
       lost: `M${x - 5},${y - 5}l10,10m0,-10l-10,10`, fault: `M${x},${y - 7}l6,12h-12z`, doorbell: `M${x - 5},${y + 4}a5,6 0 0 1 10,0z`,
-      cqe: `M${x},${y - 6}l6,6l-6,6l-6,-6z`, poll: `M${x - 6},${y + 5}h12l-6,-11z`}[event.kind] ||
+      cqe: `M${x},${y - 6}l6,6l-6,6l-6,-6z`, poll: `M${x - 6},${y + 5}h12l-6,-11z`,
+      flow: `M${x - 4},${y}a4,4 0 1 0 8,0a4,4 0 1 0 -8,0`}[event.kind] ||
       `M${x - 5},${y - 5}h10v10h-10z`;
     element("path", {class: "mark", d: shape}, item);
     element("title", {}, item, event.title);

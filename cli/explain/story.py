@@ -102,6 +102,18 @@ def packet_key(event, qpn):
             number(event, "psn"))
 
 
+def is_frame(event):
+    """Whether the event is about a frame that is no RoCE packet, and says which one."""
+    return "psn" not in event and "fcs" in event
+
+
+def frame_key(event, qpn):
+    """The same for both ends of a packet or frame, and different for others. None: the event is about neither."""
+    if is_frame(event):
+        return "frame", str(event["fcs"]), number(event, "len")
+    return packet_key(event, qpn) if "psn" in event else None
+
+
 def _around(events, time):
     """Those of the events, which are in the order of time, that are next to that time."""
     at = bisect.bisect_left(events, time, key=lambda event: event["t"])
@@ -206,12 +218,12 @@ class Story:
         sent more than once, the usual time on the way decides."""
         sent, received = {}, {}
         for at, event in enumerate(self.events):
-            if "psn" not in event:
+            if "psn" not in event and not is_frame(event):
                 continue
             if event["e"] in ("sent", "seen"):
-                sent.setdefault(packet_key(event, "dqpn"), []).append(at)
+                sent.setdefault(frame_key(event, "dqpn"), []).append(at)
             elif event["e"] == "received" or (event["e"] == "lost" and event.get("inbound")):
-                received.setdefault(packet_key(event, "qpn"), []).append(at)
+                received.setdefault(frame_key(event, "qpn"), []).append(at)
             elif event["e"] in ("lost", "fault") and not event.get("inbound"):
                 self._tell_sender(at, event, sent)
         usual = self._usual_time(sent, received)
@@ -229,7 +241,7 @@ class Story:
 
     def _tell_sender(self, at, event, sent):
         """A fault rule of the sending host has lost or changed the packet that it sent last with these numbers."""
-        for start in itertools.islice(reversed(sent.get(packet_key(event, "dqpn"), [])), MOST_COPIES):
+        for start in itertools.islice(reversed(sent.get(frame_key(event, "dqpn"), [])), MOST_COPIES):
             if self.events[start]["host"] == event["host"]:
                 event["sent_by"] = start
                 if event["e"] == "lost":
@@ -258,10 +270,12 @@ class Story:
 
     def _add_arrow(self, start, end):
         event = self.events[start if start >= 0 else end]
+        if is_frame(event) and (start < 0 or (end < 0 and not event.get("lost"))):
+            return      # nobody knows from where it comes, or how many hosts it was for
         arrow = {"sent": start, "received": end, "lost": "", "repeated": int(bool(event.get("repeated"))),
                  "why": str(event.get("why", "")), "to": "", "from": ""}
         if start >= 0:
-            target = self._host_of(str(event.get("dst")))
+            target = self.events[end]["host"] if is_frame(event) and end >= 0 else self._host_of(str(event.get("dst")))
             arrow["to"] = target
             if event.get("lost"):
                 arrow["lost"] = str(event["lost"])
@@ -282,6 +296,8 @@ class Story:
         posted = {}         # (host, qpn, wqe) -> messages posted and not started
         self.last_arrival = {}
         self.receives = {}  # (host, "srqn" or "qpn", number, wqe) -> postings of receives that are not taken
+        self.arrived = {}   # host -> the message of the frame that it received last
+        self.taken = {}     # (host, cqn) -> messages whose frame an Ethernet receive queue has taken
         completions = {}    # (host, cqn, qpn, wqe, of_send) -> messages whose CQE is not polled
         for at, event in enumerate(self.events):
             handler = getattr(self, "_on_" + event["e"], None)
@@ -354,10 +370,11 @@ class Story:
         queues[key[:2]].add(number(event, "psn"), wqe, message)
 
     def _on_sent(self, at, event, queues, posted, completions):
-        if "psn" not in event:
-            return
         message = -1
-        if "request_psn" in event:
+        if "psn" not in event:
+            if "wqe" in event:
+                message = queues[event["host"], number(event, "qpn")].by_wqe.get(number(event, "wqe"), -1)
+        elif "request_psn" in event:
             queue = queues[self.addresses.get(str(event.get("dst"))), number(event, "dqpn")]
             message = queue.message_of(number(event, "request_psn"))
         elif "qpn" in event:
@@ -371,9 +388,25 @@ class Story:
         message = self.events[start]["message"] if start >= 0 else -1
         if message >= 0:
             self._join(at, event, message)
-        self.last_arrival[event["host"], number(event, "qpn")] = message
+        self.arrived[event["host"]] = message
+        if "psn" in event:
+            self.last_arrival[event["host"], number(event, "qpn")] = message
+
+    def _on_flow(self, at, event, queues, posted, completions):
+        """A table of rules: of the send queue that sends the frame, or of the frame that has just arrived."""
+        message = -1
+        if "qpn" in event:
+            started = queues[event["host"], number(event, "qpn")].started
+            message = started[-1][1] if started else -1
+        elif str(event.get("domain")).endswith("_RX"):
+            message = self.arrived.get(event["host"], -1)
+        if message >= 0:
+            self._join(at, event, message)
 
     def _on_receive(self, at, event, queues, posted, completions):
+        if "rqn" in event:
+            self._on_frame_receive(at, event)
+            return
         message = self.last_arrival.get((event["host"], number(event, "qpn")), -1)
         waiting = self.receives.get(self._receive_key(event))
         posting = waiting.popleft() if waiting else -1
@@ -383,13 +416,22 @@ class Story:
                 self.events[posting]["message"] = message
                 self.messages[message]["receives"].append(posting)
 
+    def _on_frame_receive(self, at, event):
+        """An Ethernet receive queue takes the frame that has just arrived. The CQE will not name the queue."""
+        message = self.arrived.get(event["host"], -1)
+        self.taken.setdefault((event["host"], number(event, "cqn")), collections.deque()).append(message)
+        if message >= 0:
+            self._join(at, event, message)
+
     def _on_cqe(self, at, event, queues, posted, completions):
         key = (event["host"], number(event, "qpn"))
-        message = -1
+        taken = self.taken.get((event["host"], number(event, "cqn")))
         if event.get("of_send"):
             message = queues[key].by_wqe.get(number(event, "wqe"), -1)
             if message >= 0:
                 self.messages[message]["status"] = str(event.get("syndrome", "success"))
+        elif taken:
+            message = taken.popleft()
         else:
             message = self.last_arrival.get(key, -1)
         if message >= 0:
@@ -468,6 +510,13 @@ def fault_title(get):
     return f"fault: {get('what')}{about}" + (f" (rule {get('rule')}: {get('of')})" if get("of") is not None else "")
 
 
+def flow_title(get):
+    """That an entry has destinations is said by their names."""
+    actions = str(get("actions") or get("how") or "").replace("FWD_DEST", "").split()
+    table = f"0x{get('table'):x}" if isinstance(get("table"), int) else get("table")
+    return f"table {table}: " + " ".join([*actions, *([str(get("to"))] if get("to") else [])])
+
+
 # What a reader sees of an event that is no packet.
 TITLES = {
     "command": lambda get: f"command {get('command')} {get('status')}",
@@ -482,6 +531,7 @@ TITLES = {
     "cqe": lambda get: f"CQE {get('syndrome') or get('opcode')}",
     "receive": lambda get: f"receive WQE {get('wqe')}",
     "wqe": lambda get: f"WQE {get('wqe')} {get('opcode')}",
+    "flow": flow_title,
 }
 
 

@@ -202,7 +202,9 @@ static void event_add_note(struct prm_line *line, const struct wire_note *note)
         prm_line_add_count(line, "request_psn", note->request_psn);
     } else if (note->has_wqe) {
         prm_line_add_count(line, "wqe", note->wqe);
-        prm_line_add_count(line, "first_psn", note->first_psn);
+        if (!note->no_psn) {
+            prm_line_add_count(line, "first_psn", note->first_psn);
+        }
     }
     if (note->why) {
         prm_line_add_text(line, "why", wire_note_words(note->why));
@@ -279,7 +281,8 @@ static void event_add_packet(struct prm_line *line, const struct roce_packet *pk
     prm_line_close_group(line);
 }
 
-/* A RoCE packet by its fields; any other frame as text. */
+/* A RoCE packet by its fields; any other frame as text. Its frame check sequence tells it from
+ * others, so that a reader can join its sending and its arrival. */
 static void event_add_frame(struct prm_line *line, const struct trace_frame *frame,
                             const struct roce_packet *pkt, enum roce_verdict verdict)
 {
@@ -294,6 +297,12 @@ static void event_add_frame(struct prm_line *line, const struct trace_frame *fra
     trace_describe_frame(&part, frame->is_sent, frame->bytes, frame->len, frame->has_icrc);
     prm_line_add_text(line, "text", text);
     prm_line_add_count(line, "len", frame->len);
+    if (frame->len >= ETH_BYTES) {
+        uint8_t fcs[ETH_FCS_BYTES];
+
+        eth_fcs_put(fcs, frame->bytes, frame->len);
+        event_add_hex(line, "fcs", prm_load32(fcs));
+    }
 }
 
 static enum roce_verdict event_parse(const struct trace_frame *frame, struct roce_packet *pkt)

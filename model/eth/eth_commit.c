@@ -33,6 +33,16 @@ static uint8_t *eth_commit_changed(struct hca *hca, const struct eth_sq *sq, uin
     return place;
 }
 
+/* Notes for trace and capture which queue and WQE send the frame. */
+static G_GNUC_NO_INLINE __attribute__((cold)) void eth_commit_note(struct hca *hca,
+                                                                   const struct eth_sq *sq)
+{
+    port_note(hca, &(struct wire_note){.qpn = sq->obj.num,
+                                       .has_wqe = !sq->hairpin,
+                                       .no_psn = true,
+                                       .wqe = (uint16_t)sq->wq.ci});
+}
+
 bool eth_commit(struct hca *hca, struct eth_sq *sq, uint32_t metadata, uint8_t *frame, size_t len)
 {
     if (G_UNLIKELY(steering_has_tx(hca))) {
@@ -62,6 +72,9 @@ bool eth_commit(struct hca *hca, struct eth_sq *sq, uint32_t metadata, uint8_t *
     if ((frame[0] & 1) && !sq->hairpin && !hca->vport->no_loop_mc &&
         tir_takes_group(hca, sq->tdn)) {
         port_loop(hca, frame, len, 0, sq->tdn);
+    }
+    if (G_UNLIKELY(port_wants_note(hca))) {
+        eth_commit_note(hca, sq);
     }
     port_tx_commit(hca, len, sq->tdn);
     return true;

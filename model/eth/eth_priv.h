@@ -36,6 +36,7 @@ struct eth_sq {
     uint32_t tdn;        /* transport domain of the TIS; PORT_NO_TD without a TIS */
     bool swp;            /* WQEs may say where headers are (allow_swp) */
     bool counted;        /* rules' counters have counted the frame that is made next */
+    bool traced;         /* the trace has the WQE at ci */
     /* of the WQE at ci: bytes of an LSO message or copy, or packets, that were sent or copied */
     size_t done;
     /* of a UMR at ci whose entries are in memory: their copy, or NULL (model/eth/eth_umr.c) */

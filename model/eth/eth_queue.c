@@ -254,6 +254,7 @@ enum syn eth_sq_modify(struct hca *hca, uint16_t uid, uint32_t sqn, uint8_t cur_
             eth_sq_stop(hca, sq);
             hca_unschedule(&sq->work);
             sq->wq.ci = sq->wq.pi = 0;
+            sq->traced = false;
             blueflame_drop(&sq->wq);
             sq->done = 0;
             sq->counted = false;

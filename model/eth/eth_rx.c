@@ -12,6 +12,7 @@
 #include "model/eth/eth_delay.h"
 #include "model/eth/eth_hairpin.h"
 #include "model/eth/eth_stride.h"
+#include "model/eth/eth_trace.h"
 #include "model/steering/steering.h"
 #include "model/memory/end_pad.h"
 #include "model/queue/cqe.h"
@@ -264,6 +265,9 @@ bool eth_rq_try(struct hca *hca, struct eth_rq *rq, const struct eth_arrival *a)
                     taken == RECV_OK && stored > place.room ? PRM_CQE_SYNDROME_LOCAL_LENGTH_ERR
                                                             : PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
         return true;
+    }
+    if (G_UNLIKELY(hca->tracing)) {
+        eth_trace_receive(hca, rq, &place, stored);
     }
     if (G_UNLIKELY(rq->strides)) {
         PRM_SET(cqe64, cqe, wqe_id, eth_stride_id(rq));

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 #include "model/eth/eth_headers.h"
+#include "model/eth/eth_trace.h"
 #include "model/queue/cqe.h"
 #include "model/queue/mmo.h"
 #include "model/steering/steering.h"
@@ -50,6 +51,7 @@ static void eth_tx_skip_wqe(struct eth_sq *sq, unsigned ds)
     unsigned blocks = (ds + 3) / 4, posted = wq_posted(&sq->wq);
 
     sq->wq.ci += blocks == 0 || blocks > posted ? posted : blocks;
+    sq->traced = false;
 }
 
 void eth_sq_flush(struct hca *hca, struct eth_sq *sq)
@@ -350,6 +352,7 @@ static enum eth_sent eth_tx_execute(struct hca *hca, struct eth_sq *sq, struct e
     uint32_t denied = mkey_denied(hca, PRM_GET(sqc, sq->sqc, rlky));
     struct mmo_copy copy;
     unsigned blocks;
+    bool is_packet;
 
     if (!wq_read(hca, &sq->wq, wqe->index, raw.bytes, WQEBB)) {
         return ETH_NO_DATA;
@@ -362,11 +365,16 @@ static enum eth_sent eth_tx_execute(struct hca *hca, struct eth_sq *sq, struct e
         !wq_read(hca, &sq->wq, wqe->index, raw.bytes, blocks * WQEBB)) {
         return ETH_BAD_WQE;
     }
-    if (wqe->opcode == PRM_WQE_OPCODE_SEND && parse_eth(wqe, raw.bytes, wqe->ds * 16u, denied)) {
-        return eth_send_packet(hca, sq, wqe);
+    is_packet = wqe->opcode == PRM_WQE_OPCODE_SEND || wqe->opcode == PRM_WQE_OPCODE_TSO;
+    if (is_packet && !parse_eth(wqe, raw.bytes, wqe->ds * 16u, denied)) {
+        return ETH_BAD_WQE;
     }
-    if (wqe->opcode == PRM_WQE_OPCODE_TSO && parse_eth(wqe, raw.bytes, wqe->ds * 16u, denied)) {
-        return eth_send_lso(hca, sq, wqe);
+    if (G_UNLIKELY(hca->tracing)) {
+        eth_trace_send(hca, sq, wqe, raw.bytes);
+    }
+    if (is_packet) {
+        return wqe->opcode == PRM_WQE_OPCODE_SEND ? eth_send_packet(hca, sq, wqe)
+                                                  : eth_send_lso(hca, sq, wqe);
     }
     if (wqe->opcode == PRM_WQE_OPCODE_ENHANCED_MPSW) {
         const void *segs = eth_tx_parse_eth(wqe, raw.bytes, wqe->ds * 16u);

@@ -2,6 +2,7 @@
 /* Walks a frame through the flow tables. Allocates nothing. */
 #include "model/port/port.h"
 #include "model/steering/change.h"
+#include "model/steering/trace_flow.h"
 
 /* Tables and groups whose visits together cost the same as one call of the host. */
 #define STEPS_A_PIECE 8
@@ -28,6 +29,20 @@ static const struct flow_entry *walk_lookup(struct walk *walk, const struct flow
     return NULL;
 }
 
+/* No entry of the table matches. Returns the table that follows, or NULL. */
+static struct flow_table *walk_miss(struct walk *walk, const struct flow_table *table)
+{
+    struct flow_table *next = table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_FWD
+                                  ? flow_table_find(walk->hca, table->miss_id)
+                                  : NULL;
+
+    walk->switched |= table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_SWITCH_DOMAIN;
+    if (G_UNLIKELY(walk->hca->tracing)) {
+        steering_trace_miss(walk, table, next);
+    }
+    return next;
+}
+
 void steering_walk_table(struct walk *walk, struct flow_table *table)
 {
     while (table && walk->steps++ < STEERING_MAX_STEPS) {
@@ -38,15 +53,14 @@ void steering_walk_table(struct walk *walk, struct flow_table *table)
             return;
         }
         entry = walk_lookup(walk, table);
-        if (!entry) {
-            walk->switched |= table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_SWITCH_DOMAIN;
-            table = table->miss_action == PRM_FLOW_TABLE_MISS_ACTION_FWD
-                        ? flow_table_find(walk->hca, table->miss_id)
-                        : NULL;
-            continue;
+        if (entry) {
+            if (G_UNLIKELY(walk->hca->tracing)) {
+                steering_trace_entry(walk, table, entry);
+            }
+            steering_apply(walk, entry);
+            return;
         }
-        steering_apply(walk, entry);
-        return;
+        table = walk_miss(walk, table);
     }
 }
 

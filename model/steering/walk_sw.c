@@ -6,6 +6,7 @@
 #include "model/steering/meter.h"
 #include "model/steering/sampler.h"
 #include "model/steering/ste.h"
+#include "model/steering/trace_flow.h"
 
 /* Software's tables that lead to tables of the device, which lead to software's tables. */
 #define MAX_NESTING 8
@@ -106,6 +107,9 @@ void steering_walk_software(struct walk *walk, const struct flow_table *table)
         return;
     }
     end = ste_run(&ste, table->sw_root[0], STEERING_MAX_STEPS, &num);
+    if (G_UNLIKELY(walk->hca->tracing)) {
+        steering_trace_software(walk, table, ste.steps - walk->steps, end, num);
+    }
     walk->nesting++;
     walk->steps = ste.steps;
     if (ste.changed) {

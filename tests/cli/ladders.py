@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The four ladders of docs/howto/ladder.md: a simulation each. Fault rules say what is lost.
+"""The ladders of docs/howto/ladder.md: a simulation each. Fault rules say what is lost.
 
 `python3 ladders.py HCASIM NAME` prints for each of a hundred seeds whether it shows the ladder.
 """
@@ -45,6 +45,12 @@ def _connects(story, message):
     return any("CONNECT" in kind for kind in kinds) and len(kinds) >= 4 and message["status"] == "success"
 
 
+def _is_steered(story, message):
+    kinds = [story["events"][at]["kind"] for at in message["events"]]
+    titles = " ".join(story["events"][at]["title"] for at in message["events"])
+    return kinds.count("flow") >= 5 and "sent" in kinds and "receive" in kinds and "VLAN_POP" in titles and "MOD_HDR" in titles
+
+
 # name: the options of `hcasim sim`, and whether a message of the story shows what the ladder is about
 LADDERS = {
     "write": (["--size", "3000", "--workload", "rc", "--fault", "drop WRITE nth 2"], _loss_of("RDMA_WRITE", "WRITE")),
@@ -52,6 +58,7 @@ LADDERS = {
              _loss_of("RDMA_READ,", "READ_RESP")),
     "rendezvous": (["--size", "3000", "--workload", "tm"], _fetches),
     "dc": (["--size", "6000", "--workload", "dc"], _connects),
+    "steering": (["--workload", "steering"], _is_steered),
 }
 
 

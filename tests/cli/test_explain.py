@@ -144,6 +144,29 @@ class Story(Explained):
         self.assertIn(ladders.title(story, lost[0]), [ladders.title(story, arrow) for arrow in again])
         self.assertIn("repeated: NAK PSN sequence error", {arrow["why"] for arrow in again})
 
+    def test_a_frame_leads_through_the_tables_of_both_hosts(self):
+        """Whatever the rules say: a frame that was sent went through tables before, and one that arrived afterwards."""
+        self.simulate("steering")
+        story = self.story(self.trace)
+        self.assertEqual(len(story["messages"]), 20)
+        arrived = 0
+        for message in story["messages"]:
+            events = [story["events"][at] for at in message["events"]]
+            kinds = [event["kind"] for event in events]
+            walks = [event for event in events if event["kind"] == "flow"]
+            self.assertEqual({event["data"]["domain"] for event in walks if event["host"] == message["host"]}, {"NIC_TX"})
+            self.assertEqual(kinds[:4], ["post", "doorbell", "wqe", "flow"])
+            if "sent" not in kinds:
+                self.assertIn("DROP", walks[-1]["title"])
+                continue
+            self.assertEqual(message["packets"], 1)
+            way = kinds[kinds.index("received"):]
+            self.assertEqual(way[1], "flow")
+            self.assertEqual(kinds.count("receive"), sum(
+                event["kind"] == "cqe" and not event["data"]["of_send"] for event in events))
+            arrived += "receive" in kinds
+        self.assertGreater(arrived, 5)
+
     def test_a_capture_alone_has_the_packets(self):
         capture = self.path("capture.pcapng")
         self.simulate("write", "--capture", str(capture))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """usage: test_ladder.py HCASIM [--pictures FOLDER]
 
-Opens the four ladders of docs/howto/ladder.md in a headless Chromium, from a file, and uses them as a reader does:
+Opens the ladders of docs/howto/ladder.md in a headless Chromium, from a file, and uses them as a reader does:
 clicks a message, reads the panel, searches, zooms, moves by keys. Exit status 77: there is no Chromium.
 """
 import pathlib
@@ -132,6 +132,21 @@ class Ladder(unittest.TestCase):
         self.browser.click("#scale")
         self.settle()
         self.assertGreater(self.browser.run(SHOWN), 0)
+
+    def test_a_frame_in_flow_tables(self):
+        story, number = self.open("steering")
+        steps = [at for at in story["messages"][number]["events"] if story["events"][at]["kind"] == "flow"]
+        self.assertIn("vlan_pop", self.panel())
+        self.browser.run("select(arguments[0])", steps[0])
+        self.settle()
+        self.assertIn("nic_tx", self.panel())
+        self.assertIn("of group", self.panel())
+        self.browser.press("f")     # only this message
+        self.settle()
+        self.assertEqual(self.browser.run("return document.querySelectorAll('#drawing .flow').length"), len(steps))
+        self.browser.run("select(arguments[0])", ladders.packets(story, story["messages"][number])[0]["sent"])
+        self.settle()
+        self.assertIn("ethertype", self.panel())
 
     def test_only_what_is_visible_is_drawn(self):
         self.open("write")

@@ -262,7 +262,7 @@ static bool config_read_faults(struct hv_port_config *port, GError **err)
     return true;
 }
 
-/* Reads the settings of the first device only: capture, trace file and removal. */
+/* Reads the settings of the first device only: capture and removal. */
 static bool config_read_first(struct hv_port_config *port, GError **err)
 {
     struct hv_value after, comments;
@@ -270,7 +270,6 @@ static bool config_read_first(struct hv_port_config *port, GError **err)
     bool has_comments;
 
     port->capture = config_get("capture");
-    port->trace_file = config_get("trace_file");
     port->capture_run = g_strdup(g_getenv("HCASIM_RUN"));
     port->remove_when = config_get("remove_when");
     if (!config_get_number("capture_size", &port->capture_ring.size, err) ||
@@ -296,6 +295,7 @@ static bool config_read_port(const struct config_plan *plan, struct hv_port_conf
 
     port->memory = FW_MEMORY_DEFAULT;
     port->control = config_get("control");
+    port->trace_file = config_get("trace_file");
     port->wire = g_strdup(plan->wires[MIN(index, plan->num_wires - 1)]);
     if (!config_get_number("mtu", &mtu, err) || !config_get_value("log", &log, &logs, err) ||
         !config_get_number("memory", &port->memory, err) ||

@@ -80,7 +80,7 @@ static const struct hv_setting settings[] = {
      "Makes the folder DIR, if it is missing, and a control socket in it for each device: hcasim ctl "
      "DIR and hcasim top DIR use them."},
     {"trace_file", HV_SETTING_NEW_FILE, 0, 0, NULL, "FILE", "no trace file",
-     "Writes what the first device of each process does to FILE, as JSON lines "
+     "Writes what each device of each process does to FILE, as JSON lines "
      "(docs/reference/trace.md). `hcasim explain FILE` makes a page of it."},
     {"loss", HV_SETTING_PERCENT, 0, MILLION, NULL, "PERCENT", "0",
      "How many of the frames that the device sends are lost."},
