@@ -378,6 +378,7 @@ void ring_way_make(struct ring_way *way, struct job *job, struct sim_host *host,
 {
     struct hv_hca *hca = hv_hca_of(host->ctx);
     struct hv_flow_rule rule = rings_rule(host);
+    const struct hv_flow_shape shape = {.type = PRM_FLOW_TABLE_TYPE_NIC_RX};
     struct hv_flow_dest dest = {.type = PRM_FLOW_DESTINATION_TYPE_TIR};
     struct hv_flow_place place;
 
@@ -385,7 +386,8 @@ void ring_way_make(struct ring_way *way, struct job *job, struct sim_host *host,
     way->tdn = rings_domain(job, host->ctx);
     rings_make_rqt(way, rqn);
     rings_make_tir(way, hash);
-    sim_must(job, hv_flow_create_table(hca, PRM_FLOW_TABLE_TYPE_NIC_RX, 0, &way->table_id));
+    sim_must(job, hv_flow_create_table(hca, &shape, NULL, &way->table_id));
+    sim_must(job, hv_flow_set_root(hca, shape.type, way->table_id));
     place = rings_place(way);
     sim_must(job, hv_flow_create_group(hca, &place, &rule));
     way->group_id = place.group_id;
@@ -400,6 +402,7 @@ void ring_way_free(struct ring_way *way)
 
     sim_must(way->job, hv_flow_delete_entry(hca, &place));
     sim_must(way->job, hv_flow_destroy_group(hca, &place));
+    sim_must(way->job, hv_flow_unset_root(hca, place.type, place.table_id));
     hv_flow_destroy_table(hca, place.type, place.table_id);
     rings_destroy(way->job, way->ctx, PRM_CMD_OP_DESTROY_TIR, way->tirn);
     rings_destroy(way->job, way->ctx, PRM_CMD_OP_DESTROY_RQT, way->rqtn);
