@@ -17,10 +17,13 @@ int main(void)
                                       .mp_rq = {.use_shift = IBV_EXP_MP_RQ_NO_SHIFT,
                                                 .single_wqe_log_num_of_strides = 9,
                                                 .single_stride_log_num_of_bytes = 6}};
+    struct ibv_exp_wq *made;
 
     NEED(!ibv_exp_query_device(b.ctx, &attr) && attr.comp_mask & IBV_EXP_DEVICE_ATTR_MP_RQ);
     printf("the device has strides: %s\n", attr.mp_rq_caps.supported_qps ? "yes" : "no");
     errno = 0;
-    printf("a queue with strides: %s\n", ibv_exp_create_wq(b.ctx, &wq) ? "made" : strerror(errno));
+    made = ibv_exp_create_wq(b.ctx, &wq);
+    printf("a queue with strides: %s\n", made ? "made" : strerror(errno));
+    NEED(!made || !ibv_exp_destroy_wq(made));
     return 0;
 }
