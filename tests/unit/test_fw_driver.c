@@ -277,7 +277,9 @@ enum syn fwd_reg(struct fwd *d, uint16_t id, bool write, void *reg, size_t size)
     PRM_SET(access_register_in, in, register_id, id);
     memcpy(in + in_at, reg, size);
     syn = fwd_cmd(d, in, in_at + size, out, out_at + size);
-    memcpy(reg, out + out_at, size);
+    if (syn == SYN_OK) { /* as mlx5_core_access_reg() */
+        memcpy(reg, out + out_at, size);
+    }
     return syn;
 }
 

@@ -70,7 +70,8 @@ void fwd_plug(struct fwd *d);
 /* Closes the far end of the cable. */
 void fwd_leave_alone(struct fwd *d);
 
-/* ACCESS_REG: reads or writes the register; reg holds its value afterwards. */
+/* ACCESS_REG: reads or writes the register; reg holds its value afterwards, unless the command is
+ * refused. */
 enum syn fwd_reg(struct fwd *d, uint16_t id, bool write, void *reg, size_t size);
 /* The same, in a test whose driver is d; reg is a variable that is as long as the register. */
 #define READ(id, reg)  fwd_reg(&d, PRM_REG_ID_##id, false, reg, sizeof(reg))

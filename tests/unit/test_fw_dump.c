@@ -199,9 +199,21 @@ START_TEST(an_object_that_is_not_there_has_an_error)
 }
 END_TEST
 
+/* A request for the menu, to be written to memory. */
+static void ask_to_memory(uint32_t size, uint64_t addr, uint32_t key)
+{
+    ask(PRM_DUMP_SEGMENT_MENU, 0);
+    PRM_SET(resource_dump, reg, inline_dump, 0);
+    PRM_SET(resource_dump, reg, size, size);
+    PRM_SET(resource_dump, reg, address, addr);
+    PRM_SET(resource_dump, reg, mkey, key);
+}
+
+/* A refused request leaves nothing in the register, so each one is made anew. */
 START_TEST(requests_that_are_not_legal_are_refused)
 {
     uint64_t addr = fake_host_alloc(&d.host, 4096, 4096);
+    uint32_t key = make_key(true);
 
     ask(0x1fff, 0); /* no such kind */
     ck_assert_uint_eq(WRITE(RESOURCE_DUMP, reg), SYN_REG_VALUE);
@@ -214,18 +226,17 @@ START_TEST(requests_that_are_not_legal_are_refused)
     ask(PRM_DUMP_SEGMENT_MENU, 0);
     PRM_SET(resource_dump, reg, device_opaque, 100000); /* behind the end */
     ck_assert_uint_eq(WRITE(RESOURCE_DUMP, reg), SYN_REG_VALUE);
+    ask(PRM_DUMP_SEGMENT_MENU, 0);
     PRM_SET(resource_dump, reg, device_opaque, 2); /* within a dword */
     ck_assert_uint_eq(WRITE(RESOURCE_DUMP, reg), SYN_REG_VALUE);
-    ask(PRM_DUMP_SEGMENT_MENU, 0);
-    PRM_SET(resource_dump, reg, inline_dump, 0);
-    PRM_SET(resource_dump, reg, size, 3);
+    ask_to_memory(3, addr, key);
     ck_assert_uint_eq(WRITE(RESOURCE_DUMP, reg), SYN_REG_VALUE);
-    PRM_SET(resource_dump, reg, size, 4096);
-    PRM_SET(resource_dump, reg, address, addr);
-    PRM_SET(resource_dump, reg, mkey, make_key(false)); /* memory that may not be written */
+    ask_to_memory(4096, addr, make_key(false)); /* memory that may not be written */
     ck_assert_uint_eq(WRITE(RESOURCE_DUMP, reg), SYN_REG_VALUE);
-    PRM_SET(resource_dump, reg, mkey, 0xabcdef00); /* no key */
+    ask_to_memory(4096, addr, 0xabcdef00); /* no key */
     ck_assert_uint_ne(WRITE(RESOURCE_DUMP, reg), SYN_OK);
+    ask_to_memory(4096, addr, key);
+    ck_assert_uint_eq(WRITE(RESOURCE_DUMP, reg), SYN_OK);
 }
 END_TEST
 
