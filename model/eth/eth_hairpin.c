@@ -17,8 +17,8 @@
  * MLX5_HAIRPIN_RX and MLX5_HAIRPIN_TX in mlx5_flow_get_reg_id()). No copy of a group's frame comes
  * back to the SQ's own function.
  *
- * Who ends the wait of a frame: the work of the SQ, which a received frame schedules. It waits for
- * credit, rate and scheduling as the work of any SQ does. If a queue leaves RDY, fails or ends
+ * The work of the SQ ends the wait of a frame. A received frame schedules this work, which waits
+ * for credit, rate and scheduling as the work of any SQ does. If a queue leaves RDY, fails or ends
  * (also by the reset or the removal of its function), the two are parted, and the frames are
  * dropped.
  *

@@ -331,8 +331,8 @@ static enum syn eth_find_rmp(struct hca *hca, uint16_t uid, uint32_t rmpn, struc
     return uid_check(obj, uid, SYN_SRQ_NUM);
 }
 
-/* What the context says of the ring of an RQ, or that it has none: it takes WQEs from an RMP, or is
- * a hairpin queue. */
+/* Checks the part of the context that describes the RQ's ring. An RQ that takes its WQEs from an
+ * RMP has no ring, and a hairpin queue has none either. */
 static enum syn eth_rq_check_wq(const struct prm_rqc *rqc)
 {
     const struct prm_wq *wq = PRM_PTR(rqc, rqc, wq);

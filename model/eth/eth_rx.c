@@ -125,8 +125,9 @@ static void eth_rx_fail(struct hca *hca, struct eth_rq *rq, const struct eth_pla
     }
 }
 
-/* byte_cnt of the CQE. That of a striding queue has the strides, and counts the bytes before the
- * frame (libmlx5 of MLNX_OFED 4.6 subtracts them: poll_length()). */
+/* Returns byte_cnt of the CQE. If the queue is a striding one, byte_cnt has the number of strides
+ * and counts the bytes before the frame (libmlx5 of MLNX_OFED 4.6 subtracts them:
+ * poll_length()). */
 static uint32_t eth_rx_byte_cnt(const struct eth_rq *rq, size_t stored,
                                 const struct eth_place *place)
 {

@@ -7,7 +7,7 @@
 
 #define WORDS 900 /* of a list of actions or destinations */
 
-/* What a table does with a frame, in words. */
+/* The words for one table on the way of a frame. */
 struct flow_step {
     const struct flow_table *table;
     const struct flow_entry *entry; /* or NULL */

@@ -107,14 +107,14 @@ void steering_walk_software(struct walk *walk, const struct flow_table *table)
         return;
     }
     end = ste_run(&ste, table->sw_root[0], STEERING_MAX_STEPS, &num);
+    if (ste.changed) {
+        end = steering_take_place(walk, &ste.packet) ? end : STE_DROP;
+    }
     if (G_UNLIKELY(walk->hca->tracing)) {
         steering_trace_software(walk, table, ste.steps - walk->steps, end, num);
     }
     walk->nesting++;
     walk->steps = ste.steps;
-    if (ste.changed) {
-        end = steering_take_place(walk, &ste.packet) ? end : STE_DROP;
-    }
     walk_sw_end(walk, table, &ste, end, num);
     walk->nesting--;
 }

@@ -4,7 +4,6 @@
  * of send and receive queues, and the way of a frame through flow tables.
  */
 #include <check.h>
-#include <inttypes.h>
 #include <string.h>
 #include "model/steering/steering.h"
 #include "tests/unit/eth_bench.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tests hairpin queues: an SQ sends what an RQ of the same card receives. What drivers do with them
- * is in transobj.c (mlx5_core_hairpin_create()) of Linux and in mlx5_devx.c and mlx5_trigger.c of
- * DPDK's mlx5.
+ * Tests hairpin queues: an SQ sends the frames that an RQ of the same card receives. Drivers use
+ * them in transobj.c (mlx5_core_hairpin_create()) of Linux, and in mlx5_devx.c and mlx5_trigger.c
+ * of DPDK's mlx5.
  */
 #include <check.h>
 #include <string.h>

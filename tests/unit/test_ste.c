@@ -599,6 +599,38 @@ START_TEST(headers_are_changed)
 }
 END_TEST
 
+static GString *said;
+
+static void note_trace(void *host, enum hca_log_level level, const char *line)
+{
+    g_string_append_printf(said, "%s\n", line);
+}
+
+/* The trace says where the entries of software lead a frame, and that they drop it. */
+START_TEST(the_trace_names_the_end_of_the_way)
+{
+    struct hca_host_ops ops = *hca->ops;
+    const struct hca_host_ops *untraced = hca->ops;
+    struct bench_pkt pkt = packet();
+    g_autofree char *line = g_strdup_printf(
+        "NIC_RX table 0x%x: entries of software, 1 steps: to TIR 0x%x\n", table, tirs[0]);
+
+    said = g_string_new(NULL);
+    ops.log = note_trace;
+    hca->ops = &ops;
+    hca->tracing = HCA_TRACES_TEXT;
+    put(ANCHOR, &(struct entry){.hit = TIR(0)});
+    ck_assert_int_eq(receive_packet(&pkt), 0);
+    ck_assert_msg(strstr(said->str, line), "not '%s' but '%s'", line, said->str);
+    put(ANCHOR, &(struct entry){.hit = TIR(0), .tunneling = 2}); /* there is no tunnel */
+    ck_assert_int_eq(receive_packet(&pkt), -1);
+    ck_assert_msg(strstr(said->str, "1 steps: dropped\n"), "%s", said->str);
+    hca->tracing = 0;
+    hca->ops = untraced;
+    g_string_free(said, true);
+}
+END_TEST
+
 /* -- what entries may not do --------------------------------------------------------------------
  */
 
@@ -769,6 +801,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_tunnel_is_removed);
     tcase_add_test(tc, a_tunnel_of_layer_3_is_removed);
     tcase_add_test(tc, headers_are_changed);
+    tcase_add_test(tc, the_trace_names_the_end_of_the_way);
     tcase_add_loop_test(tc, bad_entries_drop_the_frame, 0, BAD_ENTRIES);
     tcase_add_test(tc, entries_name_what_their_owner_may_use);
     tcase_add_test(tc, any_bytes_end_the_walk);

@@ -462,7 +462,7 @@ START_TEST(a_sender_of_datagrams_is_told_when_the_full_end_goes)
 }
 END_TEST
 
-/* What arrives while a sender waits stays there until the sender reads it. */
+/* Frames that arrive while a sender waits stay in its queue until the sender reads them. */
 START_TEST(a_sender_of_datagrams_that_waits_hears_everything)
 {
     uint32_t sent = 0;

@@ -115,7 +115,7 @@ static const uint8_t *send_of(uint32_t len, uint8_t seed, uint16_t tci)
     return frame;
 }
 
-/* What one of the four polls told. */
+/* The results of one of the four polls. */
 struct polled {
     int32_t len;
     uint32_t offset, flags;
@@ -358,7 +358,8 @@ START_TEST(receives_come_back_from_a_queue_in_error)
 }
 END_TEST
 
-/* What lies outside the attributes of the device is EINVAL, and so is an unknown shift. */
+/* Sizes outside the attributes of the device are refused with EINVAL, and so is an unknown shift.
+ */
 START_TEST(attributes_outside_those_of_the_device_are_refused)
 {
     struct ibv_exp_device_attr device = {.comp_mask = IBV_EXP_DEVICE_ATTR_MP_RQ};

@@ -39,7 +39,7 @@ static struct ibv_flow *flow_to(uint16_t port, struct ibv_counters *counters)
     return ibv_create_flow(qp[1], &rule.attr);
 }
 
-/* What the counters have must be these values, at 0 and 1. */
+/* The counters at indexes 0 and 1 must have these values. */
 static void expect(struct ibv_counters *counters, uint64_t first, uint64_t second)
 {
     uint64_t values[3] = {~0ull, ~0ull, ~0ull};

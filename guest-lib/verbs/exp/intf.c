@@ -221,7 +221,7 @@ struct exp_intf_told {
     uint64_t *timestamp; /* with IBV_EXP_CQ_RX_WITH_TIMESTAMP: device cycles */
 };
 
-/* What the next CQE says that ibv_exp_poll_cq() does not tell. */
+/* Fields of the next CQE that ibv_exp_poll_cq() does not report. */
 struct exp_intf_next {
     bool is_other; /* of a send, or an error */
     bool has_tag;  /* a tag was stripped */

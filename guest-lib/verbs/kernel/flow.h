@@ -16,7 +16,8 @@
     2 /* of ibv_flow_action in a flow (MLX5_IB_CREATE_FLOW_MAX_FLOW_ACTIONS)                       \
        */
 
-/* What a flow can have that may not end before it: a matcher, counters, and actions. */
+/* The most objects that a flow uses, and that may not end before it: a matcher, counters, and
+ * actions. */
 #define HV_FLOW_USERS (2 + HV_FLOW_ACTIONS)
 
 struct hv_flow_dest {
