@@ -365,15 +365,30 @@ static bool signature_is_in_sqd(struct signature *s, const struct signature_conn
     return attr.qp_state == IBV_QPS_SQD;
 }
 
+/*
+ * Moves a drained QP to RTS. The device takes frames before it takes the command: a request of the
+ * peer that faults there puts the QP in error after it was in SQD, and the command is refused.
+ */
+static void signature_leave_sqd(struct signature *s, const struct signature_conn *c,
+                                struct signature_end *end)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+
+    if (signature_is_in_sqd(s, c, end)) {
+        int refused = ibv_modify_qp(end->qp, &attr, IBV_QP_STATE);
+
+        sim_check(s->job, !refused || !signature_is_in_sqd(s, c, end),
+                  "a QP in SQD does not move to RTS: %d", refused);
+    }
+}
+
 static bool signature_step_drain(struct signature *s, struct signature_conn *c,
                                  struct signature_end *end)
 {
     unsigned *events = &end->told.n[IBV_EVENT_SQ_DRAINED];
 
     if (end->is_drained && s->job->sim->world->now_ns >= end->on_ns) {
-        if (signature_is_in_sqd(s, c, end)) {
-            connect_move(s->job, end->qp, IBV_QPS_RTS);
-        }
+        signature_leave_sqd(s, c, end);
         end->is_drained = false;
         end->errors = 0;
         return true;
