@@ -67,6 +67,7 @@ class NICs(Lab):
 
     def up(self):
         self.nics = {kind: [] for kind in self.kinds}
+        self.hosts = [{"ip": "", "ibdev": ""}] * 2  # pair() asks; commands here have addresses of their own
         for i, vm in enumerate(self.vms):
             vm.run("modprobe -a mlx5_core mlx5_ib ib_uverbs virtio_net; modprobe -a igb e1000e vfio-pci; "
                    "echo 1 >/sys/module/vfio/parameters/enable_unsafe_noiommu_mode; "
