@@ -69,8 +69,7 @@ class NICs(Lab):
         self.nics = {kind: [] for kind in self.kinds}
         self.hosts = [{"ip": "", "ibdev": ""}] * 2  # pair() asks; commands here have addresses of their own
         for i, vm in enumerate(self.vms):
-            vm.run("modprobe -a mlx5_core mlx5_ib ib_uverbs virtio_net; modprobe -a igb e1000e vfio-pci; "
-                   "echo 1 >/sys/module/vfio/parameters/enable_unsafe_noiommu_mode; "
+            vm.run("modprobe -a mlx5_core mlx5_ib ib_uverbs virtio_net; modprobe -a igb e1000e uio_pci_generic; "
                    "mkdir -p /dev/hugepages; mount -t hugetlbfs none /dev/hugepages; echo 160 >/proc/sys/vm/nr_hugepages",
                    check=False)
             for place, kind in enumerate(self.kinds):
@@ -103,8 +102,8 @@ class NICs(Lab):
         if DRIVERS[kind] == "mlx5":
             return
         for vm, (netdev, pci, _) in zip(self.vms, self.nics[kind]):
-            vm.run(f"[ -e /sys/bus/pci/drivers/vfio-pci/{pci} ] || {{ ip link set {netdev} down; cd /sys/bus/pci/devices/{pci}; "
-                   f"echo vfio-pci >driver_override; echo {pci} >driver/unbind; echo {pci} >/sys/bus/pci/drivers_probe; }}")
+            vm.run(f"[ -e /sys/bus/pci/drivers/uio_pci_generic/{pci} ] || {{ ip link set {netdev} down; cd /sys/bus/pci/devices/{pci}; "
+                   f"echo uio_pci_generic >driver_override; echo {pci} >driver/unbind; echo {pci} >/sys/bus/pci/drivers_probe; }}")
 
     def frames(self, kind, size):
         """Thousand frames of a size in a second that come from a's testpmd to b's."""
