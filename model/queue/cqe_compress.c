@@ -28,8 +28,8 @@
  * - a CQE that does not fit: of another queue or opcode, with other fields, with data in it, or an
  *   error; and the entry that ends the ring of a CQ that is resized
  * - a CQE that comes CQE_SESSION_TIMEOUT_US after the first
- * - the session is full: CQE_SESSION_MOST CQEs, or all slots of the ring; in the enhanced layout 7,
- *   and the end of the ring
+ * - the session is full: CQE_SESSION_MOST CQEs, in the enhanced layout 7
+ * - the end of the ring: DPDK's vector code (rxq_burst_v()) takes arrays and buffers in one row
  * - whatever software may notice: the CQ's event, the arming of the CQ, an asynchronous event, the
  *   end of any command (among them QUERY_CQ, MODIFY_CQ and 2RST_QP)
  * - the end of the turn (hca_run()); outside a turn, a CQE is written at once
@@ -334,7 +334,7 @@ static bool cqe_session_may_hold(const struct cq *cq, uint32_t index)
 
 static unsigned cqe_session_most(const struct cq *cq)
 {
-    return MIN(cq->session->enhanced ? MINIS_ENHANCED : CQE_SESSION_MOST, 1u << cq->log_size);
+    return cq->session->enhanced ? MINIS_ENHANCED : CQE_SESSION_MOST;
 }
 
 /* Whether the next CQE cannot be added to those that are held. */
@@ -344,8 +344,7 @@ static bool cqe_session_is_over(const struct cq *cq, const struct prm_cqe64 *cqe
     const struct cqe_session *s = cq->session;
 
     return !cqe_session_fits(s, cqe, kind) || s->held == cqe_session_most(cq) ||
-           cq->last_cqe_ns - s->since >= CQE_SESSION_TIMEOUT_US * 1000 ||
-           (s->enhanced && !(cq->pi & cq->slot_mask));
+           cq->last_cqe_ns - s->since >= CQE_SESSION_TIMEOUT_US * 1000 || !(cq->pi & cq->slot_mask);
 }
 
 bool cqe_session_take(struct hca *hca, struct cq *cq, const struct prm_cqe64 *cqe)

@@ -139,6 +139,17 @@ static inline void dec_expand(struct cqe_decoder *d, const uint8_t *mini)
     dec_push(d, d->title, true);
 }
 
+/* DPDK's vector code takes the CQEs of a session, and their buffers, in one row (rxq_burst_v()). */
+static inline bool dec_crosses_end(struct cqe_decoder *d, uint32_t n)
+{
+    uint32_t slots = 1u << d->log_size;
+
+    if ((d->ci & (slots - 1)) + n > slots) {
+        d->fault = "a session goes on at the begin of the ring";
+    }
+    return d->fault;
+}
+
 static inline void dec_read_basic(struct cqe_decoder *d, const uint8_t *cqe)
 {
     uint32_t n = dec_32(cqe + DEC_BYTE_CNT);
@@ -146,6 +157,9 @@ static inline void dec_read_basic(struct cqe_decoder *d, const uint8_t *cqe)
 
     if (n < 2 || n > DEC_FIFO || n > 1u << d->log_size) {
         d->fault = "number of CQEs of a session";
+        return;
+    }
+    if (dec_crosses_end(d, n)) {
         return;
     }
     memcpy(d->title, cqe, DEC_CQE);
@@ -174,6 +188,9 @@ static inline void dec_read_enhanced(struct cqe_decoder *d, const uint8_t *cqe)
 
     if (n > 7 || !d->titled) {
         d->fault = d->titled ? "number of mini CQEs of an entry" : "mini CQEs without a title";
+        return;
+    }
+    if (dec_crosses_end(d, n)) {
         return;
     }
     memcpy(array, cqe, DEC_CQE);

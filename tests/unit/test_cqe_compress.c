@@ -580,6 +580,22 @@ START_TEST(a_session_is_no_longer_than_a_ring_that_may_overrun)
 }
 END_TEST
 
+/* "Not to cross queue end" (DPDK, rxq_burst_v()): it takes the arrays and the buffers of a session
+ * in one row, and would read and write behind the ring. */
+START_TEST(a_session_ends_at_the_end_of_the_ring)
+{
+    create_zip(4, format_of(_i), PRM_CQE_LAYOUT_BASIC);
+    burst_length = 9;
+    in_turn(receive_burst);
+    ck_assert_uint_eq(read_all(), 9);
+    burst_length = 12;
+    in_turn(receive_burst);
+    ck_assert_uint_eq(PRM_GET(cqe64, (const struct prm_cqe64 *)(z->d.ring + 9 * 64), byte_cnt), 7);
+    ck_assert_uint_eq(PRM_GET(cqe64, (const struct prm_cqe64 *)z->d.ring, byte_cnt), 5);
+    ck_assert_uint_eq(read_all(), 12);
+}
+END_TEST
+
 static void wrapping_burst(struct zip *zip)
 {
     (void)zip;
@@ -956,6 +972,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tc, a_small_ring_bounds_the_session, 0, FORMS);
     tcase_add_loop_test(tc, old_slots_never_look_new, 0, FORMS);
     tcase_add_loop_test(tc, a_session_is_no_longer_than_a_ring_that_may_overrun, 0, FORMS);
+    tcase_add_loop_test(tc, a_session_ends_at_the_end_of_the_ring, 0, FORMS);
     tcase_add_loop_test(tc, counters_wrap_within_a_session, 0, FORMS);
     tcase_add_loop_test(tc, the_rest_of_an_array_is_empty, 0, FORMS);
     tcase_add_loop_test(tc, held_cqes_count_for_an_overrun, 0, FORMS);
