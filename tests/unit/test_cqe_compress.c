@@ -563,8 +563,8 @@ START_TEST(a_small_ring_bounds_the_session)
 }
 END_TEST
 
-/* If overruns are ignored, nothing else bounds a session in a small ring: the second session of
- * four lies where the first one was. */
+/* If overruns are ignored, only the end of the ring bounds a session in a small ring: the second
+ * session of four lies where the first one was. */
 START_TEST(a_session_is_no_longer_than_a_ring_that_may_overrun)
 {
     struct prm_cqc cqc[1];
