@@ -5,8 +5,11 @@
 #include "model/eth/eth_queue.h"
 
 /* Finds the ring of an SQ or RQ. Both contexts end with the same wq; its page list is at the end of
- * the command. A hairpin queue has no ring, nor has an RQ that takes its WQEs from an RMP; one in a
- * umem is refused. */
+ * the command. A hairpin queue has no ring, nor has an RQ that takes its WQEs from an RMP. For a
+ * user of DevX, mlx5_ib says of each ring that it is in a umem (devx_set_umem_valid()), and also of
+ * that which there is not. So the flags tell nothing; a queue without ring that names a umem is
+ * refused.
+ */
 static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, bool no_ring,
                             const struct prm_wq *wq, struct mem_buf *buf, struct fw_dbr *dbr)
 {
@@ -24,7 +27,7 @@ static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, bool no_ring,
     ref.page_offset = (uint32_t)(((uint64_t)PRM_GET(wq, wq, page_offset) << ref.log_page) / 64);
 
     if (no_ring) {
-        return ref.umem_valid || PRM_GET(wq, wq, dbr_umem_valid) ? SYN_ETH_WQ : SYN_OK;
+        return ref.umem_id || PRM_GET(wq, wq, dbr_umem_id) ? SYN_ETH_WQ : SYN_OK;
     }
     if (!size) {
         return SYN_ETH_WQ;

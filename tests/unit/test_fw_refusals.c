@@ -170,18 +170,18 @@ static const struct refusal {
     {PRM_CMD_OP_CREATE_SQ, SYN_HAIRPIN_SIZE, {{"ctx.hairpin", 1}}},
     {PRM_CMD_OP_CREATE_SQ,
      SYN_ETH_WQ, /* such a queue has no ring */
-     {{"ctx.hairpin", 1}, {"ctx.wq.log_hairpin_data_sz", 16}, {"ctx.wq.wq_umem_valid", 1}}},
+     {{"ctx.hairpin", 1}, {"ctx.wq.log_hairpin_data_sz", 16}, {"ctx.wq.wq_umem_id", 1}}},
     {PRM_CMD_OP_CREATE_SQ,
      SYN_ETH_WQ,
-     {{"ctx.hairpin", 1}, {"ctx.wq.log_hairpin_data_sz", 16}, {"ctx.wq.dbr_umem_valid", 1}}},
+     {{"ctx.hairpin", 1}, {"ctx.wq.log_hairpin_data_sz", 16}, {"ctx.wq.dbr_umem_id", 1}}},
     {PRM_CMD_OP_CREATE_RQ, SYN_ETH_CQ, {{"ctx.mem_rq_type", 1}}},
     {PRM_CMD_OP_CREATE_RQ,
      SYN_ETH_WQ, /* nor has one with an RMP */
-     {{"ctx.mem_rq_type", 1}, {"ctx.wq.wq_umem_valid", 1}}},
+     {{"ctx.mem_rq_type", 1}, {"ctx.wq.wq_umem_id", 1}}},
     {PRM_CMD_OP_CREATE_RQ, SYN_HAIRPIN_SIZE, {{"ctx.hairpin", 1}}},
     {PRM_CMD_OP_CREATE_RQ,
      SYN_ETH_WQ,
-     {{"ctx.hairpin", 1}, {"ctx.wq.log_hairpin_data_sz", 16}, {"ctx.wq.wq_umem_valid", 1}}},
+     {{"ctx.hairpin", 1}, {"ctx.wq.log_hairpin_data_sz", 16}, {"ctx.wq.wq_umem_id", 1}}},
     {PRM_CMD_OP_MANAGE_PAGES, SYN_OUT_LEN, {{"op_mod", 2}, {"input_num_entries", 9}}},
 
     /* steering: no other virtual port's tables, no larger bulks of counters */
