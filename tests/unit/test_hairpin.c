@@ -367,6 +367,96 @@ START_TEST(queues_join_when_both_are_ready_in_either_order)
 }
 END_TEST
 
+/* What is in error joins nobody until it was reset, and a queue that stays RDY keeps its peer. */
+START_TEST(a_queue_joins_only_on_its_way_from_reset_to_ready)
+{
+    uint32_t other_rq = new_rq(0), other_sq = new_sq(1);
+
+    sq_ready();
+    rq_ready();
+    ck_assert_int_eq(move_rq(0, rqn, PRM_RQC_STATE_RDY, PRM_RQC_STATE_RDY, 1, other_sq), SYN_OK);
+    ck_assert_int_eq(move_sq(1, sqn, PRM_SQC_STATE_RDY, PRM_SQC_STATE_RDY, 0, other_rq), SYN_OK);
+    expect_joined();
+    ck_assert_int_eq(move_rq(0, rqn, PRM_RQC_STATE_RDY, PRM_RQC_STATE_ERR, 0, 0), SYN_OK);
+    ck_assert_int_eq(move_sq(1, sqn, PRM_SQC_STATE_RDY, PRM_SQC_STATE_ERR, 0, 0), SYN_OK);
+    ck_assert_int_eq(move_rq(0, rqn, PRM_RQC_STATE_ERR, PRM_RQC_STATE_RDY, 1, sqn), SYN_ETH_STATE);
+    ck_assert_int_eq(move_sq(1, sqn, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RDY, 0, rqn), SYN_ETH_STATE);
+    ck_assert_int_eq(move_rq(0, rqn, PRM_RQC_STATE_ERR, PRM_RQC_STATE_RST, 0, 0), SYN_OK);
+    rq_ready(); /* an SQ in error may be named, and takes nothing */
+    expect_apart();
+    ck_assert_int_eq(move_sq(1, sqn, PRM_SQC_STATE_ERR, PRM_SQC_STATE_RST, 0, 0), SYN_OK);
+    expect_apart();
+    sq_ready();
+    expect_joined();
+}
+END_TEST
+
+/* The RQ holds the frames. DPDK gives both queues the same size, mlx5e gives the SQ none. */
+START_TEST(the_size_of_the_sq_does_not_matter)
+{
+    static const uint8_t log_data[] = {ETH_HAIRPIN_LOG_DATA_MIN, ETH_HAIRPIN_LOG_DATA_MAX};
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(log_data); i++) {
+        rqn = new_rq(0);
+        ck_assert_int_eq(try_sq(1, 0, log_data[i], i ? ETH_HAIRPIN_LOG_PACKETS_MAX : 0, &sqn),
+                         SYN_OK);
+        bench_catch_all(b[0], bench_direct_tir(b[0], rqn));
+        sq_ready();
+        rq_ready();
+        b[0]->num_frames = 0;
+        for (unsigned n = 0; n < PACKETS; n++) {
+            come((uint8_t)n);
+        }
+        ck_assert_uint_eq(dropped(), i);
+        come(PACKETS); /* the RQ is full */
+        ck_assert_uint_eq(dropped(), i + 1);
+        leave();
+        expect_sent(PACKETS);
+    }
+}
+END_TEST
+
+/* The RQ's rules and TIR hold it, the peer does not. */
+START_TEST(either_queue_may_end_before_the_other)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t rq = new_rq(0), sq = new_sq(1);
+
+        ck_assert_int_eq(move_rq(0, rq, PRM_RQC_STATE_RST, PRM_RQC_STATE_RDY, 1, sq), SYN_OK);
+        ck_assert_int_eq(move_sq(1, sq, PRM_SQC_STATE_RST, PRM_SQC_STATE_RDY, 0, rq), SYN_OK);
+        if (i) {
+            ck_assert_int_eq(eth_rq_destroy(hca_of(0), 0, rq), SYN_OK);
+            ck_assert_int_eq(eth_sq_destroy(hca_of(1), 0, sq), SYN_OK);
+        } else {
+            ck_assert_int_eq(eth_sq_destroy(hca_of(1), 0, sq), SYN_OK);
+            ck_assert_int_eq(eth_rq_destroy(hca_of(0), 0, rq), SYN_OK);
+        }
+        ck_assert_uint_eq(hca_of(0)->hairpin_rqs, 1); /* those of setup() are left */
+        ck_assert_uint_eq(hca_of(1)->hairpin_sqs, 1);
+    }
+    sq_ready();
+    ck_assert_int_eq(eth_rq_destroy(hca_of(0), 0, rqn), SYN_IN_USE);
+}
+END_TEST
+
+/* The number of a queue that has ended may come back. Who named the old one is not joined with the
+ * new one, which names nobody. */
+START_TEST(a_queue_with_the_number_of_an_old_peer_is_not_joined)
+{
+    uint32_t old = sqn;
+
+    sq_ready();
+    rq_ready();
+    ck_assert_int_eq(eth_sq_destroy(hca_of(1), 0, old), SYN_OK);
+    while ((sqn = new_sq(1)) != old) {
+        ck_assert_int_eq(eth_sq_destroy(hca_of(1), 0, sqn), SYN_OK);
+    }
+    expect_apart();
+    sq_ready(); /* both name each other again */
+    expect_joined();
+}
+END_TEST
+
 START_TEST(an_rq_without_a_ready_peer_drops_and_counts)
 {
     rq_ready();
@@ -872,6 +962,10 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, both_queues_may_be_of_one_function);
     tcase_add_test(tc, queues_join_when_both_are_ready_in_either_order);
+    tcase_add_test(tc, a_queue_joins_only_on_its_way_from_reset_to_ready);
+    tcase_add_test(tc, the_size_of_the_sq_does_not_matter);
+    tcase_add_test(tc, either_queue_may_end_before_the_other);
+    tcase_add_test(tc, a_queue_with_the_number_of_an_old_peer_is_not_joined);
     tcase_add_test(tc, an_rq_without_a_ready_peer_drops_and_counts);
     tcase_add_test(tc, queues_that_do_not_name_each_other_do_not_join);
     tcase_add_test(tc, a_peer_is_named_by_its_function_too);
