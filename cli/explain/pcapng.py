@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads RoCEv2 packets from a pcapng file, as events like those of a trace (docs/reference/trace.md).
+"""Reads RoCE packets from a pcapng file, as events like those of a trace (docs/reference/trace.md).
 
 The file may be anybody's: every length is checked before it is used, and what cannot be read ends the reading with
 Unreadable, or is skipped if it is a frame that is not RoCE. One block is in memory at a time.
 """
-import ipaddress
 import struct
 
 SECTION, INTERFACE, PACKET = 0x0A0D0D0A, 1, 6
 OPT_COMMENT, OPT_NAME, OPT_TSRESOL, OPT_FLAGS = 1, 2, 9, 2
 ETHERNET, ROCE_PORT = 1, 4791
-VLAN, IPV4, IPV6, UDP = 0x8100, 0x0800, 0x86DD, 17
+VLAN, IPV4, IPV6, ROCE_V1, UDP, IBA = 0x8100, 0x0800, 0x86DD, 0x8915, 17, 0x1b
 INBOUND = 1
 MOST_BLOCK = 1 << 24    # bytes of one block
 MOST_INTERFACES = 1 << 12
@@ -73,8 +72,15 @@ def _syndrome(value):
     return NAKS[value & 31] if value >> 5 == 3 and value & 31 < len(NAKS) else f"syndrome 0x{value:02x}"
 
 
+def _address(packed):
+    """Returns an address in the words of a trace."""
+    if len(packed) == 4:
+        return ".".join(map(str, packed))
+    return ":".join(f"{group:x}" for group in struct.unpack(">8H", packed))
+
+
 def roce(frame):
-    """Returns the fields of a RoCEv2 packet, or None."""
+    """Returns the fields of a RoCE packet, or None."""
     if len(frame) < 14:
         return None
     kind, at = struct.unpack_from(">H", frame, 12)[0], 14
@@ -83,21 +89,21 @@ def roce(frame):
     if kind == IPV4 and len(frame) >= at + 20:
         header = (frame[at] & 15) * 4
         protocol, source, target = frame[at + 9], frame[at + 12:at + 16], frame[at + 16:at + 20]
-    elif kind == IPV6 and len(frame) >= at + 40:
+    elif kind in (IPV6, ROCE_V1) and len(frame) >= at + 40:
         header, protocol, source, target = 40, frame[at + 6], frame[at + 8:at + 24], frame[at + 24:at + 40]
     else:
         return None
-    udp = at + header
-    if header < 20 or protocol != UDP or len(frame) < udp + 8 + 12 + 4 or \
-            struct.unpack_from(">H", frame, udp + 2)[0] != ROCE_PORT:
+    bth = at + header + (8 if kind != ROCE_V1 else 0)
+    if header < 20 or protocol != (IBA if kind == ROCE_V1 else UDP) or len(frame) < bth + 12 + 4:
         return None
-    bth = udp + 8
+    if kind != ROCE_V1 and struct.unpack_from(">H", frame, bth - 6)[0] != ROCE_PORT:
+        return None
     opcode, flags = frame[bth], frame[bth + 1]
     words = struct.unpack_from(">II", frame, bth + 4)
     name = OPCODES[opcode & 31] if opcode & 31 < len(OPCODES) else f"0x{opcode & 31:02x}"
     packet = {"opcode": f"{TRANSPORTS.get(opcode >> 5, '?')}_{name}", "dqpn": words[0] & 0xffffff,
-              "psn": words[1] & 0xffffff, "src": str(ipaddress.ip_address(bytes(source))),
-              "dst": str(ipaddress.ip_address(bytes(target))), "len": len(frame) - bth - 12 - 4,
+              "psn": words[1] & 0xffffff, "src": _address(source), "dst": _address(target),
+              "len": len(frame) - bth - 12 - 4,
               "fields": {"ackreq": words[1] >> 31, "solicited": flags >> 7, "frame_bytes": len(frame)}}
     if opcode == 0x81:
         packet["opcode"] = "CNP"

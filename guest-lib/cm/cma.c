@@ -37,6 +37,11 @@ const struct cma_device *cma_device_of(const struct cma_id *id)
     return id->device == CMA_NO_DEVICE ? NULL : &id->cma->devices[id->device];
 }
 
+const uint8_t *cma_gid(const struct cma_device *device, unsigned sgid_index)
+{
+    return device->gid[sgid_index % CMA_GIDS];
+}
+
 void cma_remove_device(struct cma *cma, unsigned device)
 {
     cma->removed |= 1ull << device;
@@ -233,7 +238,7 @@ static int cma_send_request(struct cma_id *id, const struct rdma_ucm_conn_param 
         .private_len = len,
     };
 
-    memcpy(req.sgid, device->gid[id->sgid_index], sizeof(req.sgid));
+    memcpy(req.sgid, cma_gid(device, id->sgid_index), sizeof(req.sgid));
     return cm_send_req(id->cm, &req);
 }
 

@@ -114,6 +114,9 @@ struct cm *cma_cm(struct cma *cma);
 void cma_run(struct cma *cma, bool answered);
 uint64_t cma_deadline_ns(const struct cma *cma);
 const struct cma_device *cma_device_of(const struct cma_id *id); /* or NULL */
+/* A device's GID. Indexes from CMA_GIDS on name the same GIDs for RoCE v1: a connection that was
+ * asked for by RoCE v1 has such an index. */
+const uint8_t *cma_gid(const struct cma_device *device, unsigned sgid_index);
 /* The device is gone: its addresses belong to no host, and no peer can be reached through it. The
  * consumer must end the identifiers that are bound to it. An identifier that only resolves a peer
  * through it gets an error event. To be called once. */

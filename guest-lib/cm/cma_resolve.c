@@ -61,7 +61,7 @@ static void cma_resolved(struct cma_id *id)
     if (id->device == CMA_NO_DEVICE) {
         id->device = id->resolving.device;
         id->sgid_index = id->resolving.sgid_index;
-        cma_addr_from_gid(cma_src(id), cma_device_of(id)->gid[id->sgid_index]);
+        cma_addr_from_gid(cma_src(id), cma_gid(cma_device_of(id), id->sgid_index));
     }
     id->state = CMA_ADDR_RESOLVED;
     cma_tell(id, CMA_EVENT_ADDR_RESOLVED, 0);

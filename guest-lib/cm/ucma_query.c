@@ -14,7 +14,7 @@ static void ucma_query_put_path(const struct ucma_context *context, struct ib_us
 
     path->pkey = GUINT16_TO_BE(PKEY);
     if (id->src.ss_family != AF_IB) { /* here GIDs are those of IP addresses */
-        memcpy(path->sgid, device->gid[id->sgid_index], sizeof(path->sgid));
+        memcpy(path->sgid, cma_gid(device, id->sgid_index), sizeof(path->sgid));
     }
     if (id->dst.ss_family != AF_IB) {
         cma_addr_to_gid((const struct sockaddr *)&id->dst, path->dgid);
@@ -105,7 +105,8 @@ static int ucma_query_gid(struct ucma_call *call)
     memset(&resp->src_addr, 0, sizeof(resp->src_addr));
     memset(&resp->dst_addr, 0, sizeof(resp->dst_addr));
     resp->src_size = resp->dst_size = sizeof(struct cma_sockaddr_ib);
-    ucma_query_put_gid(id, &id->src, device ? device->gid[id->sgid_index] : NULL, &resp->src_addr);
+    ucma_query_put_gid(id, &id->src, device ? cma_gid(device, id->sgid_index) : NULL,
+                       &resp->src_addr);
     ucma_query_put_gid(id, &id->dst, device ? id->dgid : NULL, &resp->dst_addr);
     return 0;
 }
@@ -130,7 +131,7 @@ static int ucma_query_path(struct ucma_call *call)
     call->out_len += sizeof(struct ib_path_rec_data);
     resp->path_data[0].flags = UCMA_PATH_FLAGS;
     memcpy(record + 8, id->dgid, 16);
-    memcpy(record + 24, device->gid[id->sgid_index], 16);
+    memcpy(record + 24, cma_gid(device, id->sgid_index), 16);
     prm_store32(record + 44, HOP_LIMIT);
     record[48] = id->tos;
     record[49] = 0x80; /* reversible */

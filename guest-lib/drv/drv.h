@@ -188,6 +188,8 @@ void drv_fill_paged_key(struct prm_create_mkey_in *in, uint32_t pdn, uint64_t va
 
 /* Sets an entry of the RoCE address table: a v2 GID with the port's MAC. */
 int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16]);
+/* The same for RoCE v1. */
+int drv_set_gid_v1(struct drv *drv, unsigned index, const uint8_t gid[16]);
 /* Sets the real-time clock of a card that has one: nanoseconds since the epoch. */
 int drv_set_real_time(struct drv *drv, uint64_t ns);
 /* Sets the largest frame of the port, FCS included. */

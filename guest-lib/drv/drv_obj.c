@@ -108,7 +108,8 @@ void drv_ipv4_gid(uint8_t gid[16], uint8_t host)
 }
 
 /* IPv4-mapped GIDs get l3_type 0, all others 1 (IPv6). */
-int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16])
+static int drv_set_gid_of(struct drv *drv, unsigned index, const uint8_t gid[16],
+                          enum prm_roce_version version)
 {
     static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
     struct prm_set_roce_address_in in[1] = {0};
@@ -119,9 +120,19 @@ int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16])
     memcpy(PRM_PTR(roce_addr_layout, addr, source_l3_address), gid, 16);
     PRM_SET(roce_addr_layout, addr, source_mac_47_32, drv->mac[0] << 8 | drv->mac[1]);
     PRM_SET(roce_addr_layout, addr, source_mac_31_0, prm_load32(drv->mac + 2));
-    PRM_SET(roce_addr_layout, addr, roce_version, 2);
+    PRM_SET(roce_addr_layout, addr, roce_version, version);
     PRM_SET(roce_addr_layout, addr, roce_l3_type, memcmp(gid, mapped, 12) != 0);
     return drv_cmd_simple(drv, in, sizeof(in));
+}
+
+int drv_set_gid(struct drv *drv, unsigned index, const uint8_t gid[16])
+{
+    return drv_set_gid_of(drv, index, gid, PRM_ROCE_VERSION_V2);
+}
+
+int drv_set_gid_v1(struct drv *drv, unsigned index, const uint8_t gid[16])
+{
+    return drv_set_gid_of(drv, index, gid, PRM_ROCE_VERSION_V1);
 }
 
 int drv_set_real_time(struct drv *drv, uint64_t ns)

@@ -16,8 +16,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define HV_FACTS_DEVICES 16
-#define HV_FACTS_GIDS    2
+#define HV_FACTS_DEVICES   16
+#define HV_FACTS_ADDRESSES 2
+#define HV_FACTS_GIDS      4 /* the addresses, for RoCE v2; again, for RoCE v1 */
 /* The interface index of the first device, higher than any on a real machine; the others follow. */
 #define HV_FACTS_IFINDEX 0xca0000u
 
@@ -26,7 +27,7 @@ struct hv_device_facts {
     uint32_t ipv4; /* host byte order */
     unsigned mtu;
     uint8_t node_guid[8];
-    uint8_t gid[HV_FACTS_GIDS][16];
+    uint8_t gid[HV_FACTS_ADDRESSES][16];
     uint16_t vendor, device, subsys_vendor, subsys;
     uint8_t revision;
     uint64_t bar_size;               /* of BAR0, bytes */

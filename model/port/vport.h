@@ -27,9 +27,8 @@ G_STATIC_ASSERT(VPORT_GID_SLOTS >= 2 * PORT_MAX_GIDS);
 /* Most frames in a vport's queue. */
 #define VPORT_QUEUE 64
 
-/* The RoCE versions that SET_ROCE_ADDRESS takes and roce_cap reports, as bits. The model also sends
- * and receives version 1, which drivers are not offered yet. */
-#define ROCE_VERSIONS (1u << 2)
+/* The RoCE versions that SET_ROCE_ADDRESS takes and roce_cap reports, as bits: 1 and 2. */
+#define ROCE_VERSIONS (1u << 0 | 1u << 2)
 
 /* RoCE address table entry (SET_ROCE_ADDRESS, roce_addr_layout). */
 struct vport_gid {

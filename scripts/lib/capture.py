@@ -3,8 +3,8 @@
 
 Two judges check it that share no code with the device: tshark, which dissects every frame, and an
 ICRC computed here (tshark shows the ICRC but does not verify it). The ICRC follows IBTA volume 1
-annex A17: CRC-32 over the packet behind eight bytes of ones, with the fields that routers change
-taken as ones.
+annex A17, and for version 1 annex A16: CRC-32 over the packet behind eight bytes of ones, with the
+fields that routers change taken as ones.
 """
 import collections
 import functools
@@ -93,7 +93,8 @@ def whole(path, data, at, kept, length):
 
 
 def roce(frame):
-    """Returns the parts of a RoCEv2 frame, (IP header, UDP header, the bytes after it), or None."""
+    """Returns the parts of a RoCE frame, (IP header, UDP header, the bytes after it), or None. Of
+    version 1, the first part is the GRH, and the second is empty."""
     at = 14
     kind, = struct.unpack_from(">H", frame, 12)
     while kind in (0x8100, 0x88a8):
@@ -105,6 +106,9 @@ def roce(frame):
     elif kind == 0x86dd and frame[at + 6] == 17:
         udp = at + 40
         end = udp + struct.unpack_from(">H", frame, at + 4)[0]
+    elif kind == 0x8915:
+        end = at + 40 + struct.unpack_from(">H", frame, at + 4)[0]
+        return frame[at:at + 40], b"", frame[at + 40:end]
     else:
         return None
     source, destination = struct.unpack_from(">HH", frame, udp)
@@ -114,7 +118,7 @@ def roce(frame):
 
 
 def icrc(ip, udp, ib):
-    """Returns the ICRC of a RoCEv2 packet; ib is BTH to payload."""
+    """Returns the ICRC of a RoCE packet; ib is BTH to payload."""
     ip, udp, bth = bytearray(ip), bytearray(udp), bytearray(ib[:12])
     if ip[0] >> 4 == 4:
         ip[1] = ip[8] = 0xff
@@ -123,28 +127,30 @@ def icrc(ip, udp, ib):
         ip[0] |= 0x0f
         ip[1:4] = b"\xff\xff\xff"
         ip[7] = 0xff
-    udp[6:8] = b"\xff\xff"
+    udp[6:8] = b"\xff\xff" if udp else b""
     bth[4] = 0xff
     crc = zlib.crc32(b"\xff" * 8 + ip + udp + bth)
     return zlib.crc32(ib[12:], crc)
 
 
 def wrong_icrcs(path):
-    """Returns (numbers of the frames with a wrong ICRC, a Counter of RoCEv2 packets by transport)."""
+    """Returns (numbers of the frames with a wrong ICRC, a Counter of RoCE packets by transport; those of
+    version 1 are counted as "RC v1")."""
     wrong, seen = [], collections.Counter()
     for number, frame in enumerate(frames(path), 1):
         parts = roce(frame)
         if parts is None:
             continue
         ip, udp, ib = parts
-        seen[TRANSPORTS.get(EXTENDED.get(ib[0] & 0xf8, ib[0] & 0xe0), "other")] += 1
+        transport = TRANSPORTS.get(EXTENDED.get(ib[0] & 0xf8, ib[0] & 0xe0), "other")
+        seen[transport if udp else f"{transport} v1"] += 1
         if len(ib) < 16 or icrc(ip, udp, ib[:-4]) != struct.unpack("<I", ib[-4:])[0]:
             wrong.append(number)
     return wrong, seen
 
 
 def notices_a_flipped_bit(path):
-    """Returns whether the first RoCEv2 packet's ICRC becomes wrong when one payload bit changes: a
+    """Returns whether the first RoCE packet's ICRC becomes wrong when one payload bit changes: a
     check that cannot fail would prove nothing."""
     ip, udp, ib = next(parts for parts in map(roce, frames(path)) if parts)
     spoilt = ib[:12] + bytes([ib[12] ^ 1]) + ib[13:-4] if len(ib) > 16 else b"\x01" + ib[1:-4]

@@ -32,6 +32,7 @@ class Lab:
         self.work = pathlib.Path(work)
         self.device = device
         self.wire = f"hcasim-{os.getpid()}"
+        self.has_v1 = False  # whether the captures have packets of RoCE version 1
         self.captures = [self.work / f"{name}.pcap" for name in "ab"] if capture else []
         self.hosts = []
         self.provoked = []

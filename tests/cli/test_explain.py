@@ -175,6 +175,20 @@ class Story(Explained):
                                        if arrow["sent"] >= 0) for story in (traced, captured)]
         self.assertEqual(*packets)
 
+    def test_packets_are_the_same_in_trace_and_capture_whatever_their_addresses(self):
+        """GID 0 is an IPv6 address, and packets by GID 3 are of RoCE version 1."""
+        for gid in "0", "3":
+            capture = self.path(f"{gid}.pcapng")
+            ends = [f"ibv_rc_pingpong -p 18565 -g {gid} -n 5 {peer} >&2" for peer in ("", "127.0.0.1")]
+            subprocess.run([HCASIM, "run", "--wire", f"explain-{id(self)}", "--trace-file", str(self.trace), "--capture",
+                            str(capture), "--", "sh", "-c", f"{ends[0]} & sleep 1; {ends[1]}; wait"], check=True,
+                           stderr=subprocess.DEVNULL, timeout=60)
+            events = self.story(self.trace, capture)["events"]
+            packets = [event["data"] for event in events if event["kind"] in ("sent", "received") and "psn" in event["data"]]
+            self.assertGreater(len(packets), 20)
+            # On a busy machine the times of some are far apart.
+            self.assertGreater(sum("frame" in packet for packet in packets), len(packets) / 2, gid)
+
     def test_a_capture_adds_its_numbers_and_comments_to_a_trace(self):
         capture = self.path("capture.pcapng")
         self.simulate("write", "--capture", str(capture))

@@ -45,12 +45,13 @@ static bool case_is_device(const struct script_line *line)
            strchr(" \t", line->text[strlen(DEVICE)]);
 }
 
-/* device [profile=P] [responders=N]: takes this step if it is the first one. The player can
- * configure only its own device. Returns the number of steps taken. */
+/* device [profile=P] [responders=N] [roce=1]: takes this step if it is the first one. The player
+ * can configure only its own device. Returns the number of steps taken. */
 static unsigned case_take_device(struct case_run *run, struct sim_wishes *wishes)
 {
     struct words *w = &run->play.words;
     const char *profile;
+    unsigned version;
 
     if (!case_is_device(run->line)) {
         return 0;
@@ -70,6 +71,11 @@ static unsigned case_take_device(struct case_run *run, struct sim_wishes *wishes
     if (wishes->responders > FW_RESPONDERS_MAX) {
         words_mistake(w, "these are too many responders: %u are the most", FW_RESPONDERS_MAX);
     }
+    version = (unsigned)words_number(w, "roce", 2);
+    if (version != 1 && version != 2) {
+        words_mistake(w, "there is no RoCE version %u: roce= is 1 or 2", version);
+    }
+    wishes->is_v1 = version == 1;
     words_end(w);
     words_clear(w);
     return 1;

@@ -38,6 +38,7 @@ const struct packet_field packet_fields[] = {
     FIELD("tclass", 0, addr.tclass),
     FIELD("hops", 0, addr.hop_limit),
     FIELD("sport", 0, addr.udp_sport),
+    FIELD("v1", 0, addr.is_v1),
 };
 const unsigned packet_num_fields = sizeof(packet_fields) / sizeof(packet_fields[0]);
 

@@ -135,6 +135,7 @@ static void play_arrives(struct play *p)
             packet_set(&pkt, &packet_fields[i], value);
         }
     }
+    pkt.addr.is_ipv4 = !pkt.addr.is_v1;
     if (bth_opcodes[pkt.opcode].flags & HDR_AETH) {
         pkt.aeth.syndrome = packet_syndrome(w, AETH_ACK);
     }

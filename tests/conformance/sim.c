@@ -87,7 +87,8 @@ bool sim_init(struct sim *sim, const struct sim_wishes *wishes)
     host->pd = ibv_alloc_pd(host->ctx);
     host->other_pd = ibv_alloc_pd(host->ctx);
     host->port = 1;
-    host->gid_index = GID;
+    host->gid_index = wishes->is_v1 ? HV_ADDRESSES + GID : GID;
+    sim->stand.is_v1 = wishes->is_v1;
     host->timeout = TIMEOUT;
     host->peer = sim->peer.gid[GID];
     host->direct = &host_direct;

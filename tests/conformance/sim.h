@@ -23,6 +23,7 @@ struct sim {
 struct sim_wishes {
     char *profile;
     unsigned responders; /* of its DC targets */
+    bool is_v1;          /* its queue pairs use the GID of RoCE v1 */
 };
 
 /* Returns false with errno if the device does not start. */

@@ -109,7 +109,8 @@ bool stand_poll(struct stand *stand)
 void stand_address(const struct stand *stand, struct roce_addr *addr)
 {
     *addr = (struct roce_addr){
-        .is_ipv4 = true,
+        .is_v1 = stand->is_v1,
+        .is_ipv4 = !stand->is_v1,
         .hop_limit = HOP_LIMIT,
         .udp_sport = UDP_SPORT,
     };

@@ -28,9 +28,10 @@ struct stand {
     struct play_clock *clock;
     struct wire_port *end;
     struct stand_party device, peer;
+    bool is_v1;          /* packets to the device are of RoCE v1, if no field says otherwise */
     bool met;            /* the device has announced its address */
     GQueue sent;         /* struct stand_packet that are not consumed yet */
-    unsigned bad_frames; /* number of frames from the device that are no RoCEv2 packets */
+    unsigned bad_frames; /* number of frames from the device that are no RoCE packets */
 };
 
 /* Takes ownership of the port; the caller arranges polling. The parties must be set before. */

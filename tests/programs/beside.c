@@ -201,7 +201,8 @@ START_TEST(sysfs_and_verbs_agree_about_the_port)
         ck_line_is(path, "%s", text);
     }
     ck_line_is(IBDEV "/ports/1/gid_attrs/types/1", "RoCE v2");
-    ck_assert_int_ne(access(IBDEV "/ports/1/gid_attrs/types/2", F_OK), 0);
+    ck_line_is(IBDEV "/ports/1/gid_attrs/types/3", "IB/RoCE v1");
+    ck_assert_int_ne(access(IBDEV "/ports/1/gid_attrs/types/4", F_OK), 0);
     ibv_close_device(context);
 }
 END_TEST

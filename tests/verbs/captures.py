@@ -162,6 +162,20 @@ def nothing_is_malformed(hosts_, folder):
             raise hosts.Failure(f"{command}: wrong ICRCs of {wrong[:10]}; packets {dict(seen)}")
 
 
+def version_1_of_roce(hosts_, folder):
+    """With a GID of RoCE version 1, RC, UC and UD send packets of that version alone, and their data arrives."""
+    for gid in "2", "3":
+        for transport in "rc", "uc", "ud":
+            path = folder / f"{transport}{gid}.pcapng"
+            command = f"ibv_{transport}_pingpong", "-d", "mlx5_0", "-g", gid, "-c", "-n", "20"
+            hosts_.pair(*command, options=["--capture", str(path)])
+            wrong, seen = capture.wrong_icrcs(path)
+            if wrong or set(seen) != {f"{transport.upper()} v1"}:
+                raise hosts.Failure(f"{path}: wrong ICRCs of {wrong}; packets {dict(seen)}")
+            if complaints := capture.tshark_complaints(path):
+                raise hosts.Failure("\n".join(complaints))
+
+
 def comments_name_what_happened(hosts_, folder):
     """With lost and corrupted frames, tshark shows the fate of each, and why packets are sent again."""
     path = folder / "faults.pcapng"
@@ -181,7 +195,7 @@ def comments_name_what_happened(hosts_, folder):
         raise hosts.Failure("\n".join(complaints[:10]))
 
 
-STATEMENTS = (nothing_is_malformed, comments_name_what_happened, processes_of_a_run, another_run, runs_at_a_time, a_sequence_diagram, a_ring_of_files, a_live_feed,
+STATEMENTS = (nothing_is_malformed, version_1_of_roce, comments_name_what_happened, processes_of_a_run, another_run, runs_at_a_time, a_sequence_diagram, a_ring_of_files, a_live_feed,
               a_reader_that_does_not_read)
 
 

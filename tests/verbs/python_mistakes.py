@@ -18,7 +18,7 @@ import first_program
 MISTAKES = (
     ("a wrong GID index", "GID_INDEX = 1", "GID_INDEX = 17",
      "pyverbs.pyverbs_error.PyverbsRDMAError: Failed to modify QP state to RTR. Errno: 22, Invalid argument",
-     ("modify_qp: ah_attr.grh.sgid_index 17 is empty; 0 (link-local) and 1 (IPv4) are in use (EINVAL)",)),
+     ("modify_qp: ah_attr.grh.sgid_index 17 is empty; 0 (link-local) and 1 (IPv4) are in use, and 2 and 3, which are the same for RoCE v1 (EINVAL)",)),
     ("a forgotten RTR", "qp.to_rts(attr)  # by way of INIT and RTR",
      "qp.to_init(attr); attr.qp_state = enums.IBV_QPS_RTS; qp.modify(attr, enums.IBV_QP_STATE)",
      "pyverbs.pyverbs_error.PyverbsRDMAError: Failed to modify QP. Errno: 22, Invalid argument",

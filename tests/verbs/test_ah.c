@@ -201,8 +201,15 @@ START_TEST(a_datagram_over_ipv6_is_answered)
     ck_assert_int_eq(attr.grh.traffic_class, 0x44);
     ck_assert_uint_eq(attr.grh.flow_label, 0x54321);
     ck_assert_mem_eq(attr.grh.dgid.raw, grh.sgid.raw, 16);
-    /* RoCEv1, where a BTH follows the GRH: no entry of the table has that type */
+    /* RoCE v1, where a BTH follows the GRH: the entry of that type, whatever address it has */
     grh.next_hdr = 0x1b;
+    ck_assert_int_eq(ibv_init_ah_from_wc(v->a, 1, &wc, &grh, &attr), 0);
+    ck_assert_int_eq(attr.grh.sgid_index, HV_ADDRESSES + GID_LINK_LOCAL);
+    grh.dgid = v->hosts->host[0].config.gid[GID_IPV4];
+    ck_assert_int_eq(ibv_init_ah_from_wc(v->a, 1, &wc, &grh, &attr), 0);
+    ck_assert_int_eq(attr.grh.sgid_index, HV_ADDRESSES + GID_IPV4);
+    grh.next_hdr = IPPROTO_UDP;
+    grh.dgid.raw[15] ^= 1;
     ck_assert_int_eq(ibv_init_ah_from_wc(v->a, 1, &wc, &grh, &attr), -1);
     grh.next_hdr = IPPROTO_TCP;
     ck_assert_int_eq(ibv_init_ah_from_wc(v->a, 1, &wc, &grh, &attr), -1);

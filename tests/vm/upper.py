@@ -379,6 +379,19 @@ umount /nfs
 """
 
 
+# SMC-R finds the device of the route to the peer, and takes its GID of RoCE version 1 (smc_ib_determine_gid()).
+@check("SMC-R: 4 MiB of a TCP program return unchanged through a QP")
+def smc(lab):
+    for vm in lab.vms:
+        vm.run("modprobe smc; rm -f /tmp/smc", 60)
+    there = lab.hosts[1]["ip"]
+    server = begin_program(lab.vms[1], "smc.py", f"serve {there}")
+    lab.vms[1].until("[ -e /tmp/smc ]")
+    queues = begin_program(lab.vms[0], "smc.py", f"ask {there} {4 << 20}").wait(180, check=True).out
+    server.wait(60, check=True)
+    expect(re.search(r"type RC state RTS .*comm \[smc\]", queues), queues)
+
+
 @check("NFS over RDMA: a reads and writes large and many small files of b")
 def nfs(lab):
     both(lab, NFS_SERVER, NFS_CLIENT)

@@ -4,7 +4,8 @@
 
 Captures traffic of DC, XRC, tag matching and extended atomics, and compares what tshark says of each
 packet with hcasim's dissector (wire/wireshark/hcasim.lua) with what the device itself says of it
-(tests/wireshark/describe.c), and the fields of comments with the comments.
+(tests/wireshark/describe.c), and the fields of comments with the comments. The packets are then compared again as
+packets of RoCE version 1, which this program makes of them.
 """
 import collections
 import pathlib
@@ -33,8 +34,9 @@ TAGS = ["hcasim.tm.op", "hcasim.tm.app_ctx", "hcasim.tm.tag", "hcasim.tm.va", "h
         "hcasim.tm.dct", "hcasim.tm.dc_access_key"]
 # A packet with a payload, even an empty one, is described with its length.
 NO_PAYLOAD = re.compile("ACK|READ_REQUEST|CMP_SWAP|FETCH_ADD")
+ROCE_V1 = b"\x89\x15"  # Ethernet type
 OURS = re.compile("(DC|XRC)_|[A-Z]+_EXTENDED_")
-BTH = 14 + 20 + 8
+BTH = {2: 14 + 20 + 8, 1: 14 + 40}  # by the version of RoCE
 
 
 def is_true(text):
@@ -108,8 +110,9 @@ def connect_faults(row, frame):
     """The DCCETH, which the device's line does not show, must be what its bytes say."""
     if is_true(row["hcasim.solicited"]):
         return ["a DISCONNECT has a DCCETH"] if row["hcasim.dc.key"] else []
-    version, = struct.unpack_from(">B", frame, BTH + 12)
-    flags, psn, key = struct.unpack_from(">B3xIQ", frame, BTH + 20)
+    bth = BTH[1 if frame[12:14] == ROCE_V1 else 2]
+    version, = struct.unpack_from(">B", frame, bth + 12)
+    flags, psn, key = struct.unpack_from(">B3xIQ", frame, bth + 20)
     said = (number(row, "dc.version"), is_true(row["hcasim.dc.reconnect"]), number(row, "dc.next_psn"), number(row, "dc.key"))
     true = (version, bool(flags & 0x80), psn & 0xffffff, key)
     return [f"DCCETH {said}, and its bytes are {true}"] if said != true else []
@@ -178,6 +181,26 @@ def comments_agree(path, seen):
     return wrong
 
 
+def as_version_1(frame):
+    """Returns the packet of a RoCEv2 frame over IPv4 as one of version 1, with the ICRC that it then has; or the frame."""
+    parts = capture.roce(frame)
+    if parts is None:
+        return frame
+    ip, _, ib = parts
+    mapped = bytes(10) + b"\xff\xff"
+    grh = struct.pack(">IHBB", 6 << 28 | ip[1] << 20, len(ib), 0x1b, ip[8]) + mapped + ip[12:16] + mapped + ip[16:20]
+    return frame[:12] + ROCE_V1 + grh + ib[:-4] + struct.pack("<I", capture.icrc(grh, b"", ib[:-4]))
+
+
+def write_version_1(source, path):
+    """Writes the packets of a capture to a pcap file, as packets of version 1."""
+    with open(path, "wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 1 << 16, 1))
+        for frame in map(as_version_1, capture.frames(source)):
+            file.write(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame)
+    return path
+
+
 MUST_SEE = (
     "DC_CONNECT", "DISCONNECT", "CNAK", "DC_SEND_ONLY", "DC_SEND_FIRST", "DC_SEND_MIDDLE", "DC_SEND_LAST_IMM",
     "DC_WRITE_ONLY", "DC_WRITE_ONLY_IMM", "DC_READ_REQUEST", "DC_READ_RESP_ONLY", "DC_READ_RESP_MIDDLE", "DC_ACK",
@@ -185,7 +208,8 @@ MUST_SEE = (
     "XRC_READ_RESP_MIDDLE", "XRC_ACK", "XRC_CMP_SWAP", "XRC_ATOMIC_ACK", "RC_EXTENDED_CMP_SWAP",
     "RC_EXTENDED_FETCH_ADD", "RC_EXTENDED_ACK", "tag matching 0", "tag matching 1", "tag matching 2", "tag matching 3",
     "why first time", "why repeated: NAK PSN sequence error", "why repeated: the request came again", "fate lost",
-    "fate duplicate", "fate corrupted")
+    "fate duplicate", "fate corrupted", "DC_CONNECT of version 1", "DC_WRITE_ONLY of version 1",
+    "XRC_WRITE_FIRST of version 1", "tag matching 3 of version 1")
 
 
 def main():
@@ -199,6 +223,10 @@ def main():
             path = folder / f"{kind}.pcapng"
             wireshark.simulate(simulation, path, kind, "--jobs", "4", "--ops", "80", "--seed", "3", "--size", "6000")
             wrong += packets_agree(path, describe, seen) + tags_agree(path, seen) + comments_agree(path, seen)
+            old, path = seen, write_version_1(path, folder / f"{kind}.pcap")
+            seen = collections.Counter()
+            wrong += packets_agree(path, describe, seen) + tags_agree(path, seen)
+            seen = old + collections.Counter({f"{what} of version 1": times for what, times in seen.items()})
         faults = folder / "faults.pcapng"
         wireshark.simulate(simulation, faults, "rc,dc,xrc", "--jobs", "6", "--ops", "60", "--loss", "2", "--duplication", "2",
                            "--corruption", "1")

@@ -16,6 +16,8 @@ set_plugin_info({version = "1.0", author = "hcasim", description = "packets and 
 local ROCE_PORT = 4791
 local ICRC_BYTES = 4
 local BTH_BYTES = 12
+local ROCE_V1_TYPE = 0x8915 -- Ethernet type: a GRH follows
+local GRH_BYTES = 40
 
 -- Fields ------------------------------------------------------------------------------------------
 
@@ -426,32 +428,51 @@ local function add_tags(tvb, root)
 end
 
 local roce = DissectorTable.get("udp.port"):get_dissector(ROCE_PORT)
+local roce_v1 = DissectorTable.get("ethertype"):get_dissector(ROCE_V1_TYPE)
 
 -- A dissector that finds a packet malformed has shown that when it raises its error.
-local function give_to_wireshark(tvb, pinfo, root)
-    pcall(roce.call, roce, tvb, pinfo, root)
+local function give_to(wiresharks, tvb, pinfo, root)
+    pcall(wiresharks.call, wiresharks, tvb, pinfo, root)
+    return tvb:len()
+end
+
+-- packet: BTH to ICRC, which lies in tvb. wiresharks: Wireshark's own dissector for tvb.
+local function dissect_either(wiresharks, tvb, packet, pinfo, root)
+    if packet:len() < BTH_BYTES + ICRC_BYTES then
+        return give_to(wiresharks, tvb, pinfo, root)
+    end
+    local transport, operation = find(packet:range(0, 1):uint())
+    if not transport then
+        give_to(wiresharks, tvb, pinfo, root)
+        add_tags(packet, root)
+        return tvb:len()
+    elseif transport == "XRC" then
+        give_to(wiresharks, tvb, pinfo, root) -- which knows the BTH of some of them
+    end
+    dissect(packet, pinfo, root, transport, operation)
     return tvb:len()
 end
 
 local function hcasim_packets(tvb, pinfo, root)
-    if tvb:len() < BTH_BYTES + ICRC_BYTES then
-        return give_to_wireshark(tvb, pinfo, root)
+    return dissect_either(roce, tvb, tvb, pinfo, root)
+end
+
+-- A packet of RoCE version 1 is as long as its GRH says.
+local function hcasim_v1(tvb, pinfo, root)
+    local len = tvb:len() >= GRH_BYTES and tvb:range(4, 2):uint() or 0
+    if len == 0 or tvb:len() < GRH_BYTES + len then
+        return give_to(roce_v1, tvb, pinfo, root)
     end
-    local transport, operation = find(tvb:range(0, 1):uint())
-    if not transport then
-        give_to_wireshark(tvb, pinfo, root)
-        add_tags(tvb, root)
-        return tvb:len()
-    elseif transport == "XRC" then
-        give_to_wireshark(tvb, pinfo, root) -- which knows the BTH of some of them
-    end
-    dissect(tvb, pinfo, root, transport, operation)
-    return tvb:len()
+    return dissect_either(roce_v1, tvb, tvb:range(GRH_BYTES, len):tvb(), pinfo, root)
 end
 
 local packets = Proto("hcasim_packets", "hcasim packets")
 packets.dissector = hcasim_packets
 DissectorTable.get("udp.port"):add(ROCE_PORT, packets)
+
+local packets_v1 = Proto("hcasim_packets_v1", "hcasim packets of RoCE version 1")
+packets_v1.dissector = hcasim_v1
+DissectorTable.get("ethertype"):add(ROCE_V1_TYPE, packets_v1)
 
 -- Comments ----------------------------------------------------------------------------------------
 

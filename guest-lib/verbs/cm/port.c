@@ -24,6 +24,7 @@ int cm_port_open(struct cm_port *port, unsigned index, struct ibv_context *conte
     device->mtu = (uint8_t)attr.active_mtu;
     device->rate =
         IBV_RATE_MAX; /* the port's own rate: RoCE has no static rate (cma_resolve_iboe_route()) */
+    G_STATIC_ASSERT(CMA_GIDS == HV_ADDRESSES);
     for (unsigned i = 0; i < CMA_GIDS; i++) {
         memcpy(device->gid[i], config->gid[i].raw, sizeof(device->gid[i]));
     }
@@ -85,16 +86,18 @@ bool cm_port_is_removed(const struct cm_port *port)
     return hv_gsi_is_removed(port->gsi);
 }
 
-/* The index of the port's GID that a datagram was sent to. */
-static unsigned cm_port_gid_index(const struct cm_port *port, const union ibv_gid *gid)
+/* The index of the port's GID that a datagram was sent to. Its answers, and a connection that it
+ * asks for, have its version of RoCE. */
+static unsigned cm_port_gid_index(const struct cm_port *port, const struct hv_datagram *datagram)
 {
     const struct hv_port_config *config = hv_device(port->context->device)->config;
     unsigned i = 0;
 
-    while (i < HV_GIDS - 1 && memcmp(&config->gid[i], gid, sizeof(*gid)) != 0) {
+    while (i < HV_ADDRESSES - 1 &&
+           memcmp(&config->gid[i], &datagram->dgid, sizeof(datagram->dgid)) != 0) {
         i++;
     }
-    return i;
+    return datagram->is_v1 ? i + HV_ADDRESSES : i;
 }
 
 bool cm_port_run(struct cm_port *port, struct cm *cm)
@@ -104,7 +107,7 @@ bool cm_port_run(struct cm_port *port, struct cm *cm)
 
     while (n < CM_PORT_TURN && hv_gsi_poll(port->gsi, &datagram)) {
         struct cm_av from = {.port = port->index,
-                             .sgid_index = (uint8_t)cm_port_gid_index(port, &datagram.dgid),
+                             .sgid_index = (uint8_t)cm_port_gid_index(port, &datagram),
                              .hop_limit = HOP_LIMIT};
 
         memcpy(from.dgid, datagram.sgid.raw, sizeof(from.dgid));

@@ -22,7 +22,8 @@
 struct inproc_world;
 struct wire_port;
 
-#define HV_GIDS           2  /* first the link-local GID, then that of the IPv4 address */
+#define HV_ADDRESSES      2 /* first the link-local GID, then that of the IPv4 address */
+#define HV_GIDS           4 /* entries of the GID table: the addresses, for RoCE v2; again, for v1 */
 #define HV_FRAME_OVERHEAD 22 /* Ethernet header with a VLAN tag, FCS */
 
 struct hv_port_config {
@@ -43,7 +44,7 @@ struct hv_port_config {
     char *faults; /* rules (wire/fault/fault.h), or NULL: it has no faults */
     uint64_t fault_seed, fault_stream;
     char *remove_when; /* the device is removed when this file exists; or NULL */
-    union ibv_gid gid[HV_GIDS];
+    union ibv_gid gid[HV_ADDRESSES];
     /* For a simulation (hv_config_simulate()), else NULL. */
     struct inproc_world *world;
     struct wire_port *port; /* used instead of wire; closed by the HCA */
@@ -69,6 +70,18 @@ void hv_config_look_end(struct hv_port_config *ports, unsigned count);
  * log. */
 void hv_config_simulate(struct hv_port_config *config, unsigned host, const uint8_t *mac,
                         struct inproc_world *world, struct wire_port *port);
+
+/* The GID at an index of the GID table, which is less than HV_GIDS, and the entry's type. */
+static inline const union ibv_gid *hv_config_gid(const struct hv_port_config *config,
+                                                 unsigned index)
+{
+    return &config->gid[index % HV_ADDRESSES];
+}
+
+static inline bool hv_config_gid_is_v1(unsigned index)
+{
+    return index >= HV_ADDRESSES;
+}
 
 /* The device's GUID, which is known before the device is open. It equals the GUID that the device
  * reports (fw/cmd_vport.c). */

@@ -21,7 +21,7 @@
 #include "wire/open.h"
 
 _Static_assert(HV_FACTS_DEVICES == HV_MAX_DEVICES, "a device has its facts");
-_Static_assert(HV_FACTS_GIDS == HV_GIDS, "a GID is a fact");
+_Static_assert(HV_FACTS_ADDRESSES == HV_ADDRESSES && HV_FACTS_GIDS == HV_GIDS, "a GID is a fact");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around published */
 static struct hv_facts published;

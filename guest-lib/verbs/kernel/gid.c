@@ -8,7 +8,7 @@
 #include "guest-lib/host/neighbours.h"
 #include "wire/cancel.h"
 
-G_STATIC_ASSERT(HV_GIDS == 2); /* HV_GIDS_USED */
+G_STATIC_ASSERT(HV_GIDS == 4); /* HV_GIDS_USED */
 
 unsigned hv_gid_table_len(struct hv_hca *hca)
 {
@@ -26,7 +26,7 @@ static int gid_at(struct ibv_context *context, uint8_t port_num, int index, unio
     if (index >= HV_GIDS) {
         return ENODATA;
     }
-    *gid = hv_device(context->device)->config->gid[index];
+    *gid = *hv_config_gid(hv_device(context->device)->config, (unsigned)index);
     return 0;
 }
 
@@ -55,7 +55,8 @@ HV_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, 
     union ibv_gid gid;
     int err = gid_at(context, port_num, (int)index, &gid);
 
-    *type = err == ENODATA ? 0 : 1; /* RoCE v2; an empty entry has the first type */
+    /* 0: RoCE v1, and the type of an empty entry. 1: RoCE v2. */
+    *type = !err && !hv_config_gid_is_v1(index);
     if (err && err != ENODATA) {
         errno = err;
         return -1;
@@ -67,10 +68,11 @@ static void gid_fill_entry(const struct ibv_context *context, struct ibv_gid_ent
                            uint32_t index)
 {
     const struct hv_device *device = hv_device(context->device);
-    struct ibv_gid_entry entry = {.gid = device->config->gid[index],
+    struct ibv_gid_entry entry = {.gid = *hv_config_gid(device->config, index),
                                   .gid_index = index,
                                   .port_num = 1,
-                                  .gid_type = IBV_GID_TYPE_ROCE_V2,
+                                  .gid_type = hv_config_gid_is_v1(index) ? IBV_GID_TYPE_ROCE_V1
+                                                                         : IBV_GID_TYPE_ROCE_V2,
                                   .ndev_ifindex = hv_facts_ifindex(device->index)};
 
     memset(to, 0, size);

@@ -256,9 +256,10 @@ static void gsi_take(struct hv_gsi *gsi, const struct drv_wc *wc, struct hv_data
 {
     unsigned slot = wc->wqe_counter & (RECVS - 1);
     const uint8_t *buf = (const uint8_t *)gsi->mem.ptr + (size_t)slot * RECV_STRIDE;
-    bool ipv4 = PRM_GET(cqe64, wc->raw, roce_l3_hdr_type) == PRM_CQE_ROCE_L3_IPV4;
+    uint32_t header = PRM_GET(cqe64, wc->raw, roce_l3_hdr_type);
 
-    gsi_take_gids(buf, ipv4, datagram);
+    gsi_take_gids(buf, header == PRM_CQE_ROCE_L3_IPV4, datagram);
+    datagram->is_v1 = header == PRM_CQE_ROCE_L3_GRH;
     datagram->len = wc->byte_cnt > GRH ? MIN(wc->byte_cnt - GRH, HV_MAD_LEN) : 0;
     memcpy(datagram->mad, buf + GRH, datagram->len);
     gsi_post_recv(gsi, slot);

@@ -14,6 +14,7 @@ struct hv_gsi;
 
 struct hv_datagram {
     union ibv_gid sgid, dgid; /* the sender's GID, and the GID that it was sent to */
+    bool is_v1;               /* it came by RoCE v1 */
     uint8_t mad[HV_MAD_LEN];
     size_t len;
 };

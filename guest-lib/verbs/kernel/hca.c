@@ -252,7 +252,10 @@ static bool hca_configure_port(struct hv_hca *hca, const struct hv_port_config *
                                GError **err)
 {
     for (unsigned i = 0; i < HV_GIDS; i++) {
-        if (drv_set_gid(hca->drv, i, config->gid[i].raw)) {
+        const uint8_t *gid = hv_config_gid(config, i)->raw;
+
+        if (hv_config_gid_is_v1(i) ? drv_set_gid_v1(hca->drv, i, gid)
+                                   : drv_set_gid(hca->drv, i, gid)) {
             g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_IO, "GID %u is refused", i);
             return false;
         }
@@ -385,7 +388,7 @@ struct hv_hca *hv_hca_open(struct hv_device *device, const struct hv_port_config
         .fault_seed = config->fault_seed,
         .fault_stream = config->fault_stream,
         .gids = (const uint8_t(*)[16])config->gid,
-        .num_gids = HV_GIDS,
+        .num_gids = HV_ADDRESSES,
         .log_level = config->log_level,
         .name = device->ibv.name,
     };

@@ -292,7 +292,8 @@ int hv_resolve_mac(struct hv_context *ctx, uint8_t port, unsigned sgid_index,
  * verb: how the line begins, as far as the name of the ibv_ah_attr's first member. */
 int hv_refuse_path(struct hv_context *ctx, int err, const char *verb,
                    const struct ibv_ah_attr *attr);
-#define HV_GIDS_USED "0 (link-local) and 1 (IPv4) are in use"
+#define HV_GIDS_USED                                                                               \
+    "0 (link-local) and 1 (IPv4) are in use, and 2 and 3, which are the same for RoCE v1"
 #define HV_NOT_GLOBAL                                                                              \
     "is_global is 0, but RoCE has no LIDs: set is_global, grh.dgid and grh.sgid_index "            \
     "(an option of most programs, such as -g 1)"

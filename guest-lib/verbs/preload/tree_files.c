@@ -126,7 +126,7 @@ static void tree_write_gids(struct tree_writer *w, const struct hv_device_facts 
         snprintf(name, sizeof(name), "%u", i);
         tree_path(w, name, path);
         if (i < HV_FACTS_GIDS) {
-            tree_put_gid(w, name, facts->gid[i]);
+            tree_put_gid(w, name, facts->gid[i % HV_FACTS_ADDRESSES]);
         } else if (i > HV_FACTS_GIDS) {
             w->ok = w->ok && !linkat(w->root_fd, first, w->root_fd, path, 0);
         }
@@ -183,7 +183,7 @@ static void tree_write_port(struct tree_writer *w, const char *ibdev, unsigned i
 
         snprintf(name, sizeof(name), "%u", i);
         tree_enter(w, "%s/ports/1/gid_attrs/types", ibdev);
-        tree_put(w, name, "RoCE v2\n");
+        tree_put(w, name, i < HV_FACTS_ADDRESSES ? "RoCE v2\n" : "IB/RoCE v1\n");
         tree_enter(w, "%s/ports/1/gid_attrs/ndevs", ibdev);
         tree_put(w, name, TREE_NETDEV "%u\n", index);
     }

@@ -22,7 +22,7 @@ BOTH = {
     "dc": "2000 bytes at the target, right\nwith a wrong key: transport retry counter exceeded",
     "dc_odp": "DC pages on demand: send yes, write yes, receive from an SRQ yes",
     "device_memory": "from the device: right\nto the device: right",
-    "gid_type": "GID 0: RoCE v2\nGID 1: RoCE v2",
+    "gid_type": "GID 0: RoCE v2\nGID 1: RoCE v2\nGID 2: RoCE v1\nGID 3: RoCE v1",
     "inline_receive": "in the CQE: 20 bytes, after the poll right\nin the buffer: 200 bytes, after the poll right",
     "moderation": "events of 1 completion each: the second waits for the period\n"
                   "the second of 4 completions: at once",

@@ -6,7 +6,7 @@ int main(void)
 {
     struct both b = both_begin(0);
 
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         struct ibv_gid_entry entry;
 
         NEED(!ibv_query_gid_ex(b.ctx, 1, i, &entry, 0));

@@ -7,7 +7,7 @@ int main(void)
 {
     struct both b = both_begin(0);
 
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         struct ibv_exp_gid_attr attr = {.comp_mask = IBV_EXP_QUERY_GID_ATTR_TYPE};
 
         NEED(!ibv_exp_query_gid_attr(b.ctx, 1, i, &attr));
