@@ -113,6 +113,56 @@ START_TEST(the_next_one_is_announced)
 }
 END_TEST
 
+/* A manager that sends through a port, and the index of the GID that it sent from last. */
+struct sender {
+    struct cm_port *port;
+    unsigned sgid_index;
+};
+
+static void send_through(void *opaque, const struct cm_av *av, const uint8_t mad[CM_MAD_LEN])
+{
+    struct sender *sender = opaque;
+
+    sender->sgid_index = av->sgid_index;
+    cm_port_send(sender->port, av, mad);
+}
+
+static int take_event(struct cm_id *id, const struct cm_event *event)
+{
+    *(bool *)id->context = true;
+    return 0;
+}
+
+/* cm_init_av_for_response(): an answer goes back by the GID type of the request. */
+START_TEST(an_answer_has_the_version_of_roce_of_its_request)
+{
+    static const struct cm_ops through = {
+        .send = send_through, .now_ns = clock_ns, .random = random32, .ca_guid = guid};
+
+    for (unsigned index = 0; index < HV_GIDS; index++) {
+        struct sender asker = {&ports[0], HV_GIDS}, answerer = {&ports[1], HV_GIDS};
+        struct cm *asks = cm_new(&through, &asker), *answers = cm_new(&through, &answerer);
+        struct cm_sidr_req_param req = {.av = {.sgid_index = (uint8_t)index},
+                                        .service_id = 7, /* nobody listens */
+                                        .timeout_ms = 1000};
+        bool is_answered = false;
+        struct cm_id *id = cm_create_id(asks, take_event, &is_answered);
+
+        memcpy(req.av.dgid, hv_config_gid(hv_device(v->b->device)->config, index)->raw, 16);
+        ck_assert_int_eq(cm_send_sidr_req(id, &req), 0);
+        while (!is_answered) {
+            table_wait(v);
+            cm_port_run(&ports[1], answers);
+            cm_port_run(&ports[0], asks);
+        }
+        ck_assert_uint_eq(answerer.sgid_index, index);
+        cm_destroy_id(id);
+        cm_free(asks);
+        cm_free(answers);
+    }
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *suite = suite_create("verbs-cm-port");
@@ -121,6 +171,7 @@ Suite *unit_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_turn_takes_no_more_than_its_share);
     tcase_add_test(tc, the_next_one_is_announced);
+    tcase_add_test(tc, an_answer_has_the_version_of_roce_of_its_request);
     suite_add_tcase(suite, tc);
     return suite;
 }
