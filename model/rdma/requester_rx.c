@@ -334,7 +334,7 @@ requester_not_delivered(struct qp *qp, struct send_desc *desc, enum mem_result r
 }
 
 /* The WQE that gets response data. NULL: the WQE has changed, and fails. */
-static const struct send_wqe *requester_answered_wqe(struct qp *qp, struct send_desc *desc)
+static inline const struct send_wqe *requester_answered_wqe(struct qp *qp, struct send_desc *desc)
 {
     struct flight *flight = qp->req.flight;
     struct send_line *line = flight->rx_line;

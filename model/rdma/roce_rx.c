@@ -48,34 +48,43 @@ bool roce_rx_pkey_ok(uint16_t theirs, uint16_t ours)
     return ((theirs ^ ours) & 0x7fff) == 0 && ((theirs | ours) & PKEY_FULL);
 }
 
-bool roce_rx_is_of_connection(struct peer *peer, const struct roce_packet *pkt)
+static inline bool roce_rx_comes_from(struct peer *peer, const struct roce_packet *pkt)
 {
     peer_path_check(peer, peer->qp->hca);
     return memcmp(pkt->addr.sgid, peer->path.dgid, 16) == 0 &&
            memcmp(pkt->addr.dgid, peer->path.sgid, 16) == 0 && pkt->addr.is_v1 == peer->path.is_v1;
 }
 
+bool roce_rx_is_of_connection(struct peer *peer, const struct roce_packet *pkt)
+{
+    return roce_rx_comes_from(peer, pkt);
+}
+
 /* Whether a packet is for one of the vport's GIDs and its VLAN. A connection that takes packets has
  * such a GID (peer_path_update()), so its packets need no lookup in the table. A tag of VLAN 0
- * carries only a priority (IEEE 802.1Q). */
-static bool roce_rx_is_for_vport(struct hca *hca, struct qp *qp, const struct roce_packet *pkt)
+ * carries only a priority (IEEE 802.1Q). *is_of_connection: roce_rx_is_of_connection() has been
+ * found to hold. */
+static inline bool roce_rx_is_for_vport(struct hca *hca, struct qp *qp,
+                                        const struct roce_packet *pkt, bool *is_of_connection)
 {
     uint16_t vlan_id = pkt->addr.vlan_tci & 0xfff;
     bool has_vlan = pkt->addr.has_vlan && vlan_id;
 
-    if (G_LIKELY(qp && qp->service->connected) && REQUEST_STATES >> qp->state & 1 &&
-        roce_rx_is_of_connection(&qp->peer, pkt) && !qp->peer.path_gone &&
-        qp->peer.path.has_vlan == has_vlan &&
+    *is_of_connection = G_LIKELY(qp && qp->service->connected) && REQUEST_STATES >> qp->state & 1 &&
+                        roce_rx_comes_from(&qp->peer, pkt);
+    if (*is_of_connection && !qp->peer.path_gone && qp->peer.path.has_vlan == has_vlan &&
         (!has_vlan || (qp->peer.path.vlan_tci & 0xfff) == vlan_id)) {
         return true;
     }
     return vport_find_gid(hca->vport, pkt->addr.dgid, pkt->addr.is_v1, has_vlan, vlan_id) >= 0;
 }
 
-/* Makes the checks that need the QP, and delivers the packet. */
+/* Makes the checks that need the QP, and delivers the packet. is_of_connection: it is known to be
+ * of the connection. */
 /* Hot, because datagrams are not rare. */
 __attribute__((hot)) static void roce_rx_deliver(struct hca *hca, struct qp *qp,
-                                                 const struct roce_packet *pkt)
+                                                 const struct roce_packet *pkt,
+                                                 bool is_of_connection)
 {
     struct vport_counters *c = &hca->vport->counters;
     uint32_t flags = bth_opcodes[pkt->opcode].flags;
@@ -95,7 +104,7 @@ __attribute__((hot)) static void roce_rx_deliver(struct hca *hca, struct qp *qp,
             c->rx_bad_qkey++;
             return;
         }
-    } else if (!roce_rx_is_of_connection(&qp->peer, pkt)) {
+    } else if (!is_of_connection && !roce_rx_is_of_connection(&qp->peer, pkt)) {
         c->rx_bad_gid++;
         return;
     }
@@ -150,7 +159,7 @@ static void roce_rx_deliver_multicast(struct hca *hca, const struct roce_packet 
             continue;
         }
         if (port_may_copy(hca, is_first)) {
-            roce_rx_deliver(hca, mcg->qps[i], pkt);
+            roce_rx_deliver(hca, mcg->qps[i], pkt, false);
         }
         is_first = false;
     }
@@ -160,6 +169,7 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
 {
     struct vport_counters *c = &hca->vport->counters;
     struct qp *qp;
+    bool is_of_connection;
 
     if (G_UNLIKELY(notification_is_marked(pkt))) {
         notification_count_mark(hca);
@@ -169,7 +179,7 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
         return;
     }
     qp = pkt->dest_qp == QPN_GSI ? hca->rdma->gsi_qp : roce_rx_find(hca, pkt->dest_qp);
-    if (!roce_rx_is_for_vport(hca, qp, pkt)) {
+    if (!roce_rx_is_for_vport(hca, qp, pkt, &is_of_connection)) {
         c->rx_bad_gid++;
         return;
     }
@@ -185,5 +195,5 @@ void roce_rx(struct hca *hca, const struct roce_packet *pkt)
         c->rx_no_qp++;
         return;
     }
-    roce_rx_deliver(hca, qp, pkt);
+    roce_rx_deliver(hca, qp, pkt, is_of_connection);
 }

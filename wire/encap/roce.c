@@ -396,14 +396,14 @@ uint8_t *roce_build(uint8_t *frame, const struct roce_packet *pkt, size_t payloa
 
     roce_build_ip(p, addr, len);
     p += roce_ip_bytes(addr);
-    if (addr->is_v1) {
-        return transport_build(p, &pkt->transport, payload_len);
+    if (!addr->is_v1) {
+        put16(p, addr->udp_sport);
+        put16(p + 2, ROCE_UDP_DPORT);
+        put16(p + 4, (uint16_t)len);
+        put16(p + 6, 0);
+        p += UDP_BYTES;
     }
-    put16(p, addr->udp_sport);
-    put16(p + 2, ROCE_UDP_DPORT);
-    put16(p + 4, (uint16_t)len);
-    put16(p + 6, 0);
-    return transport_build(p + UDP_BYTES, &pkt->transport, payload_len);
+    return transport_build(p, &pkt->transport, payload_len);
 }
 
 size_t roce_finish_no_icrc(uint8_t *frame, const struct roce_packet *pkt, size_t payload_len)
