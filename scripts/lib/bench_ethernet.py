@@ -2,7 +2,7 @@
 """Compares the device as a NIC with QEMU's own NICs, in one pair of guests (scripts/bench ethernet).
 
 Each guest has the device, virtio-net and a model of an Intel card (igb, or e1000e if this QEMU has no
-igb), each on a datagram socket of its own to the other guest, and a second device on a wire in shared
+igb), each on a stream socket of its own to the other guest, and a second device on a wire in shared
 memory. iperf3 uses the kernel's drivers. testpmd uses DPDK's: one sends, the other one counts. The
 programs run on the NICs in turn. Then one guest creates rules in the device, by DPDK's two ways and
 by tc. Prints tables as docs/explanation/performance.md has them: medians, and their ratios.
@@ -50,11 +50,10 @@ class NICs(Lab):
     def _devices(self, i, properties):
         words = []
         for place, kind in enumerate(self.kinds):
-            ends = [self.work / f"{name}.{kind}" for name in "ab"]
             mac, net = self.mac(place, i), f"net{place}"
             if kind != "shm":
-                words += ["-netdev", f"dgram,id={net},local.type=unix,local.path={ends[i]},"
-                                     f"remote.type=unix,remote.path={ends[1 - i]}"]
+                words += ["-netdev", f"stream,id={net},server={'off' if i else 'on'},addr.type=unix,"
+                                     f"addr.path={self.work / kind}.net"]
             if kind == "hcasim":
                 words += vmlib.hcasim_device(netdev=net, mac=mac, **properties)
             elif kind == "shm":
