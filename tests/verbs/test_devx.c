@@ -632,71 +632,6 @@ END_TEST
 
 /* mlx5_cmd_do(): if the device refuses, the result is EREMOTEIO, and the device's answer is
  * returned. */
-static void hairpin_wq(struct prm_wq *wq)
-{
-    PRM_SET(wq, wq, log_hairpin_data_sz, 16);
-    PRM_SET(wq, wq, log_hairpin_num_packets, 10);
-}
-
-/* The kernel says of all rings of a user that they are in umems, and also of that which hairpin
- * queues and queues with an RMP do not have. DPDK makes both. */
-START_TEST(queues_without_a_ring_name_no_umem)
-{
-    struct prm_create_sq_in sq_in[1] = {0};
-    struct prm_create_sq_out sq_out[1] = {0};
-    struct prm_create_rq_in rq_in[1] = {0};
-    struct prm_create_rq_out rq_out[1] = {0};
-    struct prm_create_rmp_in rmp_in[1] = {0};
-    struct prm_create_rmp_out rmp_out[1] = {0};
-    struct prm_sqc *sqc = PRM_PTR(create_sq_in, sq_in, ctx);
-    struct prm_rqc *rqc = PRM_PTR(create_rq_in, rq_in, ctx);
-    struct prm_rmpc *rmpc = PRM_PTR(create_rmp_in, rmp_in, ctx);
-    struct prm_wq *wq = PRM_PTR(rmpc, rmpc, wq);
-    struct side *s = side_new(0);
-    struct memory ring = memory_new(s, PCI_PAGE), dbr = memory_new(s, 64);
-    struct mlx5dv_devx_obj *sq, *rq, *rmp;
-
-    PRM_SET(create_sq_in, sq_in, opcode, PRM_CMD_OP_CREATE_SQ);
-    PRM_SET(sqc, sqc, hairpin, 1);
-    hairpin_wq(PRM_PTR(sqc, sqc, wq));
-    sq = hv_dv_devx_obj_create(s->ctx, sq_in, sizeof(sq_in), sq_out, sizeof(sq_out));
-    ck_assert_ptr_nonnull(sq);
-    PRM_SET(create_rq_in, rq_in, opcode, PRM_CMD_OP_CREATE_RQ);
-    PRM_SET(rqc, rqc, hairpin, 1);
-    hairpin_wq(PRM_PTR(rqc, rqc, wq));
-    rq = hv_dv_devx_obj_create(s->ctx, rq_in, sizeof(rq_in), rq_out, sizeof(rq_out));
-    ck_assert_ptr_nonnull(rq);
-    ck_assert_int_eq(hv_dv_devx_obj_destroy(rq), 0);
-    ck_assert_int_eq(hv_dv_devx_obj_destroy(sq), 0);
-    /* there is no memory that could be a hairpin queue's */
-    PRM_SET(wq, PRM_PTR(sqc, sqc, wq), wq_umem_id, ring.umem->umem_id);
-    ck_assert_ptr_null(hv_dv_devx_obj_create(s->ctx, sq_in, sizeof(sq_in), sq_out, sizeof(sq_out)));
-
-    PRM_SET(create_rmp_in, rmp_in, opcode, PRM_CMD_OP_CREATE_RMP);
-    PRM_SET(rmpc, rmpc, state, PRM_RMPC_STATE_RDY);
-    PRM_SET(rmpc, rmpc, basic_cyclic_rcv_wqe, 1);
-    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_CYCLIC);
-    PRM_SET(wq, wq, log_wq_stride, 4);
-    PRM_SET(wq, wq, log_wq_sz, LOG_SIZE);
-    PRM_SET(wq, wq, pd, hv_pd(s->pd)->pdn);
-    PRM_SET(wq, wq, wq_umem_id, ring.umem->umem_id);
-    PRM_SET(wq, wq, dbr_umem_id, dbr.umem->umem_id);
-    rmp = hv_dv_devx_obj_create(s->ctx, rmp_in, sizeof(rmp_in), rmp_out, sizeof(rmp_out));
-    ck_assert_ptr_nonnull(rmp);
-    memset(rqc, 0, PRM_SIZE(rqc));
-    PRM_SET(rqc, rqc, mem_rq_type, PRM_RQC_MEM_RQ_TYPE_MEMORY_RQ_RMP);
-    PRM_SET(rqc, rqc, rmpn, rmp->id);
-    PRM_SET(rqc, rqc, cqn, s->cq->id);
-    rq = hv_dv_devx_obj_create(s->ctx, rq_in, sizeof(rq_in), rq_out, sizeof(rq_out));
-    ck_assert_ptr_nonnull(rq);
-    ck_assert_int_eq(hv_dv_devx_obj_destroy(rq), 0);
-    ck_assert_int_eq(hv_dv_devx_obj_destroy(rmp), 0);
-    memory_free(&ring);
-    memory_free(&dbr);
-    side_free(s);
-}
-END_TEST
-
 START_TEST(what_the_device_refuses_comes_back_with_its_reason)
 {
     struct prm_create_cq_in in[1] = {0};
@@ -1039,7 +974,6 @@ Suite *unit_suite(void)
     tcase_add_test(tc, a_command_is_about_the_object_that_the_call_names);
     tcase_add_test(tc, objects_of_steering_end_as_they_were_named);
     tcase_add_test(tc, an_xrq_gets_the_parameters_to_fetch_over_dc);
-    tcase_add_test(tc, queues_without_a_ring_name_no_umem);
     tcase_add_test(tc, what_the_device_refuses_comes_back_with_its_reason);
     tcase_add_test(tc, a_umem_that_is_not_there_is_refused);
     tcase_add_test(tc, a_umem_that_is_written_is_writable);
