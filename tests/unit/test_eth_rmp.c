@@ -248,13 +248,17 @@ END_TEST
 START_TEST(a_queue_in_error_flushes_nothing_of_the_pool)
 {
     struct prm_rqc rqc[1] = {0};
+    uint64_t reads;
 
     PRM_SET(rqc, rqc, flush_in_error_en, 1);
     new_rq(&rq[0], rqc);
     post();
+    bench_run(b);
+    reads = b->rig.host.reads;
     ck_assert_int_eq(bench_rq_move(&rq[0], PRM_RQC_STATE_RDY, PRM_RQC_STATE_ERR), SYN_OK);
     bench_run(b);
     bench_expect_none(&rq[0]);
+    ck_assert_uint_eq(b->rig.host.reads, reads); /* it has no doorbell record */
     come(1, 3);
     expect(1, 0, 0, 3);
 }

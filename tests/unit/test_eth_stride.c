@@ -430,6 +430,27 @@ START_TEST(a_link_out_of_the_list_fails_the_queue)
 }
 END_TEST
 
+/* Also if software mends the WQE before the queue is flushed: it has got its completion. */
+START_TEST(a_wqe_fails_once)
+{
+    uint8_t frame[60];
+
+    make(_i ? PRM_WQ_TYPE_LINKED_LIST : PRM_WQ_TYPE_LINKED_LIST_STRIDING_RQ, false);
+    write_wqe(0, bench_mem(b, NULL, ROOM), ROOM, SLOTS);
+    tell();
+    write_wqe(1, bench_mem(b, NULL, ROOM), ROOM, 2);
+    tell();
+    bench_put(b, frame, fill(frame, 60, 1));
+    while (state() != PRM_RQC_STATE_ERR) {
+        ck_assert(hca_run(&b->rig.hca, 1) || state() == PRM_RQC_STATE_ERR);
+    }
+    write_wqe(0, memory[0], ROOM, 1);
+    bench_run(b);
+    expect_error(0, PRM_CQE_SYNDROME_LOCAL_PROT_ERR);
+    bench_expect_none(&rq);
+}
+END_TEST
+
 START_TEST(a_key_that_refuses_fails_the_queue)
 {
     uint8_t frame[60];
@@ -586,6 +607,7 @@ START_TEST(cqes_of_strides_are_compressed)
     ck_assert_ptr_null(cqe_decoder_next(&d, NULL));
     ck_assert_ptr_null(d.fault);
     ck_assert_uint_eq(d.sessions, 2);
+    ck_assert_uint_eq(d.minis, G_N_ELEMENTS(right) - 3); /* all but titles and filler */
 }
 END_TEST
 
@@ -606,6 +628,7 @@ Suite *unit_suite(void)
     tcase_add_loop_test(tcase, a_frame_larger_than_a_wqe_is_dropped_and_counted, 0, 4);
     tcase_add_loop_test(tcase, strides_beyond_the_memory_of_the_wqe_fail_the_queue, 0, 2);
     tcase_add_loop_test(tcase, a_link_out_of_the_list_fails_the_queue, 0, 2);
+    tcase_add_loop_test(tcase, a_wqe_fails_once, 0, 2);
     tcase_add_loop_test(tcase, a_key_that_refuses_fails_the_queue, 0, 2);
     tcase_add_loop_test(tcase, the_reserved_lkey_is_not_every_queues, 0, 2);
     tcase_add_loop_test(tcase, a_queue_in_error_is_flushed, 0, 2);

@@ -91,6 +91,14 @@ START_TEST(a_higher_group_goes_first)
 }
 END_TEST
 
+/* Also a group that always has something to send. */
+START_TEST(a_busy_group_leaves_nothing_to_lower_ones)
+{
+    divide((uint8_t[]){50, 50, 50, 50}, (uint8_t[]){0, 0, 2, 2});
+    EXPECT(0, 0, 500, 500);
+}
+END_TEST
+
 /* Without a limit of the port, a class is held by its own. */
 START_TEST(a_class_keeps_its_limit)
 {
@@ -101,6 +109,20 @@ START_TEST(a_class_keeps_its_limit)
     phy->tc[0].max = (struct tc_limit){TC_100_MBPS, 5};
     changed();
     EXPECT(500, 1000);
+}
+END_TEST
+
+/* A frame of 1514 bytes holds its class for 121 us. */
+START_TEST(a_changed_limit_holds_at_once)
+{
+    phy->tc[1].max = (struct tc_limit){TC_100_MBPS, 1};
+    changed();
+    flow_run(b, (struct flow **)&flows[1], 1, FLOW_S / 1000);
+    phy->tc[1].max = (struct tc_limit){TC_1_GBPS, 1};
+    changed();
+    flow[1].sent = 0;
+    flow_run(b, (struct flow **)&flows[1], 1, FLOW_S / 50000);
+    ck_assert_uint_gt(flow[1].sent, 0);
 }
 END_TEST
 
@@ -213,6 +235,8 @@ Suite *unit_suite(void)
     tcase_add_test(tcase, classes_divide_by_their_percentages);
     tcase_add_test(tcase, a_class_leaves_what_it_does_not_use);
     tcase_add_test(tcase, a_higher_group_goes_first);
+    tcase_add_test(tcase, a_busy_group_leaves_nothing_to_lower_ones);
+    tcase_add_test(tcase, a_changed_limit_holds_at_once);
     tcase_add_test(tcase, a_class_keeps_its_limit);
     tcase_add_test(tcase, a_priority_may_change_its_class);
     tcase_add_test(tcase, a_class_may_change_its_group);

@@ -221,6 +221,29 @@ START_TEST(a_range_costs_what_is_written)
 }
 END_TEST
 
+/* A range may take several turns to end. What is gone of it answers no entry. */
+START_TEST(a_range_that_ends_answers_no_more)
+{
+    uint8_t line[64] = {1}, back[64];
+    uint32_t id, key;
+    struct obj *icm;
+
+    ck_assert_int_eq(take_as(0, START, SW_ICM_LOG_BLOCK + 2, &id), SYN_OK);
+    key = must_have_key(START, 4 * BLOCK);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_int_eq(put(key, (uint64_t)i * BLOCK, line, sizeof(line)), MEM_OK);
+    }
+    ck_assert_int_eq(mkey_destroy(hca, 0, key >> 8), SYN_OK);
+    icm = obj_find(&hca->sw_icms, id);
+    ck_assert(!hca_has_room(hca)); /* there is no turn */
+    ck_assert(!sw_icm_trim(hca, icm));
+    ck_assert(sw_icm_read(hca, START, back, sizeof(back)));
+    ck_assert_mem_eq(back, line, sizeof(line));
+    ck_assert(!sw_icm_read(hca, START + 3 * BLOCK, back, sizeof(back)));
+    ck_assert_int_eq(give_back(id), SYN_OK);
+}
+END_TEST
+
 Suite *unit_suite(void)
 {
     Suite *s = suite_create("fw-sw-icm");
@@ -232,6 +255,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, keys_read_and_write_a_range);
     tcase_add_test(tc, keys_lie_in_one_range_and_keep_it);
     tcase_add_test(tc, a_range_costs_what_is_written);
+    tcase_add_test(tc, a_range_that_ends_answers_no_more);
     suite_add_tcase(s, tc);
     return s;
 }

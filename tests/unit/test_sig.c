@@ -490,6 +490,36 @@ START_TEST(bad_descriptors_are_refused)
 }
 END_TEST
 
+/* If there is no memory for all, there are none. */
+START_TEST(psvs_are_created_together_or_not_at_all)
+{
+    uint32_t four[PSV_MAX];
+    unsigned refused = 0;
+    uint64_t used;
+    enum syn syn;
+
+    for (unsigned warm = 0; warm < 2; warm++) {
+        ck_assert_int_eq(psv_create(&rig.hca, 0, rig.pdn, PSV_MAX, four), SYN_OK);
+        for (unsigned i = 0; i < PSV_MAX; i++) {
+            ck_assert_int_eq(psv_destroy(&rig.hca, 0, four[i]), SYN_OK);
+        }
+    }
+    used = rig.hca.memory.used;
+    for (uint64_t room = 0;; room += 16) {
+        rig.hca.memory.limit = used + room;
+        syn = psv_create(&rig.hca, 0, rig.pdn, PSV_MAX, four);
+        if (syn == SYN_OK) {
+            break;
+        }
+        ck_assert_int_eq(syn, SYN_NO_MEMORY);
+        ck_assert_uint_eq(rig.hca.memory.used, used);
+        refused++;
+    }
+    rig.hca.memory.limit = UINT64_MAX;
+    ck_assert_uint_gt(refused, PSV_MAX);
+}
+END_TEST
+
 /* A key whose PSV is gone refuses what needs the PSV. An error that nobody has asked for ends with
  * its key, and errors of other PDs are not told. */
 START_TEST(what_ends_is_not_used)
@@ -635,6 +665,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, atomics_are_refused);
     tcase_add_test(tc, no_list_names_a_key_with_signatures);
     tcase_add_test(tc, errors_without_a_reader_are_kept_once);
+    tcase_add_test(tc, psvs_are_created_together_or_not_at_all);
     suite_add_tcase(s, tc);
     return s;
 }

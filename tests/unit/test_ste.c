@@ -648,6 +648,7 @@ START_TEST(bad_entries_drop_the_frame)
         {.hit = TIR(0) + 0x40 * 0x1000}, /* no such TIR */
         {.hit = ste_end_address(STE_TABLE, 0x3fff)},
         {.hit = ste_end_address(STE_ENDS, 0)},
+        {.hit = ste_end_address(STE_ALLOW, 0)}, /* an end of sent frames */
         {.hit = 0xff00000000, .entries = 1},
         {.hit = TIR(0), .type = 1}, /* an entry of sent frames */
         {.hit = TIR(0), .type = 15},
@@ -661,11 +662,12 @@ START_TEST(bad_entries_drop_the_frame)
 
     put(ANCHOR, &bad[_i]);
     ck_assert_int_eq(receive_packet(&pkt), -1);
+    ck_assert_uint_eq(hca->vport->counters.rx_no_steering, 1);
     put_catch_all(&(struct entry){.hit = TIR(0)});
     ck_assert_int_eq(receive_packet(&pkt), 0);
 }
 END_TEST
-#define BAD_ENTRIES 19
+#define BAD_ENTRIES 20
 
 /* Entries of a user's table may name what the user may use. */
 START_TEST(entries_name_what_their_owner_may_use)

@@ -545,6 +545,22 @@ START_TEST(a_meter_is_modified)
 }
 END_TEST
 
+START_TEST(a_smaller_bucket_loses_what_it_has_no_room_for)
+{
+    struct rates r = {.start = GREEN, .cir = 1, .cir_exp = 31, .cbs = 125, .cbs_exp = 4};
+    struct prm_flow_meter object[1] = {0};
+    struct flow_meter *m = meter_new(&r);
+    unsigned of[3];
+
+    r.cbs_exp = 3;
+    set_params(object, &r);
+    PRM_SET(flow_meter, object, modify_field_select, PRM_MODIFY_METER_CBS);
+    ck_assert_int_eq(flow_meter_modify(hca, &m->obj, object), SYN_OK);
+    colours(m, 10, of);
+    ck_assert_uint_eq(of[GREEN], 1); /* 1000 bytes of 2000 */
+}
+END_TEST
+
 START_TEST(a_meter_that_cannot_be_is_refused)
 {
     const struct rates bad[] = {{.start = PRM_FLOW_METER_COLOR_UNDEFINED},
@@ -589,6 +605,7 @@ Suite *unit_suite(void)
     tcase_add_test(tc, sent_frames_are_metered);
     tcase_add_test(tc, entries_of_another_domain_do_not_use_a_meter);
     tcase_add_test(tc, a_meter_is_modified);
+    tcase_add_test(tc, a_smaller_bucket_loses_what_it_has_no_room_for);
     tcase_add_test(tc, a_meter_that_cannot_be_is_refused);
     suite_add_tcase(s, tc);
     return s;

@@ -7,6 +7,8 @@
 #include <check.h>
 #include <errno.h>
 #include <string.h>
+#include "fw/fw_internal.h"
+#include "guest-lib/host/local.h"
 #include "guest-lib/verbs/dv.h"
 #include "guest-lib/verbs/kernel/hca.h"
 #include "tests/unit/suite.h"
@@ -211,6 +213,16 @@ static struct ibv_flow *miss_of(struct mlx5dv_flow_matcher *matcher)
     return flow;
 }
 
+/* The memory that a host's device has for objects. */
+static uint64_t device_memory(int side)
+{
+    struct fw *fw = local_lock_fw(v->hca[side]->local);
+    uint64_t used = fw->hca.memory.used;
+
+    local_unlock_fw(v->hca[side]->local);
+    return used;
+}
+
 /* A packet of such a rule is treated as one that no rule matches, though rules behind it would. A
  * sent one leaves. */
 START_TEST(a_rule_may_end_in_a_miss)
@@ -218,7 +230,11 @@ START_TEST(a_rule_may_end_in_a_miss)
     struct mlx5dv_flow_matcher *rx = matcher_of(v->b, 4, MLX5DV_FLOW_TABLE_TYPE_NIC_RX);
     struct mlx5dv_flow_matcher *tx = matcher_of(v->a, 0, MLX5DV_FLOW_TABLE_TYPE_NIC_TX);
     struct ibv_flow *behind = flow_of(0, 5, 0), *miss[2], *pass, *sends;
+    uint64_t memory;
 
+    /* once before, for what the device keeps */
+    ck_assert_int_eq(ibv_destroy_flow(miss_of(tx)), 0);
+    memory = device_memory(0);
     ck_assert_uint_eq(got(), 1);
     miss[0] = miss_of(rx);
     ck_assert_uint_eq(got(), 0);
@@ -232,6 +248,7 @@ START_TEST(a_rule_may_end_in_a_miss)
     sends = miss_of(tx);
     ck_assert_uint_eq(got(), 3);
     ck_assert_int_eq(ibv_destroy_flow(sends), 0);
+    ck_assert_uint_eq(device_memory(0), memory);
     ck_assert_int_eq(ibv_destroy_flow(pass), 0);
     ck_assert_int_eq(ibv_destroy_flow(behind), 0);
     ck_assert_int_eq(hv_dv_destroy_flow_matcher(rx), 0);

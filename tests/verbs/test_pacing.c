@@ -246,6 +246,11 @@ START_TEST(equal_rates_share_an_index_unless_it_is_dedicated)
     ck_assert_uint_eq(one->index, same->index);
     ck_assert_uint_ne(one->index, other->index);
     ck_assert_uint_ne(one->index, own->index);
+    hv_dv_pp_free(own);
+    own = pp_new(v->a, 300, DEDICATED);
+    again = pp_new(v->a, 300, 0);
+    ck_assert_uint_ne(again->index, own->index);
+    hv_dv_pp_free(again);
     hv_dv_pp_free(one);
     again = pp_new(v->a, 200, 0);
     ck_assert_uint_ne(again->index, same->index); /* which still has a user */
