@@ -12,7 +12,6 @@
 struct hv_rate_entry {
     struct prm_set_pp_rate_limit_context ctx[1];
     uint16_t uid;
-    bool dedicated;
     unsigned users; /* 0: the entry is free */
 };
 
@@ -46,8 +45,7 @@ static unsigned rate_find(struct hv_hca *hca, const struct prm_set_pp_rate_limit
 
         if (!entry->users) {
             vacant = i;
-        } else if (!dedicated && !entry->dedicated && entry->uid == uid &&
-                   memcmp(entry->ctx, ctx, sizeof(*ctx)) == 0) {
+        } else if (!dedicated && entry->uid == uid && memcmp(entry->ctx, ctx, sizeof(*ctx)) == 0) {
             return i;
         }
     }
@@ -84,7 +82,7 @@ static int rate_use(struct hv_hca *hca, const struct prm_set_pp_rate_limit_conte
         if (err) {
             return err;
         }
-        *entry = (struct hv_rate_entry){.uid = uid, .dedicated = dedicated};
+        *entry = (struct hv_rate_entry){.uid = uid};
         *entry->ctx = *ctx;
     }
     entry->users++;
