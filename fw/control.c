@@ -39,12 +39,24 @@ static json_t *fw_control_address_text(const uint8_t gid[16])
     return json_string(text);
 }
 
+/* Whether an entry before this one has the same GID: for another version of RoCE or another VLAN.
+ */
+static bool fw_control_has_said(const struct vport *vport, unsigned at)
+{
+    for (unsigned i = 0; i < at; i++) {
+        if (vport->gids[i].valid && memcmp(vport->gids[i].gid, vport->gids[at].gid, 16) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static json_t *fw_control_addresses(const struct vport *vport)
 {
     json_t *list = json_array();
 
     for (unsigned i = 0; i < PORT_MAX_GIDS; i++) {
-        if (vport->gids[i].valid) {
+        if (vport->gids[i].valid && !fw_control_has_said(vport, i)) {
             json_array_append_new(list, fw_control_address_text(vport->gids[i].gid));
         }
     }
