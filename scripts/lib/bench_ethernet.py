@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import vmlib
 from lab import Lab
@@ -42,6 +43,22 @@ class NICs(Lab):
     def __init__(self, work, intel, **options):
         self.kinds = ["hcasim", "shm", "virtio-net", intel]
         super().__init__(work, guest=vmlib.Guest.prepare(packages=PACKAGES), memory=1536, **options)
+
+    def __enter__(self):
+        """Starts guest b when guest a listens: QEMU before 8.0 connects once."""
+        a, b = self.vms
+        sockets = [self.work / f"{kind}.net" for kind in self.kinds if kind != "shm"]
+        try:
+            a.start()
+            for _ in range(300):
+                if all(socket.exists() for socket in sockets):
+                    break
+                time.sleep(0.1)
+            b.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
 
     @staticmethod
     def mac(kind, guest):
