@@ -367,7 +367,8 @@ START_TEST(queues_join_when_both_are_ready_in_either_order)
 }
 END_TEST
 
-/* What is in error joins nobody until it was reset, and a queue that stays RDY keeps its peer. */
+/* A queue in error joins no other one until it was reset, and a queue that stays RDY keeps its
+ * peer. */
 START_TEST(a_queue_joins_only_on_its_way_from_reset_to_ready)
 {
     uint32_t other_rq = new_rq(0), other_sq = new_sq(1);
