@@ -328,11 +328,16 @@ class VM:
             raise VmError(f"{self.name}: QEMU is gone{self._last_words()}") from None
 
     def _partial_output(self, job):
+        """Returns what a command has written until now. The guest may hang: it is asked once."""
+        folder = f"/run/hcasim/{job.number}"
         try:
-            folder = f"/run/hcasim/{job.number}"
-            return self.run(f"tail -n 20 {folder}/out {folder}/err", 10, check=False).out
+            tail = self.spawn(f"tail -n 20 {folder}/out {folder}/err")
+            if self._wait(lambda: tail.result, 10):
+                return tail.result.out
+            tail.kill()
         except VmError:
             return ""
+        return "the guest does not answer"
 
     def _last_words(self):
         tail = self.console().splitlines()[-15:] if self.console_path.exists() else []

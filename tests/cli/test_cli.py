@@ -306,6 +306,14 @@ class VmOfAnOrdinaryUser(unittest.TestCase):
         self.assertEqual(self.python(script, HOME="/home/me"), (0, "/home/me/.cache/hcasim\n", ""))
         self.assertEqual(self.python(script, HOME="/home/me", XDG_CACHE_HOME="/there"), (0, "/there/hcasim\n", ""))
 
+    def test_a_guest_that_does_not_answer_ends_the_wait(self):
+        """The guest's agent reads nothing: the command's end and its output are waited for once each."""
+        script = ("import socket, vmlib; vmlib.SLOWNESS = 0.05; vm = vmlib.VM('a', '/tmp', None)\n"
+                  "vm._agent, other = socket.socketpair()\n"
+                  "try: vm.run('true', 10)\n"
+                  "except vmlib.TimedOut as error: print(error)")
+        self.assertEqual(self.python(script), (0, "a: `true`: no end after 10 s\nthe guest does not answer\n", ""))
+
     def test_a_user_who_may_not_use_kvm_is_told_once(self):
         with tempfile.NamedTemporaryFile() as kvm:
             script = (f"import grp, os, vmlib; vmlib.KVM = {kvm.name!r}; os.access = lambda *_: False\n"
