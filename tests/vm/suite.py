@@ -846,9 +846,12 @@ def complaints(lines, provoked=()):
     print. provoked: patterns of messages that a check has caused on purpose."""
     about = re.compile(r"mlx5|infiniband|\bib_|rdma|rxe|roce|pcieport|DMAR|AER:", re.I)
     grave = re.compile(r"BUG:|WARNING:|Oops|Call Trace|general protection|hung task|\bstall|lockup")
-    # A program's error, as the device reports it (QUERY_QP), and what mlx5e says of offloads that exclude each other.
+    # A program's error, as the device reports it (QUERY_QP), what mlx5e says of offloads that exclude each other,
+    # and SMC's devices and links, of which the kernel tells by warnings.
     told = re.compile(r": QP \d+ error: |: Disabling rxhash, not supported when CQE compress is active|"
-                      ": Dropping C-tag vlan stripping offload due to S-tag vlan")
+                      r": Dropping C-tag vlan stripping offload due to S-tag vlan|"
+                      r"\bsmc: +((adding|removing) ib device mlx5_\d|ib device mlx5_\d port 1 has pnetid|"
+                      r"SMC-R lg \w+ net \d+ link (added|removed): )")
     found = []
     for number, (level, line) in enumerate(lines):
         if grave.search(line):
