@@ -10,7 +10,7 @@ import re
 
 # Numbers that the device assigns and addresses of memory: runs only share that there is such a
 # value.
-GIVEN = {"uid", "pd", "uar_page", "c_eqn_or_apu_element", "dbr_addr", "rmpn"}
+GIVEN = {"uid", "pd", "uar_page", "c_eqn_or_apu_element", "dbr_addr", "rmpn", "src_addr_index"}
 OBJECTS = {"CREATE_CQ", "CREATE_RMP", "CREATE_QP", "RST2INIT_QP", "INIT2RTR_QP", "RTR2RTS_QP",
            "DESTROY_QP", "DESTROY_RMP", "DESTROY_CQ"}
 MEMORY = 16384  # bytes of the program's memory region
@@ -108,6 +108,8 @@ class Trace:
             return "group"
         if field in ("dqp_dct", "rqpn"):
             return self.qps.get(value, value)
+        if field == "src_addr_index":
+            return "given"
         if field == "srqn":
             return self.uidx.get(value, value)
         # The UDP source port of an address vector without a flow label is random
