@@ -5,11 +5,10 @@
 #include "model/eth/eth_queue.h"
 
 /* Finds the ring of an SQ or RQ. Both contexts end with the same wq; its page list is at the end of
- * the command. A hairpin queue has no ring, nor has an RQ that takes its WQEs from an RMP. For a
- * user of DevX, mlx5_ib says of each ring that it is in a umem (devx_set_umem_valid()), and also of
- * that which there is not. So the flags tell nothing; a queue without ring that names a umem is
- * refused.
- */
+ * the command. A hairpin queue has no ring, nor has an RQ that takes its WQEs from an RMP. For each
+ * queue of a DevX user, mlx5_ib sets the flags that ring and record are in umems
+ * (devx_set_umem_valid()), also for queues without a ring. Therefore only the number of a umem is
+ * refused there. */
 static enum syn cmd_ring_of(struct fw *fw, struct fw_cmd *cmd, bool no_ring,
                             const struct prm_wq *wq, struct mem_buf *buf, struct fw_dbr *dbr)
 {

@@ -48,6 +48,7 @@ bool roce_rx_pkey_ok(uint16_t theirs, uint16_t ours)
     return ((theirs ^ ours) & 0x7fff) == 0 && ((theirs | ours) & PKEY_FULL);
 }
 
+/* roce_rx_is_of_connection(), compiled into the check that each packet passes. */
 static inline bool roce_rx_comes_from(struct peer *peer, const struct roce_packet *pkt)
 {
     peer_path_check(peer, peer->qp->hca);

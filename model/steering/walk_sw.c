@@ -78,7 +78,7 @@ static void walk_sw_end(struct walk *walk, const struct flow_table *table,
         walk_sw_to_sampler(walk, table, num);
     } else if (end == STE_METER) {
         walk_sw_to_meter(walk, table, num);
-    } else if (end != STE_ALLOW) { /* a received frame has no destination then */
+    } else if (end != STE_ALLOW || !ste->is_tx) {
         walk->dropped = true;
     }
 }

@@ -54,6 +54,8 @@ class NICs(Lab):
                 if all(socket.exists() for socket in sockets):
                     break
                 time.sleep(0.1)
+            else:
+                raise vmlib.VmError(f"guest a does not listen at {', '.join(map(str, sockets))}")
             b.start()
         except BaseException:
             self.__exit__()
@@ -132,7 +134,7 @@ class NICs(Lab):
             for vm, nic, mode, more, seconds in
             ((self.vms[1], self.nics[kind][1], "rxonly", "", SECONDS + 12),
              (self.vms[0], self.nics[kind][0], "txonly",
-              f"--txpkts={size} --eth-peer=0,{self.mac(place, 1)} --txd=512", SECONDS + 12)))
+              f"--txpkts={size} --eth-peer=0,{self.mac(place, 1)}", SECONDS + 12)))
         sender.wait(60)
         said = counter.wait(60).out
         rates = [int(rate) for rate in re.findall(r"Rx-pps: +(\d+)", said)]

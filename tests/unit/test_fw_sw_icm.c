@@ -221,7 +221,7 @@ START_TEST(a_range_costs_what_is_written)
 }
 END_TEST
 
-/* A range may take several turns to end. What is gone of it answers no entry. */
+/* A range may take several turns to end. Its blocks that are freed already answer no entry. */
 START_TEST(a_range_that_ends_answers_no_more)
 {
     uint8_t line[64] = {1}, back[64];

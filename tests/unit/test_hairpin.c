@@ -440,8 +440,8 @@ START_TEST(either_queue_may_end_before_the_other)
 }
 END_TEST
 
-/* The number of a queue that has ended may come back. Who named the old one is not joined with the
- * new one, which names nobody. */
+/* The number of a queue that has ended may come back. A queue that named the old one is
+ * not joined with the new one, which names no peer. */
 START_TEST(a_queue_with_the_number_of_an_old_peer_is_not_joined)
 {
     uint32_t old = sqn;

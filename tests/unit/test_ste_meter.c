@@ -512,50 +512,48 @@ START_TEST(entries_of_another_domain_do_not_use_a_meter)
 }
 END_TEST
 
+static enum syn modify(struct flow_meter *m, const struct rates *r, uint64_t fields)
+{
+    struct prm_flow_meter object[1] = {0};
+
+    set_params(object, r);
+    PRM_SET(flow_meter, object, modify_field_select, fields);
+    return flow_meter_modify(hca, &m->obj, object);
+}
+
 START_TEST(a_meter_is_modified)
 {
     struct rates r = {.start = GREEN, .cir = 1, .cir_exp = 31, .cbs = 125, .cbs_exp = 4};
-    struct prm_flow_meter object[1] = {0};
     struct flow_meter *m = meter_new(&r);
     unsigned of[3];
 
     r.cbs_exp = 3;
-    set_params(object, &r);
-    ck_assert_int_eq(flow_meter_modify(hca, &m->obj, object), SYN_OK); /* no field is named */
+    ck_assert_int_eq(modify(m, &r, 0), SYN_OK);
     colours(m, 1, of);
-    PRM_SET(flow_meter, object, modify_field_select, PRM_MODIFY_METER_CBS);
-    ck_assert_int_eq(flow_meter_modify(hca, &m->obj, object), SYN_OK);
+    ck_assert_int_eq(modify(m, &r, PRM_MODIFY_METER_CBS), SYN_OK);
     colours(m, 10, of);
     ck_assert_uint_eq(of[GREEN], 1); /* 2000 - 1000 bytes were left */
     r.cir_exp = 0;
-    set_params(object, &r);
-    PRM_SET(flow_meter, object, modify_field_select, PRM_MODIFY_METER_CIR);
-    ck_assert_int_eq(flow_meter_modify(hca, &m->obj, object), SYN_OK);
+    ck_assert_int_eq(modify(m, &r, PRM_MODIFY_METER_CIR), SYN_OK);
     pass(MS);
     colours(m, 10, of);
     ck_assert_uint_eq(of[GREEN], 1); /* a bucket of 1000 bytes, which fills in a microsecond */
     r.inactive = true;
-    set_params(object, &r);
-    PRM_SET(flow_meter, object, modify_field_select, PRM_MODIFY_METER_ACTIVE);
-    ck_assert_int_eq(flow_meter_modify(hca, &m->obj, object), SYN_OK);
+    ck_assert_int_eq(modify(m, &r, PRM_MODIFY_METER_ACTIVE), SYN_OK);
     colours(m, 10, of);
     ck_assert_uint_eq(of[GREEN], 10);
-    PRM_SET(flow_meter, object, modify_field_select, 0x20);
-    ck_assert_int_eq(flow_meter_modify(hca, &m->obj, object), SYN_METER_PARAMS);
+    ck_assert_int_eq(modify(m, &r, 0x20), SYN_METER_PARAMS);
 }
 END_TEST
 
 START_TEST(a_smaller_bucket_loses_what_it_has_no_room_for)
 {
     struct rates r = {.start = GREEN, .cir = 1, .cir_exp = 31, .cbs = 125, .cbs_exp = 4};
-    struct prm_flow_meter object[1] = {0};
     struct flow_meter *m = meter_new(&r);
     unsigned of[3];
 
     r.cbs_exp = 3;
-    set_params(object, &r);
-    PRM_SET(flow_meter, object, modify_field_select, PRM_MODIFY_METER_CBS);
-    ck_assert_int_eq(flow_meter_modify(hca, &m->obj, object), SYN_OK);
+    ck_assert_int_eq(modify(m, &r, PRM_MODIFY_METER_CBS), SYN_OK);
     colours(m, 10, of);
     ck_assert_uint_eq(of[GREEN], 1); /* 1000 bytes of 2000 */
 }

@@ -41,18 +41,12 @@ static void teardown(void)
 
 /* -- queues that belong to the program --------------------------------------------------------- */
 
-struct memory {
-    uint8_t *ptr;
-    size_t size;
-    struct mlx5dv_devx_umem *umem;
-};
-
 struct side {
     int index;
     struct ibv_context *ctx;
     struct ibv_pd *pd;
     struct ibv_mr *mr;
-    struct memory cq_ring, qp_ring, cq_dbr, qp_dbr;
+    struct table_umem cq_ring, qp_ring, cq_dbr, qp_dbr;
     uint8_t *msg;
     struct mlx5dv_devx_uar *uar;
     bool has_uar; /* it has its own doorbell page */
@@ -65,21 +59,6 @@ static void *page_alloc(size_t size)
     size_t whole = hv_whole_pages(size);
 
     return memset(aligned_alloc(PCI_PAGE, whole), 0, whole);
-}
-
-static struct memory memory_new(struct side *s, size_t size)
-{
-    struct memory m = {.ptr = page_alloc(size), .size = size};
-
-    m.umem = hv_dv_devx_umem_reg(s->ctx, m.ptr, size, IBV_ACCESS_LOCAL_WRITE);
-    ck_assert_ptr_nonnull(m.umem);
-    return m;
-}
-
-static void memory_free(struct memory *m)
-{
-    ck_assert_int_eq(hv_dv_devx_umem_dereg(m->umem), 0);
-    free(m->ptr);
 }
 
 static struct prm_cqe64 *cqe_at(const struct side *s, uint32_t i)
@@ -142,10 +121,10 @@ static struct side *side_new_on(int index, struct mlx5dv_devx_uar *uar)
     s->mr = ibv_reg_mr(s->pd, s->msg, MSG_SIZE, IBV_ACCESS_LOCAL_WRITE);
     s->has_uar = !uar;
     s->uar = uar ? uar : hv_dv_devx_alloc_uar(s->ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
-    s->cq_ring = memory_new(s, RING_SIZE);
-    s->qp_ring = memory_new(s, RING_SIZE);
-    s->cq_dbr = memory_new(s, 64);
-    s->qp_dbr = memory_new(s, 64);
+    s->cq_ring = table_umem_new(s->ctx, RING_SIZE);
+    s->qp_ring = table_umem_new(s->ctx, RING_SIZE);
+    s->cq_dbr = table_umem_new(s->ctx, 64);
+    s->qp_dbr = table_umem_new(s->ctx, 64);
     s->cq = create_cq(s);
     ck_assert_ptr_nonnull(s->cq);
     s->qp = create_qp(s);
@@ -162,10 +141,10 @@ static void side_free(struct side *s)
 {
     ck_assert_int_eq(hv_dv_devx_obj_destroy(s->qp), 0);
     ck_assert_int_eq(hv_dv_devx_obj_destroy(s->cq), 0);
-    memory_free(&s->qp_dbr);
-    memory_free(&s->cq_dbr);
-    memory_free(&s->qp_ring);
-    memory_free(&s->cq_ring);
+    table_umem_free(&s->qp_dbr);
+    table_umem_free(&s->cq_dbr);
+    table_umem_free(&s->qp_ring);
+    table_umem_free(&s->cq_ring);
     if (s->has_uar) {
         hv_dv_devx_free_uar(s->uar);
     }
@@ -600,7 +579,7 @@ START_TEST(an_xrq_gets_the_parameters_to_fetch_over_dc)
     struct prm_xrqc *xrqc = PRM_PTR(create_xrq_in, create, xrq_context);
     struct prm_wq *wq = PRM_PTR(xrqc, xrqc, wq);
     struct side *s = side_new(0);
-    struct memory ring = memory_new(s, PCI_PAGE), dbr = memory_new(s, 64);
+    struct table_umem ring = table_umem_new(s->ctx, PCI_PAGE), dbr = table_umem_new(s->ctx, 64);
     struct mlx5dv_devx_obj *xrq;
 
     PRM_SET(create_xrq_in, create, opcode, PRM_CMD_OP_CREATE_XRQ);
@@ -624,8 +603,8 @@ START_TEST(an_xrq_gets_the_parameters_to_fetch_over_dc)
     PRM_SET(set_xrq_dc_params_entry_in, in, mtu, 7);
     ck_assert_int_eq(hv_dv_devx_obj_modify(xrq, in, sizeof(in), out, sizeof(out)), EREMOTEIO);
     ck_assert_int_eq(hv_dv_devx_obj_destroy(xrq), 0);
-    memory_free(&ring);
-    memory_free(&dbr);
+    table_umem_free(&ring);
+    table_umem_free(&dbr);
     side_free(s);
 }
 END_TEST

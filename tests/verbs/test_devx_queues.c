@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tests DevX: Ethernet queues that have no ring of their own. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/hca.h"
@@ -20,35 +19,14 @@ static void teardown(void)
     verbs_table_free(v);
 }
 
-struct memory {
-    uint8_t *ptr;
-    struct mlx5dv_devx_umem *umem;
-};
-
-static struct memory memory_new(size_t size)
-{
-    size_t whole = hv_whole_pages(size);
-    struct memory m = {.ptr = memset(aligned_alloc(PCI_PAGE, whole), 0, whole)};
-
-    m.umem = hv_dv_devx_umem_reg(v->a, m.ptr, size, IBV_ACCESS_LOCAL_WRITE);
-    ck_assert_ptr_nonnull(m.umem);
-    return m;
-}
-
-static void memory_free(struct memory *m)
-{
-    ck_assert_int_eq(hv_dv_devx_umem_dereg(m->umem), 0);
-    free(m->ptr);
-}
-
 static void hairpin_wq(struct prm_wq *wq)
 {
     PRM_SET(wq, wq, log_hairpin_data_sz, 16);
     PRM_SET(wq, wq, log_hairpin_num_packets, 10);
 }
 
-/* The kernel says of all rings of a user that they are in umems, and also of that which hairpin
- * queues and queues with an RMP do not have. DPDK makes both. */
+/* The kernel sets the flags of umems for each queue of a user, also for hairpin queues and for
+ * queues with an RMP, which have no ring. DPDK makes both. */
 START_TEST(queues_without_a_ring_name_no_umem)
 {
     struct prm_create_sq_in sq_in[1] = {0};
@@ -63,7 +41,7 @@ START_TEST(queues_without_a_ring_name_no_umem)
     struct prm_wq *wq = PRM_PTR(rmpc, rmpc, wq);
     struct ibv_pd *pd = ibv_alloc_pd(v->a);
     struct ibv_cq *cq = ibv_create_cq(v->a, 16, NULL, NULL, 0);
-    struct memory ring = memory_new(PCI_PAGE), dbr = memory_new(64);
+    struct table_umem ring = table_umem_new(v->a, PCI_PAGE), dbr = table_umem_new(v->a, 64);
     struct mlx5dv_devx_obj *sq, *rq, *rmp;
 
     PRM_SET(create_sq_in, sq_in, opcode, PRM_CMD_OP_CREATE_SQ);
@@ -101,8 +79,8 @@ START_TEST(queues_without_a_ring_name_no_umem)
     ck_assert_ptr_nonnull(rq);
     ck_assert_int_eq(hv_dv_devx_obj_destroy(rq), 0);
     ck_assert_int_eq(hv_dv_devx_obj_destroy(rmp), 0);
-    memory_free(&ring);
-    memory_free(&dbr);
+    table_umem_free(&ring);
+    table_umem_free(&dbr);
     ck_assert_int_eq(ibv_destroy_cq(cq), 0);
     ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
 }

@@ -385,6 +385,11 @@ START_TEST(each_table_has_its_destinations)
                       errno);
         ck_assert(!flow || ibv_destroy_flow(flow) == 0);
     }
+    /* get_dests(): the kernel refuses a QP for sent packets itself, without a command */
+    table_refuse(v, 0, PRM_CMD_STATUS_LIM_ERR);
+    ck_assert_ptr_null(flow_of(tx, 1, to_qp));
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert(table_refuse_end());
     ck_assert_ptr_null(matcher_of(v->a, MLX5DV_FLOW_TABLE_TYPE_FDB));
     ck_assert_int_eq(errno, EOPNOTSUPP);
     ck_assert_int_eq(hv_dv_destroy_flow_matcher(rx), 0);

@@ -2,8 +2,10 @@
 /* The fixture of the verbs library's object tests. */
 #include "tests/verbs/verbs_table.h"
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include "guest-lib/verbs/dv.h"
+#include "guest-lib/verbs/kernel/devx.h"
 #include "guest-lib/verbs/kernel/hca.h"
 
 #define PAGE 4096
@@ -127,6 +129,24 @@ void table_mr_free(struct ibv_mr *mr)
 
     verbs_must_be_0(ibv_dereg_mr(mr));
     free(page);
+}
+
+struct table_umem table_umem_new(struct ibv_context *context, size_t size)
+{
+    size_t whole = hv_whole_pages(size);
+    struct table_umem memory = {.ptr = memset(aligned_alloc(PCI_PAGE, whole), 0, whole)};
+
+    memory.umem = hv_dv_devx_umem_reg(context, memory.ptr, size, IBV_ACCESS_LOCAL_WRITE);
+    g_assert(memory.umem);
+    return memory;
+}
+
+void table_umem_free(struct table_umem *memory)
+{
+    int err = hv_dv_devx_umem_dereg(memory->umem);
+
+    g_assert(!err);
+    free(memory->ptr);
 }
 
 struct mlx5dv_mkey *table_mkey_new(struct verbs_table *v, int side, uint32_t flags)

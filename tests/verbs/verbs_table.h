@@ -40,6 +40,14 @@ void table_connect(struct verbs_table *v, struct ibv_qp *a, struct ibv_qp *b);
 struct ibv_mr *table_mr_new(struct verbs_table *v, int side);
 void table_mr_free(struct ibv_mr *mr);
 
+/* Zeroed memory of a program, registered as a umem. */
+struct table_umem {
+    uint8_t *ptr;
+    struct mlx5dv_devx_umem *umem;
+};
+struct table_umem table_umem_new(struct ibv_context *context, size_t size);
+void table_umem_free(struct table_umem *memory);
+
 /* Makes an indirect key with room for 4 entries in that host's PD. flags:
  * MLX5DV_MKEY_INIT_ATTR_FLAGS_. */
 struct mlx5dv_mkey *table_mkey_new(struct verbs_table *v, int side, uint32_t flags);

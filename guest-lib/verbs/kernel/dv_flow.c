@@ -212,7 +212,7 @@ static int dv_flow_check_dest(struct hv_flow_rule *rule, bool decided)
         return to_tir || (to_table && !rule->misses) ? 0 : EINVAL;
     default:
         rule->action |= decided ? 0 : PRM_FLOW_ACTION_ALLOW;
-        return 0; /* the device refuses a TIR there */
+        return to_tir ? EINVAL : 0;
     }
 }
 

@@ -34,7 +34,8 @@ static unsigned rate_table_size(struct hv_hca *hca)
     return HV_QOS_CAP(hca, packet_pacing) ? HV_QOS_CAP(hca, packet_pacing_rate_table_size) : 0;
 }
 
-/* The index of an entry that has the rate already, or else of a free one. 0: there is neither. */
+/* The index of an entry that has the rate already, or else of a free one. 0: there is neither. A
+ * dedicated entry has the number of its user (uid), and the others HV_UID_SHARED. */
 static unsigned rate_find(struct hv_hca *hca, const struct prm_set_pp_rate_limit_context *ctx,
                           uint16_t uid, bool dedicated)
 {
